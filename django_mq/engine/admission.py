@@ -14,7 +14,7 @@ from django_mq.engine.timeline import UNTOLD
 from django_mq.errors import AccessRefused, ConsumersExist, ExclusiveConsumerExists, OutOfRange, TooManyConsumers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     from django_mq.engine.consumer import Consumer
 
@@ -148,11 +148,9 @@ class LiveConsumers:
         """
         self.most = None if most is None and self._lasting else _at_least_one(most or 0)
         while not self._lasting and len(self._live) > (self.most or 0):
-            self._live.remove(min(self._youngest_live(), key=_PRIORITY))
+            youngest_first = (consumer for consumer in reversed(self._all) if consumer in self._live)
+            self._live.remove(min(youngest_first, key=_PRIORITY))
         return list(iter(self._promote, None))
-
-    def _youngest_live(self) -> "Iterator[Consumer]":
-        return (consumer for consumer in reversed(self._all) if consumer in self._live)
 
     def _promote(self) -> "Consumer | None":
         if self.most is None or len(self._live) >= self.most:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger("django_mq.engine")
 
 
-def tell(whom: Callable[[Any], None], what: Any) -> None:
+def tell(callback: Callable[[Any], None], argument: Any) -> None:
     """Make a callback, and log what it raises.
 
     The call is made under the lock, in the middle of a change. An exception would leave the
     change half done: a message in two queues, or claimed and never delivered.
     """
     try:
-        whom(what)
+        callback(argument)
     except Exception:
-        _logger.exception("The callback of %r has failed", what)
+        _logger.exception("The callback of %r has failed", argument)
 
 
 @dataclass(frozen=True, slots=True)

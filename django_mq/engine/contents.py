@@ -179,6 +179,15 @@ class Contents:
         entry.state, entry.due_at = READY, None
         return True
 
+    def stand_again(self, entries: "list[Entry]") -> "list[Entry]":
+        """Make entries that no consumer holds ready, each in its place; return those that are here."""
+        here = []
+        for entry in entries:
+            if self.lift(entry):  # the entry before may have replaced this one
+                self.place(entry)
+                here.append(entry)
+        return here
+
     def _take_from_place(self, entry: "Entry") -> bool:
         self.expiring.remove(entry)
         if entry.state is READY:

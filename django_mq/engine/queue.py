@@ -536,7 +536,7 @@ class Queue:
         self._tell_time(now)
         holding = self._contents.holding
         if holding:
-            self._unhold(holding.seen_by(consumer, now))
+            self._contents.stand_again(holding.seen_by(consumer, now))
         entry = self._claim_for(consumer, now)
         if self.rules.hold and consumer.interest is not REMOVED:
             holding.looked(consumer, entry)
@@ -845,12 +845,10 @@ class Queue:
         return self._stand_again(entry)
 
     def _stand_again(self, entry: Entry) -> bool:
-        if not self._contents.lift(entry):
-            return False
-        self._contents.place(entry)
-        if not self._plain:
+        here = bool(self._contents.stand_again([entry]))
+        if here and not self._plain:
             self._capacity.look_again(entry)
-        return True
+        return here
 
     def remove(self, entry: Entry, cause: Cause = Cause.KILLED) -> bool:
         """Remove an entry in any state; False if it was not here.
@@ -1060,10 +1058,7 @@ class Queue:
         return self._promote(now, most)
 
     def _promote(self, now: float, most: int | None = None) -> list[Entry]:
-        due = self._contents.schedule.until(now, most)
-        for entry in due:
-            self._contents.lift(entry)
-            self._contents.place(entry)
+        due = self._contents.stand_again(self._contents.schedule.until(now, most))
         for _ in () if self._plain else due:  # only the latest may not be evicted
             self._capacity.look_again(due[-1])
         return due
@@ -1087,13 +1082,7 @@ class Queue:
 
     def unhold(self, now: float) -> list[Entry]:
         """Make every overdue held entry ready; return these."""
-        return self._unhold(self._contents.holding.overdue(now))
-
-    def _unhold(self, overdue: list[Entry]) -> list[Entry]:
-        for entry in overdue:
-            self._contents.lift(entry)
-            self._contents.place(entry)
-        return overdue
+        return self._contents.stand_again(self._contents.holding.overdue(now))
 
     def keep_house(self, now: float) -> None:
         """Promote, unhold and expire."""

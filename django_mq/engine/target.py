@@ -4,9 +4,7 @@ A target has one consumer in every queue that it reads. An entry delivered to on
 all. So when the credit changes in one queue, the others are updated: their consumers stop, and another
 consumer there is woken, or they compete again.
 
-All queues of a target must be made with the same lock, a reentrant one. It guards the credit:
-with a lock for each queue, two threads could both take the last of it, and two queues that
-refresh each other's consumers could deadlock.
+All queues of a target must share one lock, which guards the credit.
 """
 
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -106,10 +104,7 @@ class Target:
             self._next -= 1
 
     def unsubscribe(self, queue: "Queue") -> "list[Entry]":
-        """Leave a queue; release its entries, and return them in order of delivery.
-
-        Returns an empty list if the target does not read the queue.
-        """
+        """Leave a queue; release its entries, and return them in order of delivery; none if it is not read."""
         for known, consumer in self._subscriptions:
             if known is queue:
                 self._forget(queue)
@@ -119,9 +114,8 @@ class Target:
     def pull(self, now: float) -> "tuple[Consumer, Entry] | None":
         """Claim one entry of the next queue in turn; None if no queue has one for the target now.
 
-        The queues are asked in turn, so those with entries alternate. A pull asks the rest of the
-        round, then every queue once. After a pull that finds nothing, the next one begins with
-        the first queue.
+        A pull asks the rest of the round, then every queue once. After a pull that finds nothing, the next one
+        begins with the first queue.
         """
         return self.ask(lambda queue, consumer: queue.deliver(consumer, now))
 
@@ -134,15 +128,11 @@ class Target:
         return None
 
     def _in_turn(self) -> "Iterator[tuple[Queue, Consumer]]":
-        if self._next:
-            yield from self._rest_of_round()
-        yield from self._rest_of_round()
-
-    def _rest_of_round(self) -> "Iterator[tuple[Queue, Consumer]]":
-        while self._next < len(self._subscriptions):
-            self._next += 1
-            yield self._subscriptions[self._next - 1]
-        self._next = 0
+        for _ in range(2 if self._next else 1):
+            while self._next < len(self._subscriptions):
+                self._next += 1
+                yield self._subscriptions[self._next - 1]
+            self._next = 0
 
     def credit_changed(self, origin: Consumer | None = None) -> None:
         """Have every queue but ``origin``'s, which has done so, update the interest of its consumer.

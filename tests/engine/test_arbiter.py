@@ -1,4 +1,4 @@
-"""Who may have which ready message. What stores make of it: tests/stores/test_rules_properties.py."""
+"""Which session may have which ready message. For the stores, see tests/stores/test_rules_properties.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is woken when, and who may have what: seen through a queue."""
+"""Which consumer is woken when, and which may have which entry: seen through a queue."""
 
 import pytest
 

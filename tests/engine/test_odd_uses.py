@@ -1,4 +1,4 @@
-"""What nobody should do, or seldom does, and must not cost a message, a wake-up or memory."""
+"""Wrong or rare uses, which must not cost a message, a wake-up or memory."""
 
 from functools import partial
 from math import nan

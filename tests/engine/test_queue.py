@@ -6,7 +6,7 @@ from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
 from django_mq.engine.lists import FifoList
 from django_mq.engine.queue import Queue
-from django_mq.engine.rules import Rules
+from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import State
 from django_mq.errors import IllegalMove, OutOfRange
 from tests.engine.builders import drain, entry, message, names, publish, subscribe
@@ -397,3 +397,18 @@ def test_no_message_is_lost_or_doubled_between_threads(queue: Queue) -> None:
     accepted += drain(queue, subscribe(queue, "last"))
 
     assert sorted(accepted) == sorted(f"{name}{number}" for name in "xy" for number in range(100))
+
+
+def test_a_value_that_becomes_due_replaces_an_older_one_that_is_due_at_the_same_look() -> None:
+    queue = Queue(rules=Rules(kind="last_value", key="key"), policy=SHARED_TABLE)
+    consumer = subscribe(queue)
+    queue.publish(message("older", headers={"key": "x"}), 0.0)
+    older = queue.deliver(consumer, 0.0)
+    assert older is not None
+    queue.publish(message("newer", headers={"key": "x"}, deliver_at=4.0), 0.0)
+    queue.release(older, consumer, retry_at=5.0)
+
+    queue.promote(6.0)
+
+    assert names(queue.everything()) == ["newer"]
+    assert (queue.statistics.depth, queue.statistics.replaced) == (1, 1)

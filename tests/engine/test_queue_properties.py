@@ -154,7 +154,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert sum(each.message.size for each in consumer.unsettled) <= size_bytes
 
     def teardown(self) -> None:
-        """Whatever happened, one consumer can have all that is left."""
+        """After any history, one consumer can have all that is left."""
         self.queue.resume()
         for consumer in self.consumers:
             self.queue.remove_consumer(consumer)

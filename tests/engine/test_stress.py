@@ -1,4 +1,4 @@
-"""Real threads on real queues: nothing is lost, doubled or out of order, and nobody waits for ever.
+"""Real threads on real queues: nothing is lost, doubled or out of order, and no thread waits for ever.
 
 No thread sleeps, and each does a bounded amount of work. Python is told to switch between them
 as often as it can.
@@ -84,7 +84,7 @@ class Crowd:
 
 
 class Ledger:
-    """What ended how, told by those who ended it."""
+    """How each message ended, as its consumer says."""
 
     def __init__(self) -> None:
         self.ended: Counter[str] = Counter()

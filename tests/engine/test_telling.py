@@ -1,4 +1,4 @@
-"""What happens when somebody who is told of something fails, or is not there any more."""
+"""What happens when a callback fails, or its consumer has left."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class MalformedScenarioError(ScenarioError):
 
 
 class UnknownWordError(ScenarioError):
-    """A word that the vocabulary does not have, or that nobody has taught the adapter."""
+    """A word that the vocabulary does not have, or that the adapter does not know."""
 
     def __init__(self, what: str, word: object, known: Collection[str]) -> None:
         super().__init__(f"unknown {what} {word!r}; known: {', '.join(sorted(known))}")

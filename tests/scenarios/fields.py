@@ -1,4 +1,4 @@
-"""Reads the fields of a JSON object by name and type, and notices what nobody has read."""
+"""Reads the fields of a JSON object by name and type, and notices fields that were not read."""
 
 from collections.abc import Mapping
 from typing import TypeVar

@@ -269,7 +269,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def everybody_pulls(self) -> None:
-        """Whoever was woken pulls until nothing comes, as promised; then nobody has work left."""
+        """Let each woken consumer pull until nothing comes, as promised; then none has work left."""
         while pulling := [seat for seat in self.model.seats if seat.must_pull or seat.reserved]:
             while self.pull(pulling[0]) is not None:
                 self.after()
@@ -539,7 +539,7 @@ class QueueMachine(RuleBasedStateMachine):
         if was_here:
             self.model.left(seat)
         if not give_back:
-            held = list(seat.reserved)  # what was never handed over nobody else could settle
+            held = list(seat.reserved)  # no other consumer could settle what was never handed over
         seat.reserved = []
         for item in held:
             del seat.outstanding[item]
@@ -610,7 +610,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert seat.consumer.credit.is_open == seat.open
 
     def check_wakes(self) -> None:
-        """Nobody is counted as awake who was not told; and somebody is awake if somebody has work."""
+        """No consumer counts as awake that was not woken, and one is awake if one has work."""
         awake = [seat for seat in self.model.seats if seat.consumer.interest is Interest.NOTIFIED]
         assert all(seat.must_pull for seat in awake)
         if awake:

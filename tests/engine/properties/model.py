@@ -195,7 +195,7 @@ class Model:
     def due_to(self, seat: Seat, *, in_turn: bool = False) -> Item | None:
         """What a consumer must be given if it pulls now, and nothing else.
 
-        If all pull ``in_turn``, one that is stuck is known to be, and in nobody's way.
+        If all pull ``in_turn``, one that is stuck is known to be, and blocks no other.
         """
         item = self.first_for(seat)
         if item is None or self.paused or not self.desires(seat) or self.is_above(seat, item, in_turn=in_turn):
@@ -312,7 +312,7 @@ class Model:
         return (item.level, *self.place(item), item.arrival)
 
     def take_away(self, item: Item, cause: str) -> None:
-        """Gone, whoever holds it; the holder still has to settle it."""
+        """Gone, even if a consumer holds it, which still has to settle it."""
         holder = item.holder
         self.gone(item, cause)
         if holder is None:

@@ -71,7 +71,7 @@ def _names(entries: "Iterable[Entry]") -> list[str]:
 
 
 def _unsettled(queue: "Queue") -> "list[Entry]":
-    if queue.rules.nondestructive:  # shown to somebody, and not claimed
+    if queue.rules.nondestructive:  # shown to a consumer, and not claimed
         return [entry for consumer in queue.consumers() for entry in consumer.unsettled]
     return [entry for entry in queue.entries() if entry.is_claimed]
 

@@ -38,7 +38,7 @@ def restart(stage: "Stage", step: "Fields") -> None:
 
 
 def _reap(stage: "Stage", down_until: float) -> None:
-    """Nothing is loaded: the rows are where they were, and only who held them is gone."""
+    """Nothing is loaded: the rows are where they were, and only their consumers are gone."""
     if stage.volatile or any(not stage.is_durable(queue) for queue in stage.broker):
         raise UnfitError("every stored message is durable")
     stage.units, stage.now = {}, max(stage.now, down_until)

@@ -13,7 +13,7 @@ MODES = {"step": True, "jump": False}
 
 
 def advance_clock(stage: "Stage", step: "Fields") -> None:
-    """Let time pass; by steps, whatever becomes due on the way does so at its own instant."""
+    """Let time pass; by steps, each message that becomes due on the way does so at its own instant."""
     to = step.need("to", float)
     if to < stage.now:
         raise MalformedScenarioError(f"{step.where}: the clock stands at {stage.now} already")

@@ -58,7 +58,7 @@ class QpidAdapter:
         self._environment = environment
 
     def speaks(self, vocabulary: Json) -> bool:
-        """Nobody else's consumers pull."""
+        """Only in this vocabulary, consumers pull."""
         operations = vocabulary.get("ops", {})
         return "pull" in operations or "drain" in operations
 

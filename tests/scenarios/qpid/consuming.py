@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.stage import Stage
 
-#: Whoever names no priority comes before everybody who does.
+#: A consumer without a priority comes before all others.
 HIGHEST_PRIORITY: Final = 2**31 - 1
 
 #: No scenario is as long as this; a drain that is has gone wrong.

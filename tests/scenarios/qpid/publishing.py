@@ -40,7 +40,7 @@ def _message(stage: "Stage", step: "Fields", queue: "Queue", producer: str | Non
         priority=step.want("priority", int, DEFAULT_PRIORITY),
         size=step.want("size", int, 1),
         queue=queue.name,
-        # Who publishes and who consumes under one name are on one connection.
+        # A publisher and a consumer of one name are on one connection.
         connection=producer,
         published_at=stage.now,
         deliver_at=None if not_before is None or not queue.rules.hold else stage.clock.at(not_before),

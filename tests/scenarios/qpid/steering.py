@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def advance_clock(stage: "Stage", step: "Fields") -> None:
-    """Let time pass; nobody looks at what it brings."""
+    """Let time pass, without a look at what it brings."""
     stage.clock.advance(step.need("ms", float))
 
 
@@ -68,5 +68,5 @@ def move(stage: "Stage", step: "Fields") -> str:
 
 
 def clear_wakeups(stage: "Stage", step: "Fields") -> None:
-    """Forget who was told of work so far."""
+    """Forget which consumers were woken so far."""
     stage.wakeups.clear()

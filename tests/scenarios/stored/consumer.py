@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Longer than any scenario, by the clock it is played on: no session dies but by ``lose``.
 DEADLINE_SECONDS = 1e10
 
-#: What of a subscription has no stored form, and what it is unless somebody asks for it.
+#: What of a subscription has no stored form, and its default.
 ENGINE_ONLY: dict[str, Any] = {
     "selector": None,
     "browser": False,
@@ -191,7 +191,7 @@ class StoredConsumer:
         site.store.close_session(self.session_id)
 
     def lose(self, site: Site) -> None:
-        """Die: the deadline passes, and somebody reaps the session."""
+        """Die: the deadline passes, and another session reaps this one."""
         self._depart()
         site.store.renew(self.session_id, Heartbeat(deadline_seconds=-1.0))
         site.store.reap()

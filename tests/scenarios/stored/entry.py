@@ -39,12 +39,12 @@ class StoredEntry:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether a consumer holds it."""
         return self.state is CLAIMED or self.state is STEALABLE
 
     @property
     def owner(self) -> StoredConsumer | None:
-        """Who holds it."""
+        """The consumer that holds it."""
         if self._row is None or not self.is_claimed:
             return None
         return self.queue.broker.session_owner(self._row.session_id)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django_mq.engine.rules import Rules
     from django_mq.engine.verdict import Backoff
 
-#: Rules that have no stored form, and what they are unless somebody asks for them.
+#: Rules that have no stored form, and their defaults.
 ENGINE_ONLY: dict[str, Any] = {
     "max_consumers": None,
     "consumers_before": 0,

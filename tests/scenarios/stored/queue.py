@@ -242,12 +242,12 @@ class StoredQueue:
         return self.record().paused
 
     def group_owners(self) -> dict[str, StoredConsumer]:
-        """Who owns which group."""
+        """The owner of each group."""
         owners = owners_of(self.site.store, self.name)
         return {group: self.broker.sessions[session] for group, session in owners.items()}
 
     def group_owner(self, group: str) -> StoredConsumer | None:
-        """Who owns a group."""
+        """The owner of a group."""
         return self.group_owners().get(group)
 
     # Time.
@@ -278,17 +278,17 @@ class StoredQueue:
         self.site.store.set_paused(self.name, paused=False)
 
     def clear(self) -> int:
-        """Remove what nobody holds; how many went."""
+        """Remove the messages that no consumer holds; return how many."""
         return self.site.store.purge(self.name)
 
     def discard(self, entry: StoredEntry) -> bool:
-        """Remove one message, unless somebody holds it."""
+        """Remove one message, unless a consumer holds it."""
         if self.site.store.cancel([entry.id]):
             return True
         raise UnfitError("a claimed message cannot be removed")
 
     def remove(self, entry: StoredEntry) -> None:
-        """Remove one message, whoever holds it."""
+        """Remove one message, even if a consumer holds it."""
         self.site.store.release_held([entry.id])
         self.site.store.cancel([entry.id])
 
@@ -312,7 +312,7 @@ class StoredQueue:
         return self._entry(new_id or entry.message.id)
 
     def move(self, entry: StoredEntry, target: StoredQueue, now: float) -> bool:
-        """Move a message. Raises IllegalMove for one that somebody holds."""
+        """Move a message. Raises IllegalMove for one that a consumer holds."""
         self.site.move_clock(now)
         if entry.is_claimed:
             raise IllegalMove

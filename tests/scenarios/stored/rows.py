@@ -1,4 +1,4 @@
-"""What stands in the tables, whatever kind of store keeps them."""
+"""What stands in the tables of a store of any kind."""
 
 from __future__ import annotations
 
