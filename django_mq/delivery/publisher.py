@@ -323,7 +323,9 @@ class CapacityWait:
         return min(pause, left)
 
 
-def waiting_for_room(store: Store, constrained: Mapping[str, QueueRecord], write: Callable[[], object]) -> None:
+def waiting_for_capacity(
+    store: Store, constrained: Mapping[str, QueueRecord], write: Callable[[], object]
+) -> None:
     """Write; while a queue is full and lets its publishers wait, try again.
 
     Raises QueueFull when that takes longer than the queue's ``wait_seconds``. Raises it at once in a transaction,
@@ -353,17 +355,14 @@ def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> 
     Outside a transaction, a dead connection is replaced and the write repeated once: Django replaces one only
     between requests. The message ids tell whether the first write was committed.
     """
+    names = [message.queue_name for message in messages]
+    write = partial(_append_within_limits, store, messages)
     try:
-        _append_declaring(store, messages, again=again)
+        declaring(store, names, partial(write, again=again))
     except StoreUnavailable:
         if not store.reconnect():
             raise
-        _append_declaring(store, messages, again=True)
-
-
-def _append_declaring(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    write = partial(_append_within_limits, store, messages, again=again)
-    declaring(store, (message.queue_name for message in messages), write)
+        declaring(store, names, partial(write, again=True))
 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
@@ -373,7 +372,7 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
     names = {message.queue_name for message in messages}
     constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
     if constrained or any(message.dedup_id is not None for message in messages):
-        waiting_for_room(store, constrained, lambda: store.append_by_rules(messages, again=again))
+        waiting_for_capacity(store, constrained, lambda: store.append_by_rules(messages, again=again))
     elif messages:
         store.append_many(messages, again=again)
 

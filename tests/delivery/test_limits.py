@@ -99,7 +99,7 @@ class Publisher(threading.Thread):
         assert rules is not None
         message = check(as_outgoing(("orders", "late")))
         try:
-            publisher.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
+            publisher.waiting_for_capacity(store, {"orders": rules}, lambda: self._write(store, message))
         except QueueFull as error:
             self.error = error
         finally:
