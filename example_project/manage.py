@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""The command line of the library index; ``manage.py demo`` shows it all."""
+"""The command line of the library index; ``manage.py demo`` runs the example."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The Celery app. Nothing in it knows django_mq: the broker's URL in the settings is all there is."""
+"""The Celery app. It does not know django_mq; only the broker URL in the settings does."""
 
 import os
 

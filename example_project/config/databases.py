@@ -1,4 +1,4 @@
-"""Where the rows and the messages live: what DATABASE_URL names, else a SQLite file of the example's own."""
+"""The database of rows and messages: DATABASE_URL, or a SQLite file of the example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index page and the admin; the figures for Prometheus, and whether the queues are well."""
+"""The index page, the admin, metrics for Prometheus, and a health page."""
 
 from django.contrib import admin
 from django.urls import path

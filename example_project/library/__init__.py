@@ -1,4 +1,4 @@
-"""The library index: every file of Python's standard library, parsed by way of a queue.
+"""The library index: every file of Python's standard library, parsed through a queue.
 
 shelves.py     which files there are, of what kind and priority
 models.py      one row a file

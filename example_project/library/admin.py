@@ -1,4 +1,4 @@
-"""The files in the admin, to look at."""
+"""The admin of the files, read only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ReadOnly:
-    """The index is written by its messages only."""
+    """Only messages write the index."""
 
     def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - Django's signature
         """Rows are not added here."""

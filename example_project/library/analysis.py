@@ -1,4 +1,4 @@
-"""What is to be known about one source file, from ``ast`` and ``tokenize``. Knows neither Django nor queues."""
+"""Analyse one source file with ``ast`` and ``tokenize``, without Django and queues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROKEN = (SyntaxError, ValueError, tokenize.TokenError, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found in one file. ``imports`` are the distinct modules it names, sorted."""
+    """The facts about one file. ``imports`` are the distinct modules that it imports, sorted."""
 
     lines: int
     tokens: int
@@ -30,12 +30,12 @@ class Facts:
 
 
 def analyse_file(location: str) -> Facts:
-    """Read and analyse a file. Raises one of BROKEN."""
+    """Read and analyse a file. Raise one of BROKEN."""
     return analyse(Path(location).read_bytes(), location)
 
 
 def analyse(source: bytes, name: str = "<source>") -> Facts:
-    """Return what is to be known about the source. Raises one of BROKEN."""
+    """Return the facts about a source. Raise one of BROKEN."""
     nodes = list(ast.walk(parse(source, name)))
     types = [token.type for token in tokenize.tokenize(BytesIO(source).readline)]
     return Facts(

@@ -1,4 +1,4 @@
-"""How long a failed Celery task waits: as its queue says, and as native messages of that queue would."""
+"""The delay of a failed Celery task, from the options of its queue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django_mq.models import Queue
 
 
 def backoff_of(queue_name: str) -> Backoff:
-    """Return the backoff of a queue, as its row has it now: an operator may have changed it in the admin."""
+    """Return the current backoff of a queue, which an operator may have changed in the admin."""
     queue = Queue.objects.get(name=queue_name)
     return Backoff(
         base_seconds=queue.backoff_seconds,

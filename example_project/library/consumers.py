@@ -1,4 +1,4 @@
-"""Native handlers. They run in the Celery worker, and would in ``manage.py mq_worker``."""
+"""Handlers. They run in the Celery worker, and also in ``manage.py mq_worker``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keep_imports(message: ReceivedMessage) -> None:
 @consumer("closing", credit=1)
 @transaction.atomic
 def close_index(_message: ReceivedMessage) -> None:
-    """Write the summary when every file is done; until then come again: waiting is no failure."""
+    """Write the summary when every file is done; until then, deliver the message again later."""
     if open_files():
         publish("closing", delay=LOOK_AGAIN_SECONDS)
     else:

@@ -1,4 +1,4 @@
-"""Files enter the index: their rows and their messages in one transaction."""
+"""Add files to the index: their rows and their messages in one transaction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def enlist(batch: Iterable[Source]) -> list[SourceFile]:
 
 @transaction.atomic
 def announce_closing() -> None:
-    """Have the summary written when all is done: one message, held in the database until it is due."""
+    """Publish the scheduled message that writes the summary."""
     Summary.objects.all().delete()
     publish("closing", delay=CLOSING_DELAY)
 

@@ -1,4 +1,4 @@
-"""What was found goes into the rows.
+"""Write the results of parsing into the rows.
 
 A message may come twice, so each step changes a row only if it stands where the step
 before left it, and sends the next message in the transaction that changes it.
@@ -25,7 +25,7 @@ Status = SourceFile.Status
 
 @transaction.atomic
 def store_facts(file: SourceFile, facts: Facts) -> None:
-    """Store the counts of a file, and pass its imports on."""
+    """Store the counts of a file, and publish its imports."""
     waiting = SourceFile.objects.filter(pk=file.pk, status=Status.WAITING)
     if waiting.update(
         status=Status.PARSED,
@@ -39,14 +39,14 @@ def store_facts(file: SourceFile, facts: Facts) -> None:
 
 
 def store_broken(file: SourceFile, error: Exception) -> None:
-    """Store why a file cannot be read."""
+    """Store the reason why a file cannot be read."""
     waiting = SourceFile.objects.filter(pk=file.pk, status=Status.WAITING)
     waiting.update(status=Status.BROKEN, error=f"{type(error).__name__}: {error}")
 
 
 @transaction.atomic
 def store_imports(file_id: int, modules: Iterable[str]) -> None:
-    """Store the import edges of a file, which is done with that."""
+    """Store the import edges of a file, and mark the file as done."""
     parsed = SourceFile.objects.filter(pk=file_id, status=Status.PARSED)
     if parsed.update(status=Status.INDEXED):
         Import.objects.bulk_create(Import(source_id=file_id, module=module) for module in modules)
@@ -58,7 +58,7 @@ def open_files() -> int:
 
 
 def write_summary() -> None:
-    """Write the totals, over those of an earlier time."""
+    """Write the totals, replacing older ones."""
     names = ("lines", "tokens", "comments", "functions", "classes")
     totals = SourceFile.objects.aggregate(
         files=Count("pk"),

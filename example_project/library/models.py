@@ -1,4 +1,4 @@
-"""One row a file, the modules it imports, and the summary that closes the index."""
+"""Rows of files, of the modules that they import, and of the summary."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Import(models.Model):
 
 
 class Summary(models.Model):
-    """The totals when the last file was done. There is one row at most."""
+    """The totals after the last file. There is at most one row."""
 
     written_at = models.DateTimeField()
     files = models.PositiveIntegerField()

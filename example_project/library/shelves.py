@@ -19,7 +19,7 @@ BROKEN_EXAMPLES = Path(__file__).with_name("broken")
 
 
 class Kind(StrEnum):
-    """What a file is, which decides how soon it is read."""
+    """The kind of a file, which decides its priority."""
 
     PACKAGE = "package"
     MODULE = "module"
@@ -34,7 +34,7 @@ PRIORITIES = {Kind.PACKAGE: 9, Kind.MODULE: 7, Kind.SUBMODULE: 5, Kind.EXAMPLE: 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file: its name in the index, where it is, and what it is."""
+    """One file: its name in the index, its path and its kind."""
 
     path: str
     location: str
@@ -71,7 +71,7 @@ def broken_examples() -> Iterator[Source]:
 
 
 def kind_of(path: Path) -> Kind:
-    """Return what a file of the standard library is, by its place in it."""
+    """Return the kind of a file of the standard library, by its path."""
     folders = path.parts[:-1]
     if not TEST_FOLDERS.isdisjoint(folders):
         return Kind.TEST
@@ -81,6 +81,6 @@ def kind_of(path: Path) -> Kind:
 
 
 def spread(items: list[Source], count: int) -> list[Source]:
-    """Return ``count`` items at even distances."""
+    """Return ``count`` evenly spaced items."""
     count = min(count, len(items))
     return [items[index * len(items) // count] for index in range(count)]

@@ -1,4 +1,4 @@
-"""The Celery task: parse one file. It may run twice for one message, and nothing is stored twice."""
+"""The Celery task: parse one file. It may run twice for one message, and stores nothing twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def index_file(self: Task, file_id: int) -> None:
 
 
 def retry_or_give_up(task: Task, file: SourceFile, error: Exception) -> NoReturn:
-    """Hold the task in the database for a while, or, after the last attempt, reject it."""
+    """Retry the task later, or reject it after the last attempt."""
     attempt = task.request.retries + 1
     if attempt < ATTEMPTS:
         raise task.retry(exc=error, countdown=backoff_of("index").delay(attempt))

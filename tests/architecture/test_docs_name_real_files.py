@@ -1,4 +1,4 @@
-"""A page that names a file names one that exists."""
+"""Each file that a page names exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation, and what stands in them."""
+"""Read the pages of the documentation: their examples and tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = re.compile(r"`([\w/]+\.py)`")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page, and the file that the text before it names last."""
+    """A fenced block of a page, and the last file that the text before it names."""
 
     language: str
     text: str

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE = DOCS / "a-message-travels.md"
-#: What the page calls the files that no single step owns; most of them that a table may have.
+#: The name of files that serve several steps, and how many of them a table may have.
 HELPER, MOST_HELPERS = "helper", 12
-#: What the page calls the files that a worker enters by the clock, so that on a slow machine a trace has them.
+#: The name of files that run by the clock, so that only a slow trace has them.
 AT_TIMES = "at times"
-#: What the page calls the start of a worker, which waits for no message: the only step in no certain order.
+#: The name of the start of a worker, the only step without a fixed order.
 START = "start"
 ROW = re.compile(r"\| ([\w ]+) \| `django_mq/([\w/]+\.py)` \| (?:`([\w.<>]+)`)? ?\| .+ \|")
 
@@ -40,7 +40,7 @@ def table(heading: str) -> list[Row]:
 
 
 def mistakes(rows: list[Row], entered: list[tuple[str, str]]) -> Iterator[str]:
-    """Say what to change in a table, for it to tell what a message enters."""
+    """Say what to change in a table so that it matches the trace."""
     functions: dict[str, list[str]] = {}
     for file, function in entered:
         functions.setdefault(file, []).append(function)

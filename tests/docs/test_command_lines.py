@@ -1,4 +1,4 @@
-"""Every command line that a page shows can be typed: the command is there, and takes these arguments."""
+"""Every command line on a page works: the command exists and takes these arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: A command of ours in a line of its own, or between backquotes; a backslash goes on to the next line.
 LINE = re.compile(r"(?:`|^[ $]*)(?:python )?manage\.py (mq_\w+)((?:[^`\n\\]|\\\n)*)", re.MULTILINE)
-#: What a reader puts something in for.
+#: Placeholders that a reader replaces.
 PLACEHOLDERS = {"...", "[OPTIONS]", "JOB", "ID"}
 
 
@@ -29,7 +29,7 @@ def lines(page: Path) -> list[tuple[str, str]]:
 
 
 def is_typed(arguments: str) -> bool:
-    """Whether it is there to be typed as it stands: a name alone only speaks of the command."""
+    """Say whether the line is complete: a name alone only mentions the command."""
     return bool(arguments) and not PLACEHOLDERS & set(arguments.split())
 
 

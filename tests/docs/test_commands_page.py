@@ -1,4 +1,4 @@
-"""The page of the commands names every command, option and exit code there is, and no other."""
+"""The page of the commands names every command, option and exit code, and no other."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 PAGE = (DOCS / "reference/commands.md").read_text(encoding="utf-8")
 NAMES = sorted(name for name, app in get_commands().items() if app == "django_mq")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
-#: What Django gives to every command, and the page says of all of ours at once.
+#: Options of all commands, which the page describes once.
 COMMON = {"--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color"}
 COMMON |= {"--force-color", "--skip-checks", "--database"}
-#: The page of the settings has these.
+#: Options of queues, which the page of the settings has.
 OF_QUEUES = {f"--{no}{field.name.replace('_', '-')}" for field in fields(QueueOptions) for no in ("", "no-")} | {
     "--no"
 }

@@ -1,4 +1,4 @@
-"""The page on the engine: its examples print what it says, and its tables name what there is."""
+"""The page on the engine: its examples print what it says, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PAGE = DOCS / "reference" / "engine.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-#: What the tables of defaults are written in.
+#: Names that the tables of defaults use.
 VOCABULARY = {"Lifetime": Lifetime, "Limits": Limits, "Overflow": Overflow, "Exclusivity": Exclusivity}
 
 

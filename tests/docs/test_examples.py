@@ -1,4 +1,4 @@
-"""What the pages tell a reader to write is right: it is run, or at least understood."""
+"""The examples of the pages are right: they run, or at least compile."""
 
 from __future__ import annotations
 

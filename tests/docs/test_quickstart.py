@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PAGE = DOCS / "tutorial/quickstart.md"
 SECOND = DOCS / "tutorial/when-a-message-fails.md"
-#: What a reader's machine needs and the tests' environment has.
+#: Commands that prepare a reader's machine; the tests' environment has their results.
 PREPARED = ("python3 -m venv", "pip install")
 PROGRAMS = {
     "python": [sys.executable],

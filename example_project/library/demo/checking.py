@@ -1,4 +1,4 @@
-"""The index must hold what direct parsing finds: file by file, in sum, and among the dead letters."""
+"""Compare the index with direct parsing: each file, the totals, and the dead letters."""
 
 from __future__ import annotations
 

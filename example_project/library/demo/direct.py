@@ -1,4 +1,4 @@
-"""The same without the queue: every file analysed by a pool of processes. Nothing of Django is used."""
+"""Analyse all files without a queue and without Django, in a pool of processes."""
 
 from __future__ import annotations
 

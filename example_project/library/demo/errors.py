@@ -1,5 +1,5 @@
-"""How a demo fails."""
+"""The error of the demo."""
 
 
 class DemoFailed(Exception):  # noqa: N818 - says what happened
-    """The demo cannot go on, or its result is wrong; the message says why."""
+    """The demo cannot continue, or its result is wrong; the message says why."""

@@ -1,4 +1,4 @@
-"""What must be there first: tables, an empty index, a login."""
+"""Prepare the database: tables, an empty index, a login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USERNAME = PASSWORD = "demo"  # noqa: S105 - printed; the site listens on the lo
 
 
 def prepare(*, keep: bool) -> None:
-    """Bring the database to where the demo starts."""
+    """Prepare the database for the demo."""
     if not keep:
         remove_own_file()
     call_command("migrate", verbosity=0, interactive=False)
@@ -37,7 +37,7 @@ def remove_own_file() -> None:
 
 @transaction.atomic
 def empty() -> None:
-    """Remove what an earlier demo left: the index, and all that passed through its queues."""
+    """Remove the index, the messages and the history of an earlier demo."""
     names = list(settings.DJANGO_MQ["QUEUES"])
     SourceFile.objects.all().delete()
     Summary.objects.all().delete()

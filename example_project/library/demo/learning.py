@@ -1,4 +1,4 @@
-"""What the demo's own history says, through Spark: archived, counted, and played again under other settings."""
+"""Analyse the history of the demo with Spark: archive it, compute insights, and simulate other settings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from library.demo.saying import say, say_table
 if TYPE_CHECKING:
     from datetime import date
 
-#: The queue whose day is played again.
+#: The queue of the simulation.
 QUEUE = "index"
 
 
 def learn() -> None:
-    """Archive the history, draw its insights, try three other settings. Raises DemoFailed."""
+    """Archive the history, compute its insights, and simulate three other settings. Raise DemoFailed."""
     try:
         preflight.check()
     except SparkUnavailable as missing:
@@ -41,7 +41,7 @@ def learn() -> None:
 
 
 def steps(root: str, day: date) -> list[tuple[str, list[str]]]:
-    """Return the jobs, each with what it is called."""
+    """Return the jobs, each with its title."""
     return [
         ("Archive", ["archive", "--root", root, "--older-than", "0"]),
         ("Insights", ["insights", "--days", "2"]),

@@ -1,4 +1,4 @@
-"""One demo at a time: two would work on the same rows."""
+"""Allow one demo at a time, because two would change the same rows."""
 
 from __future__ import annotations
 

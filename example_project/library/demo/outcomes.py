@@ -1,4 +1,4 @@
-"""What becomes of the files: facts, or the reason why there are none. Totals are sums over that."""
+"""The outcome of each file, facts or the reason why there are none, and the totals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A task that was given up: its file, the reason, and its failed attempts."""
+    """A dead letter: its file, the reason, and its failed attempts."""
 
     path: str
     reason: str = ""

@@ -1,4 +1,4 @@
-"""What the demo starts, it ends: processes in groups of their own, which Ctrl-C does not reach by itself."""
+"""Processes of the demo, in groups of their own, which Ctrl-C does not reach: the demo ends them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Child:
         return None if self._process is None else self._process.poll()
 
     def stop(self) -> None:
-        """End it in order, and by force if that takes too long."""
+        """Stop the process, and kill it if that takes too long."""
         if self._process is None:
             return
         self._process.terminate()
@@ -63,7 +63,7 @@ class Child:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the process and all it started, as a power cut would."""
+        """Kill the process and its descendants, as a power cut would."""
         if self._process is None:
             return
         with suppress(ProcessLookupError):  # all have ended

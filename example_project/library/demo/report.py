@@ -1,4 +1,4 @@
-"""What happened, in figures: from the rows, and from the history that the queue keeps itself."""
+"""Report the figures of the run, from the rows and from the history of the queues."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def totals(stored: Totals, direct: Totals) -> Iterator[str]:
 
 
 def waits(since: datetime) -> Iterator[str]:
-    """Yield, for each priority of the index, how long its messages stood ready before a worker took them."""
+    """Yield, for each priority of the index, how long its messages waited before they were claimed."""
     seconds: defaultdict[int, list[float]] = defaultdict(list)
     rows = History.objects.filter(queue_name="index", finished_at__gte=since, claimed_at__isnull=False)
     for priority, ready_at, claimed_at in rows.values_list("priority", "ready_at", "claimed_at"):

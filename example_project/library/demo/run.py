@@ -1,4 +1,4 @@
-"""The demo from its first step to its last."""
+"""Run the steps of the demo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """One run. Raises DemoFailed if the index is wrong in the end, or there is none."""
+    """One run. Raises DemoFailed if the index is wrong at the end."""
 
     limit: int | None = None
     keep: bool = False

@@ -1,4 +1,4 @@
-"""What the demo says."""
+"""Print the output of the demo."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def say(text: str) -> None:
 
 
 def say_table(title: str, lines: Iterable[str]) -> None:
-    """Write a title and the lines that belong to it."""
+    """Write a title and its lines."""
     say("\n".join(["", title, *lines]))

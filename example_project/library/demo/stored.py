@@ -1,4 +1,4 @@
-"""What the index holds in the end, and which messages died on the way."""
+"""Read the results from the index and the dead letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for the end: a progress bar, and a worker that is started again whenever it dies."""
+"""Wait for the end: show a progress bar, and restart the worker when it dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ tqdm.monitor_interval = 0  # no thread: this process starts others
 
 
 class Watch:
-    """Follows the files until all is done. Raises DemoFailed when nothing moves any more."""
+    """Follow the files until all are done. Raise DemoFailed if there is no progress."""
 
     def __init__(self, worker: Worker, *, kill_once: bool) -> None:
         self.worker = worker
@@ -40,7 +40,7 @@ class Watch:
         self._moved_at = time.monotonic()
 
     def follow(self) -> None:
-        """Show the progress, and see that there is some."""
+        """Show the progress, and fail if there is none."""
         interactive = sys.stderr.isatty()
         with tqdm(
             total=self.total,
@@ -62,7 +62,7 @@ class Watch:
         return Summary.objects.exists() and not alive.filter(queue__name__in=WORKED_OFF).exists()
 
     def look(self) -> None:
-        """Take one look at the files and at the worker."""
+        """Look at the files and at the worker once."""
         self._count()
         if self._kill_wanted and self.done * 2 >= self.total:
             self._kill_wanted = False

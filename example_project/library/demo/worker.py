@@ -14,7 +14,7 @@ COMMAND = shlex.split("-m celery -A config worker --queues index --pool prefork 
 
 
 class Worker(Child):
-    """A worker that is started again whenever it dies."""
+    """A worker that is restarted when it dies."""
 
     def __init__(self, lock: int) -> None:
         log = settings.VAR_DIR / "worker.log"
@@ -24,7 +24,7 @@ class Worker(Child):
         self.deaths = 0
 
     def revive(self) -> bool:
-        """Start it again if it died; return whether it had."""
+        """Restart the worker if it has died; return whether it had."""
         code = self.code
         if code is None:
             return False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    """Parses, runs the demo, and turns its end into an exit code."""
+    """Run the demo and return an exit code."""
 
     help = "Index Python's standard library by way of a queue, with a real Celery worker, and check the result."
     requires_migrations_checks = False
@@ -53,5 +53,5 @@ class Command(BaseCommand):
 
 
 def interrupt(_signum: int, _frame: object) -> NoReturn:
-    """Treat every request to end as Ctrl-C: the way out stops the worker and the site."""
+    """Treat every signal to end as Ctrl-C, so that the worker and the site are stopped."""
     raise KeyboardInterrupt
