@@ -83,7 +83,7 @@ def make() -> Make:
 
 @pytest.fixture
 def operator() -> User:
-    """Who may do everything."""
+    """A superuser."""
     return User.objects.create_superuser("operator", password="operator")
 
 
@@ -96,7 +96,7 @@ def browse(client: Client, operator: User) -> Client:
 
 @pytest.fixture
 def login_with(client: Client) -> Callable[..., Client]:
-    """Return a login of a staff member who has these permissions and no others."""
+    """Return a client that is logged in as a staff member with these permissions only."""
 
     def login(*codenames: str) -> Client:
         user = User.objects.create_user("reader", password="reader", is_staff=True)

@@ -20,7 +20,7 @@ QUEUE = "orders"
 
 
 class Blocked:
-    """Finds no module of Spark's, whatever is installed."""
+    """Finds no module of Spark, even if it is installed."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         """Return that others may find it, or say that there is none."""

@@ -1,4 +1,4 @@
-"""The pages for those who listen to them, or have no mouse."""
+"""The pages with a screen reader or without a mouse."""
 
 from __future__ import annotations
 

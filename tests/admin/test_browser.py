@@ -49,7 +49,7 @@ def test_an_operator_pauses_a_queue_and_retries_a_dead_message(
         expect(page.get_by_text("ValueError: <b>no such customer</b>")).to_be_visible()
         expect(page.get_by_text('"order": 7')).to_be_visible()
 
-        page.get_by_role("button", name="Retry").click()
+        page.get_by_role("button", name="Redrive").click()
         expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
     dead.refresh_from_db(fields=["state"])

@@ -1,4 +1,4 @@
-"""What runs and what fails, by type: the figures of a plain count, at the same cost whatever there is."""
+"""What runs and what fails, by type: the figures of a plain count, at a cost that does not grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy of messages for elsewhere: of those selected or of all that match, and who took it is remembered."""
+"""Downloads of selected messages or of all that match, with a log entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that somebody made to break a page, and a reader who tries to act: in a real browser."""
+"""Messages made to break a page, in a real browser."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def look(page: Page, address: str) -> None:
 def retry(page: Page, message: Model) -> None:
     """Do what the page is for."""
     page.goto(page_of(message))
-    page.get_by_role("button", name="Retry").click()
+    page.get_by_role("button", name="Redrive").click()
     expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
 

@@ -1,4 +1,4 @@
-"""What somebody on call does, from the overview to the cure: with the keyboard alone, and without scripts."""
+"""The work of an operator, from the overview to the cure: with the keyboard alone, and without scripts."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_a_dead_letter_is_found_understood_and_mended_with_the_keyboard_alone(
     with browsing(live_server.url) as page:
         log_in(page)
         page.goto(OVERVIEW)
-        page.get_by_role("button", name="Stand still").click()
+        page.get_by_role("button", name="Stop refreshing").click()
         page.locator("body").focus()
         press_at(page, "Look at them (orders)")
         page.wait_for_url("**/message/?queue=orders&state=3")
         press_at(page, f"…{dead.message_id.hex[-8:]}")
         page.wait_for_url(f"**{page_of(dead)}*")
         expect(page.get_by_text("shop/consumers.py, line 31")).to_be_visible()
-        press_at(page, "Retry")
+        press_at(page, "Redrive")
         expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
     dead.refresh_from_db(fields=["state"])
@@ -88,7 +88,7 @@ def test_an_operator_without_scripts_sees_everything_and_can_do_everything(
         expect(page.locator("#mq-pause")).to_be_hidden()
 
         page.goto(page_of(dead))
-        page.get_by_role("button", name="Retry").click()
+        page.get_by_role("button", name="Redrive").click()
         expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
         choose(page, "message", "cancel")

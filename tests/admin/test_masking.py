@@ -1,4 +1,4 @@
-"""What nobody may see is on no page, whatever the message looks like."""
+"""What is masked is on no page."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_hidden_headers_cannot_be_guessed_by_searching(browse: Client, make: Mak
 
 
 def hide_by_content(value: Any, queue: str) -> Any:
-    """Hide the salary of one queue, and of whoever is not public."""
+    """Hide the salary in one queue, and of people who are not public."""
     if not isinstance(value, dict) or (queue != "payroll" and value.get("public")):
         return value
     return {**value, "salary": HIDDEN}

@@ -1,4 +1,4 @@
-"""Messages: the list costs the same whatever is in it, and a page shows any row safely."""
+"""Messages: the cost of the list does not grow, and a page shows any row safely."""
 
 from __future__ import annotations
 

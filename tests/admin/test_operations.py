@@ -382,7 +382,7 @@ def test_the_log_says_what_it_came_to(site: str, make: Make) -> None:
 
 
 def test_a_batch_and_its_count_are_one(site: str, make: Make) -> None:
-    """Whatever ends a process between the two undoes both, and who goes on does neither twice."""
+    """If a process ends between the two, both are rolled back, and neither is done twice."""
     for _ in range(5):
         make.message()
     operation = begin(CANCEL)

@@ -83,7 +83,7 @@ CASES = [
     Case("operation", "stop", "cancel_message", an_operation("running"), {}),
     Case("operation", "go_on", "cancel_message", an_operation("stopped"), {}),
 ]
-#: Actions of whoever may view messages; they change nothing.
+#: Actions with the view permission; they change nothing.
 HARMLESS = {"download_json", "download_csv"}
 MESSAGE_ACTIONS = [case for case in CASES if case.model == "message"]
 every_case = pytest.mark.parametrize("case", CASES, ids=[f"{case.model}-{case.name}" for case in CASES])
@@ -154,7 +154,7 @@ def test_without_its_permission_an_act_is_not_there(
 
     assert picture() == before
     assert case.name not in on_page(client, row)
-    if case.model != "operation":  # whoever sees operations is offered them, and told what each one takes
+    if case.model != "operation":  # their buttons are always shown
         assert case.name not in offered(client, case.model)
 
 

@@ -1,7 +1,7 @@
 """No page asks once for each row: every page there is, of every table on the site, with few rows and with many.
 
 The pages are those that the site's own addresses name: a new one is asked for without being listed here, and a
-table whose rows nobody here knows how to write fails the test.
+table without a builder for its rows fails the test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every figure of the overview is that of a plain count over the rows, whatever has happened.
+"""Every figure of the overview equals a plain count over the rows.
 
 The rows are written down as they are made, in lists; nothing of what the page asks is asked again.
 """
@@ -52,7 +52,7 @@ class Site:
 
     def _message(self, queue: Queue) -> None:
         state = self.chance.choice(list(STATES.values()))
-        # Published in the order they arrive; some are due, or past their time, and nobody has come by.
+        # Published in the order they arrive; some are due, or past their time, and no maintenance has run.
         published = self.now - timedelta(hours=10, seconds=-30 * Message.objects.count())
         values: dict[str, Any] = {"published_at": published, "level": self.chance.randrange(10)}
         if state == SCHEDULED:

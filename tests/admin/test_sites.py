@@ -1,4 +1,4 @@
-"""The pages on an admin site of somebody's own."""
+"""The pages on a custom admin site."""
 
 from __future__ import annotations
 

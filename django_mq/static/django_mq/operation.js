@@ -1,4 +1,4 @@
-// Shows how far an operation is until it ends, without taking the focus from whoever reads.
+// Refreshes the progress of an operation until it ends, without moving the focus.
 "use strict";
 
 (() => {
@@ -14,7 +14,7 @@
             const [old, fresh] = [document.querySelector(part), page.querySelector(part)];
             if (old && fresh && old.innerHTML !== fresh.innerHTML) old.innerHTML = fresh.innerHTML;
         }
-        // Its buttons are others now.
+        // It has ended and has other buttons.
         if (!page.getElementById("mq-running")) window.location.reload();
     };
 
