@@ -5,24 +5,14 @@ delivers at the exact instant. "Until nine" is read as "not at nine".
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from django_mq.engine.names import check_bounds
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.engine.message import Message
-
-
-class LifetimeOptions(Protocol):
-    """A queue's options for the time to live, as they are stored."""
-
-    @property
-    def ttl_seconds(self) -> float | None: ...
-    @property
-    def min_ttl_seconds(self) -> float | None: ...
-    @property
-    def max_ttl_seconds(self) -> float | None: ...
+    from django_mq.engine.options import QueueOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +34,7 @@ class Lifetime:
         check_bounds(0, least=self.least, most=self.most, default=self.default)
 
     @classmethod
-    def of(cls, queue: LifetimeOptions) -> "Lifetime":
+    def of(cls, queue: "QueueOptions") -> "Lifetime":
         """Return the lifetime for a queue's options."""
         return cls(queue.min_ttl_seconds, queue.max_ttl_seconds, queue.ttl_seconds)
 

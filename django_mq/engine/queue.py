@@ -67,7 +67,7 @@ UNDELIVERED: Final = (READY, HELD, SCHEDULED)
 _DEFAULT_RULES: Final = Rules()
 #: Calls that take the lock themselves: every message needs the first four, and this takes half the time. The
 #: others need the locks of two queues, in one order.
-_TAKE_THE_LOCK: Final = frozenset({"publish", "offer", "deliver", "accept", "move", "send_on"})
+_TAKE_THE_LOCK: Final = frozenset({"publish", "offer", "deliver", "accept", "move", "send_on", "retry"})
 
 C = TypeVar("C")
 
@@ -1040,7 +1040,9 @@ class Queue:
 
         A message that its queue refuses stays here.
         """
-        return sum([self._go_back(entry, now) for entry in list(self._contents.waiting())])
+        with self.lock:
+            entries = list(self._contents.waiting())
+        return sum([self._go_back(entry, now) for entry in entries])
 
     def _go_back(self, entry: Entry, now: float) -> bool:
         name = entry.message.headers.get(ORIGIN_QUEUE)
