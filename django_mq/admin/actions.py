@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CONFIRMED = "confirmed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Action:
     """An action. ``run`` takes a row and the answers and returns a sentence for the user. It may raise MQError."""
 
@@ -44,15 +44,9 @@ class Action:
 
     do_not_call_in_templates: ClassVar = True
 
-    # What Django asks of an entry of ``ModelAdmin.actions``.
-
-    @property
-    def __name__(self) -> str:
-        return self.name
-
-    @property
-    def short_description(self) -> StrOrPromise:
-        return self.label
+    def __post_init__(self) -> None:
+        # Django reads these of an entry of ``ModelAdmin.actions``.
+        vars(self).update(__name__=self.name, short_description=self.label)
 
     def __call__(self, page: ActionAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         return page.carry_out(self, request, queryset)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EVERY = Q()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MessageAction(Action):
     """An action whose ``run`` changes messages and returns how many it has changed. Raises MQError."""
 
