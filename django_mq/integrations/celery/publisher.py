@@ -271,19 +271,8 @@ class Declarations:
 
 #: This process, once one of its transports is on a worker's event loop.
 _workers: set[int] = set()
-#: Alias to the store that a worker's transports without a session share: events, gossip, replies.
+#: Alias to the private store that a worker's transports without a session share: events, gossip, replies.
 _beside: dict[str, Store] = {}
-
-
-def store_beside(alias: str) -> Store:
-    """Return a private store for a transport without a session. In a worker all of them share it."""
-    if os.getpid() in _workers and alias in _beside:
-        return _beside[alias]
-    store = private_store(alias)
-    # A connection does not notice its own changes, where the store looks for changes.
-    if os.getpid() in _workers and not store.features.notices_changes:
-        return _beside.setdefault(alias, store)
-    return store
 
 
 class Committing:
@@ -293,22 +282,6 @@ class Committing:
         self._alias = alias
         # The session of the transport, None while it consumes no durable queue.
         self._session = session
-        self._beside: Store | None = None
-
-    @property
-    def store(self) -> Store:
-        """The private store: the session's, or another for a transport without a session."""
-        session = self._session()
-        if session is not None:
-            return session.store
-        if self._beside is None:
-            self._beside = store_beside(self._alias)
-        return self._beside
-
-    def close(self) -> None:
-        """Close the connection of a transport without a session."""
-        if self._beside is not None:
-            self._beside.close()
 
     @contextmanager
     def __call__(self) -> Iterator[Store]:
@@ -324,13 +297,20 @@ class Committing:
     @contextmanager
     def private(self) -> Iterator[Store]:
         """Use a store that commits each statement, even inside a transaction."""
-        in_worker, in_transaction = self._in_worker(), shared_store(self._alias).in_transaction
-        store = private_store(self._alias) if in_worker and in_transaction else self.store
-        try:
-            yield store
-        finally:
-            if in_transaction or not in_worker:
+        session = self._session()
+        if self._in_worker() and not shared_store(self._alias).in_transaction:
+            yield session.store if session is not None else _store_beside(self._alias)
+        else:
+            store = private_store(self._alias)
+            try:
+                yield store
+            finally:
                 store.close()
+
+    def close(self) -> None:
+        """Close the connection that transports without a session share; it opens again at its next use."""
+        if self._alias in _beside:
+            _beside[self._alias].close()
 
     def _in_worker(self) -> bool:
         return self._session() is not None or os.getpid() in _workers
@@ -339,3 +319,9 @@ class Committing:
         """Treat this process as a worker from now on, and close the connection that children would inherit."""
         _workers.add(os.getpid())
         shared_store(self._alias).disconnect()
+
+
+def _store_beside(alias: str) -> Store:
+    if alias not in _beside:
+        _beside.setdefault(alias, private_store(alias))
+    return _beside[alias]
