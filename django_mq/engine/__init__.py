@@ -9,11 +9,14 @@ Time
     Every call takes the time as an argument, ``now``, in seconds on one clock. The clock may stand still
     or go backwards: a message that became ready stays ready.
 
-Parts
-    ``Queue`` is the interface, ``Rules`` its settings, and ``Broker`` holds several queues. A queue takes
-    its lock and calls its parts: ``Contents`` keeps every entry by state, ``Dispatch`` assigns
-    entries to consumers, ``Consumers`` keeps the idle and the busy ones, ``EntryList`` the order,
-    ``Capacity`` the limits, ``Groups`` the owners of groups, and ``Afterlife`` sends dead letters on.
+Files, in the order a message meets them
+    Declaring: ``names``, ``options``, ``rules``. Publishing: ``message``, ``routing``, ``broker`` (the queues by
+    name), ``queue`` (the interface of one queue), ``work`` (units of work), ``duplicates``, ``overflow`` (limits),
+    ``entry``, ``places``, ``expiry``. Waiting: ``contents`` (the entries by state), ``states``, ``lists`` (the
+    order), ``last_value``, ``timeline``. Consuming: ``consumer``, ``target`` (one consumer of several queues),
+    ``credit``, ``selector`` and ``expressions``, ``admission``, ``consumers`` (idle and busy ones), ``dispatch``
+    (which entry goes to which consumer), ``groups``, ``view``. Claiming from a store: ``arbiter``, ``claim``,
+    ``worker_mode``. Settling: ``verdict``, ``afterlife`` (dead and expired messages).
 
 Locks
     One lock per queue, or one for all queues of a broker. Every method of a queue takes it. Nothing
