@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
-    from django_mq.delivery.consumer.handlers import ReceivedMessage
+    from django_mq.delivery.messages import ReceivedMessage
 
 QUEUE = "proof"
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections, transaction
 
 from django_mq import signals
-from django_mq.delivery.consumer.handlers import ReceivedMessage, check_run
+from django_mq.delivery.consumer.handlers import check_run
+from django_mq.delivery.messages import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Retry

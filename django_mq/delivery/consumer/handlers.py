@@ -16,7 +16,7 @@ from asgiref.sync import iscoroutinefunction
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
-from django_mq.delivery.codecs import decode_body, decode_headers
+from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.validation import plain
 from django_mq.engine.names import is_name
 from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, NoHandler
@@ -25,8 +25,8 @@ from django_mq.stores.registry import MEMORY
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
-    from uuid import UUID
 
+    from django_mq.delivery.messages import ReceivedMessage
     from django_mq.stores.records import Claimed
 
 
@@ -238,50 +238,6 @@ def _takes_one(function: Callable[..., Any]) -> bool:
     except TypeError:
         return False
     return True
-
-
-#: Stands for a body that is not decoded yet; None is a body.
-UNREAD = object()
-
-
-class ReceivedMessage:
-    """One delivery of one message. Decoding raises CorruptMessage, which dead-letters it."""
-
-    def __init__(self, claimed: Claimed) -> None:
-        self._claimed = claimed
-        self._body: Any = UNREAD
-        self._headers: dict[str, Any] | None = None
-        self.id: UUID = claimed.message_id
-        self.queue: str = claimed.queue_name
-        #: 0 to 9, 9 first.
-        self.priority: int = claimed.priority
-        #: 1 for the first; a delivery that was given back before it began is not counted.
-        self.attempt: int = claimed.attempts + 1
-        #: Whether it was delivered before.
-        self.redelivered: bool = claimed.redelivered
-        self.type: str = claimed.type
-        self.correlation_id: str | None = claimed.correlation_id
-        self.group_key: str | None = claimed.group_key
-        self.published_at: datetime = claimed.published_at
-        self.content_type: str = claimed.content_type
-
-    @property
-    def body(self) -> Any:
-        """The body that was published: decoded JSON or text, or bytes."""
-        if self._body is UNREAD:
-            claimed = self._claimed
-            self._body = decode_body(claimed.body, claimed.content_type, claimed.content_encoding)
-        return self._body
-
-    @property
-    def headers(self) -> dict[str, Any]:
-        """The headers."""
-        if self._headers is None:
-            self._headers = decode_headers(self._claimed.headers)
-        return self._headers
-
-    def __repr__(self) -> str:
-        return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"
 
 
 TASK = "task"

@@ -1,5 +1,6 @@
 """What an operator changes by hand, in the admin or by a command.
 
+browser.py       read messages without taking them
 queue_editor.py  create queues and change their options
 bindings.py      bind queues to exchanges
 actions.py       move, cancel, release, reschedule and prioritise selected messages

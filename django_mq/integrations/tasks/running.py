@@ -25,7 +25,7 @@ from django_mq.integrations.tasks.results import error_of, row_of, write
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from django_mq.delivery.consumer.handlers import ReceivedMessage
+    from django_mq.delivery.messages import ReceivedMessage
     from django_mq.models import TaskResult
 
 SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus.FAILED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.api import browse
+from django_mq.delivery.operator.browser import browsed
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.json_objects import as_json, seen_body
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
@@ -37,7 +37,7 @@ class Command(MQCommand):
 
     def run(self, alias: str, **options: Any) -> None:
         states, selector, limit = STATES[options["state"]], options["selector"], options["limit"]
-        found = browse(options["queue"], states=states, selector=selector, limit=limit, using=alias)
+        found = browsed(options["queue"], states=states, selector=selector, limit=limit, using=alias)
         if self.as_json:
             for message in found:
                 self.stdout.write(as_json(message))
