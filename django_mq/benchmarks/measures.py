@@ -1,6 +1,6 @@
-"""Publish, drain and pick up: a figure of ours and one of plain SQL, taken in turn.
+"""Measure publish, drain and pick-up, each beside plain SQL.
 
-A noisy machine is to be noisy for both sides of a ratio alike, so they take turns, and the median counts.
+The two sides take turns, so that a busy machine slows both alike, and the median counts.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 #: The queue that benchmarks publish into.
 QUEUE = "mq_bench"
-#: Single publishes take turns with the raw loop in so many small parts: they feel every disturbance.
+#: Rounds of single publishes and the raw loop: many, because short runs vary most.
 ROUNDS = 5
-#: The median of so many counts.
+#: Rounds of the other measures.
 REPEATS = 3
-#: The worker has so long, in seconds, to become idle again between two samples: ten milliseconds
-#: after a message it writes its settlement, and a publish at that moment would wait for that commit.
+#: Seconds between two samples. Ten milliseconds after a message the worker writes its settlement, and a
+#: publish at that moment would wait for the commit.
 PAUSE_SECONDS = 0.03
-#: A pick-up that takes longer, in seconds, ends the benchmark.
+#: Seconds after which a pick-up fails.
 PATIENCE_SECONDS = 30.0
-#: Pick-ups that do not count: they open connections.
+#: Pick-ups that open connections and do not count.
 WARM_UP = 10
 
 
@@ -43,7 +43,7 @@ class Measure:
     """One figure, and the raw limit of the same run."""
 
     name: str
-    #: None where the database, or the absence of Redis, leaves nothing to measure.
+    #: None if the database has nothing to measure, or Redis is absent.
     value: float | None
     unit: str
     limit: float | None = None
@@ -58,13 +58,13 @@ class Measure:
 
 @contextmanager
 def bench_queue(alias: str) -> Iterator[None]:
-    """Declare the queue; at the end delete it with everything in it, and its history."""
+    """Declare the queue; at the end delete it with its messages and history."""
     store = shared_store(alias)
     declare(store, QUEUE)
     try:
         yield
     finally:
-        # A worker that was killed has left claims, and its deadline is not waited for here.
+        # A killed worker has left claims; its deadline is not awaited.
         held = Message.objects.using(alias).filter(queue__name=QUEUE, state=Message.Status.CLAIMED)
         store.release_held(list(held.values_list("id", flat=True)))
         store.delete_queue(QUEUE, force=True)
@@ -72,7 +72,7 @@ def bench_queue(alias: str) -> Iterator[None]:
 
 
 def measure(alias: str, tenths: int) -> Iterator[Measure]:
-    """Yield all figures: of full amounts for ten tenths."""
+    """Yield all figures; ``tenths`` is the share of the full amounts."""
     singles, many = 200 * tenths // ROUNDS, 2000 * tenths
     with bench_queue(alias):
         plain, store, worker = PlainSQL(alias, QUEUE), shared_store(alias), draining_worker
@@ -125,7 +125,7 @@ def take_turns(repeats: int, **sides: Callable[[], float]) -> dict[str, list[flo
 
 
 def rate(amount: int, work: Callable[[], object]) -> float:
-    """Return how many per second ``work`` does."""
+    """Return how many of ``amount`` per second ``work`` does."""
     begin = time.perf_counter()
     work()
     return amount / (time.perf_counter() - begin)
@@ -137,7 +137,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def publish_singles(alias: str, amount: int) -> None:
-    """Publish one by one, each in a transaction of its own."""
+    """Publish one by one, each in its own transaction."""
     for number in range(amount):
         publish(QUEUE, {"n": number}, using=alias)
 
@@ -149,7 +149,7 @@ def fill(alias: str, amount: int) -> None:
 
 
 def draining_worker(alias: str) -> Worker:
-    """Return a worker whose handler costs nothing; it claims as many at once as the raw loop does."""
+    """Return a worker with an empty handler, which claims as many at once as the raw loop."""
     return _worker(alias, lambda _: None, credit=BATCH)
 
 
@@ -159,19 +159,19 @@ def _worker(alias: str, function: Callable[[Any], object], credit: int) -> Worke
 
 
 class Clock:
-    """Stamps the moment at which something arrived."""
+    """Measures the time until a message arrives."""
 
     def __init__(self) -> None:
         self._arrived = threading.Event()
         self._at = 0.0
 
     def stamp(self, *_: object) -> None:
-        """Arrive."""
+        """Store the time of arrival."""
         self._at = time.perf_counter()
         self._arrived.set()
 
     def waits(self, send: Callable[[], object], samples: int) -> list[float]:
-        """Send so often, and return the milliseconds until each arrival. Raises RuntimeError."""
+        """Send ``samples`` messages, and return the milliseconds until each arrival. Raises RuntimeError."""
         waits = []
         for _ in range(samples + WARM_UP):
             self._arrived.clear()
@@ -185,7 +185,7 @@ class Clock:
 
 
 def pick_ups(alias: str, samples: int) -> list[float]:
-    """Return the milliseconds from just before a publish to the first line of an idle worker's handler."""
+    """Return the milliseconds from each publish to the first line of an idle worker's handler."""
     clock = Clock()
     worker = _worker(alias, clock.stamp, credit=20)
     thread = threading.Thread(target=worker.run, daemon=True)

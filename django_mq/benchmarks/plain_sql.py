@@ -1,4 +1,4 @@
-"""The work of a queue done by plain SQL, over the same connection, table and indexes: the limit of a figure."""
+"""The work of a queue in plain SQL, over the same connection, table and indexes: the limit of a figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Rows of one transaction.
 BATCH = 1000
-#: A ready message: the columns that have no default, and a row of them.
+#: The columns without a default, and the values of a ready message.
 COLUMNS = (
     "queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,"
     " published_at, dead_reason, content_type, content_encoding, headers, body"
@@ -37,25 +37,25 @@ DELETE = "DELETE FROM django_mq_message WHERE queue_id = %s AND state = 2"
 
 
 class PlainSQL:
-    """Insert, claim and delete messages of one queue, which nothing else uses."""
+    """Insert, claim and delete messages of the benchmark's queue."""
 
     def __init__(self, alias: str, queue: str) -> None:
         self._alias, self._queue = alias, Queue.objects.using(alias).get(name=queue).pk
 
     def insert(self, amount: int) -> None:
-        """Commit each row by itself."""
+        """Insert rows, each in its own transaction."""
         with connections[self._alias].cursor() as cursor:
             for row in self._rows(amount):
                 cursor.execute(INSERT, row)
 
     def load(self, amount: int) -> None:
-        """Commit 1,000 rows at a time."""
+        """Insert rows, 1,000 in a transaction."""
         for start in range(0, amount, BATCH):
             with transaction.atomic(self._alias), connections[self._alias].cursor() as cursor:
                 cursor.executemany(INSERT, self._rows(min(BATCH, amount - start)))
 
     def drain(self, batch: int = BATCH) -> None:
-        """Claim so many and delete them, each in a transaction, until none is left."""
+        """Claim ``batch`` rows and delete them, each in its own transaction, until none is left."""
         with connections[self._alias].cursor() as cursor:
             while True:
                 with transaction.atomic(self._alias):
@@ -67,7 +67,7 @@ class PlainSQL:
                 cursor.execute(DELETE, (self._queue,))
 
     def pass_one(self) -> None:
-        """Commit a row, claim it and delete it."""
+        """Insert a row, claim it and delete it."""
         self.insert(1)
         self.drain(1)
 

@@ -1,4 +1,4 @@
-"""The project: settings, addresses, and the Celery app, which ``-A config`` finds here."""
+"""The project: settings, URLs, and the Celery app for ``-A config``."""
 
 from config.celery import app
 

@@ -1,4 +1,4 @@
-"""Which files there are: the running Python's own standard library, and three broken ones of this example."""
+"""Find the files: the standard library of this Python, and three broken files of this example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site's one page: the index so far."""
+"""The page of the site: the current index."""
 
 from __future__ import annotations
 

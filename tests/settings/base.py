@@ -1,4 +1,4 @@
-"""What all test settings share: a small site with the admin and django_mq."""
+"""Common test settings: a small site with the admin and django_mq."""
 
 from __future__ import annotations
 

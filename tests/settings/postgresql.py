@@ -1,4 +1,4 @@
-"""One database, PostgreSQL: the one that DATABASE_URL names, as ``python -m tests.services`` sets it."""
+"""One database, PostgreSQL: that of DATABASE_URL, which ``python -m tests.services`` sets."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What tests of several packages share."""
+"""Helpers for tests of several packages."""

@@ -1,4 +1,4 @@
-"""The threads that publish for event loops keep their connections; the tests' databases are dropped in the end."""
+"""Close the connections of threads that publish for event loops, so that test databases can be dropped."""
 
 from __future__ import annotations
 

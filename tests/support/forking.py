@@ -1,4 +1,4 @@
-"""Forked children of a test, and what another thread of the parent holds meanwhile."""
+"""Fork children in a test, while another thread of the parent holds locks."""
 
 from __future__ import annotations
 

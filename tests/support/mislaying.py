@@ -1,4 +1,4 @@
-"""A database that misses a table or a column, as it does amid a migration."""
+"""A database without a table or a column, as during a migration."""
 
 from __future__ import annotations
 

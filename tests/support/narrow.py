@@ -1,4 +1,4 @@
-"""A connection to a database server that breaks whenever one answer is too large for it."""
+"""A connection to a database server that breaks when an answer is too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a database is at rest: a process may be suspended then without its locks suspending everybody."""
+"""Whether a database is at rest: then a process can be suspended without holding locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A site on a database of a test's own, in the test's process: one to stop, freeze or fill up."""
+"""A site on its own database, in the test's process, for tests that stop, freeze or fill a database."""
 
 from __future__ import annotations
 

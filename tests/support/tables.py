@@ -1,4 +1,4 @@
-"""Emptying the tables after a test that commits."""
+"""Empty the tables after a test that commits."""
 
 from __future__ import annotations
 

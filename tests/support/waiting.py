@@ -1,4 +1,4 @@
-"""Waiting for what another process or thread does: a condition with a deadline, never a guess."""
+"""Wait for another process or thread: a condition with a deadline."""
 
 from __future__ import annotations
 
