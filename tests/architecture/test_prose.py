@@ -35,7 +35,7 @@ COINED = {
     "whole look|whole looks": "full scan",
 }
 #: Lines with a pronoun where a term should stand. Lower the bound when the number falls.
-MOST_PRONOUNS = 115
+MOST_PRONOUNS = 20
 PRONOUNS = re.compile(r"\b(who|whoever|whom|nobody|somebody|whatever)\b", re.IGNORECASE)
 
 
