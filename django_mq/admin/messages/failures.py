@@ -12,7 +12,7 @@ from django_mq.models import Attempt, Message
 from django_mq.stores.values import told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
     from uuid import UUID
 
@@ -48,56 +48,35 @@ class Summary(NamedTuple):
     last: Failure | None = None
 
 
-class _Span(NamedTuple):
-    """Attempts with the same two ids: their number, and the keys of the first and the last."""
-
-    message_id: UUID | None
-    correlation_id: str | None
-    attempts: int
-    first: int
-    last: int
-
-
 def summarise(messages: Iterable[Message]) -> None:
     """Set ``failures`` of each message: three statements for all of them."""
-    rows = list(messages)
-    spans = _spans(rows)
-    of = {row.pk: [span for span in spans if _is_of(span, row)] for row in rows}
-    told = _told({key for found in of.values() for span in found for key in (span.first, span.last)})
+    rows, attempts = list(messages), Attempt.objects.using(alias()).order_by()
+    ids = {"message_id__in": [row.message_id for row in rows]}
+    tasks = {"correlation_id__in": [row.correlation_id for row in rows if row.correlation_id]}
+    # Both ids, the number of attempts with them, and the keys of the first and the last one.
+    spans = {
+        values
+        for which in (ids, tasks)
+        for values in attempts.filter(**which)
+        .values_list("message_id", "correlation_id")
+        .annotate(Count("pk"), Min("pk"), Max("pk"))
+    }
+    of = {
+        row.pk: [
+            numbers
+            for message_id, task_id, *numbers in spans
+            if message_id == row.message_id or (row.correlation_id and task_id == row.correlation_id)
+        ]
+        for row in rows
+    }
+    ends = {key for found in of.values() for _number, *keys in found for key in keys}
+    columns = ("pk", "error", Left("detail", WORDS + 1), "failed_at")
+    failures = {pk: Failure(*values) for pk, *values in attempts.filter(pk__in=ends).values_list(*columns)}
     for row in rows:
         if mine := of[row.pk]:
-            first, last = min(span.first for span in mine), max(span.last for span in mine)
-            row.failures = Summary(sum(span.attempts for span in mine), told.get(first), told.get(last))  # type: ignore[attr-defined] # for this page
+            numbers, firsts, lasts = zip(*mine, strict=True)
+            row.failures = Summary(sum(numbers), failures.get(min(firsts)), failures.get(max(lasts)))  # type: ignore[attr-defined] # for this page
 
 
 def of_row(message: Message) -> Summary:
     return getattr(message, "failures", Summary())
-
-
-def _spans(rows: Iterable[Message]) -> set[_Span]:
-    """Return the attempts of these messages, without duplicates."""
-    ids = {"message_id__in": [row.message_id for row in rows]}
-    tasks = {"correlation_id__in": [row.correlation_id for row in rows if row.correlation_id]}
-    return {
-        _Span(*values)
-        for which in (ids, tasks)
-        for values in Attempt.objects.using(alias())
-        .filter(**which)
-        .order_by()
-        .values_list("message_id", "correlation_id")
-        .annotate(Count("pk"), Min("pk"), Max("pk"))
-    }
-
-
-def _is_of(span: _Span, row: Message) -> bool:
-    return span.message_id == row.message_id or bool(
-        row.correlation_id and span.correlation_id == row.correlation_id
-    )
-
-
-def _told(keys: set[int]) -> Mapping[int, Failure]:
-    found = Attempt.objects.using(alias()).filter(pk__in=keys).order_by()
-    return {
-        pk: Failure(*values)
-        for pk, *values in found.values_list("pk", "error", Left("detail", WORDS + 1), "failed_at")
-    }
