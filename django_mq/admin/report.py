@@ -61,28 +61,24 @@ def _state_reason(state: int, count: int) -> str:
     return ngettext("%(count)d is %(state)s", "%(count)d are %(state)s", count) % {"count": count, "state": label}
 
 
-def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
-    """Write one log entry for an action. If it was a single message, the entry links to it."""
-    ids = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
+def log(request: HttpRequest, chosen: Selection, sentence: str, *, which: str = "", name: str = "") -> None:
+    """Write a log entry about these messages, with their ids or with ``which``. A single message is linked."""
+    which = which or ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     count = len(chosen.messages)
-    name = str(alone.message_id) if alone else ngettext("%d message", "%d messages", count) % count
-    _write(request.user, Message, CHANGE, name, f"{sentence} {ids}", row_id=alone and alone.id)
+    name = str(alone.message_id) if alone else name or ngettext("%d message", "%d messages", count) % count
+    _write(request.user, Message, CHANGE, name, f"{sentence} {which}", row_id=alone and alone.id)
 
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     """Log a download, with the ids of the messages, or with the filters if there are too many."""
+    count, which = str(len(chosen.messages)), ""
     if chosen.cut:
         number, whole = chosen.count(columns.COUNTED)
         count = columns.shown(number, more=not whole)
         which = json.dumps(criteria.known(request.GET.dict()))
-    else:
-        count = str(len(chosen.messages))
-        which = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
     sentence = _("Downloaded as %(form)s: %(count)s messages.") % {"form": form, "count": count}
-    alone = chosen.messages[0] if len(chosen.messages) == 1 else None
-    name = str(alone.message_id) if alone else sentence
-    _write(request.user, Message, CHANGE, name, f"{sentence} {which}", row_id=alone and alone.id)
+    log(request, chosen, sentence, which=which, name=sentence)
 
 
 def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> None:
