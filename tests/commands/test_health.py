@@ -72,7 +72,20 @@ def test_dead_letters_raise_an_alert_beyond_their_number(committed_database: str
     store.settle(session, [Settlement(claimed.id, claimed.claim, Verdict.DEAD)])
 
     assert alerts("--max-dead", 1) == []
-    assert alerts("--max-dead", 0) == ["Queue 'orders': 1 dead letters."]
+    assert alerts("--max-dead", 0) == ["Queue 'orders': 1 dead letter."]
+
+
+def test_dead_letters_are_warnings_if_nothing_limits_them(committed_database: str, run: Run) -> None:
+    create_queue("letters", {}, using=committed_database)
+    edit_queue("orders", {"dead_letter_queue": "letters"}, using=committed_database)
+    publish("letters")
+    publish("letters")
+
+    assert run("mq_health", *PATIENTLY) == "Warning: Queue 'letters': 2 dead letters.\n"
+    answer = json.loads(run("mq_health", *PATIENTLY, "--json"))
+    assert (answer["well"], answer["alerts"]) == (True, [])
+    assert answer["warnings"] == ["Queue 'letters': 2 dead letters."]
+    assert json.loads(run("mq_health", *PATIENTLY, "--json", "--max-dead", "2"))["warnings"] == []
 
 
 def test_a_dead_letter_queue_has_letters_and_nobody_who_waits(committed_database: str) -> None:
@@ -82,7 +95,7 @@ def test_a_dead_letter_queue_has_letters_and_nobody_who_waits(committed_database
     Message.objects.using(committed_database).update(published_at=F("published_at") - timedelta(days=1))
 
     assert alerts("--max-age", 3600, "--max-dead", 1) == []
-    assert alerts("--max-dead", 0) == ["Queue 'letters': 1 dead letters."]
+    assert alerts("--max-dead", 0) == ["Queue 'letters': 1 dead letter."]
     (asked,) = alerts("letters", "--max-age", 3600)
     assert asked.startswith("Queue 'letters': its oldest ready message has waited ")
 

@@ -131,6 +131,17 @@ def test_the_watcher_fits_a_small_terminal_and_ends_with_ctrl_c(terminal: Callab
         assert max(map(len, picture.splitlines())) <= COLUMNS
 
 
+def test_one_look_is_whole_and_does_not_clear_the_screen(terminal: Callable[..., Terminal]) -> None:
+    for number in range(2 * ROWS):
+        declare(shared_store(ALIAS), f"queue-{number}")
+
+    watcher = terminal("mq_top", "--once")
+
+    assert watcher.ended() == 0
+    assert REDRAW not in watcher.seen
+    assert watcher.seen.count("queue-") == 2 * ROWS
+
+
 def pictures(watcher: Terminal) -> list[str]:
     return watcher.seen.split(REDRAW)[1:]
 

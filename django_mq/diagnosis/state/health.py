@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.diagnosis.messages.queue_names import meant
 from django_mq.diagnosis.state.overview import overview
@@ -26,17 +26,18 @@ class Demands:
     queues: Sequence[str] = ()
     #: The most seconds that a ready message may have waited for a worker, in a queue that is not paused.
     oldest_seconds: float | None = None
-    #: The most dead letters in a queue.
+    #: The most dead letters in a queue; with None they are only warnings.
     dead: int | None = None
     #: Whether every queue needs a live worker session.
     workers: bool = False
 
 
-@dataclass(slots=True)
-class Health:
+class Health(NamedTuple):
     """The answer."""
 
-    alerts: list[str] = field(default_factory=list)
+    alerts: list[str]
+    #: What needs a look, although the demands are met.
+    warnings: list[str]
     #: Why the queues could not be read; None if they were.
     error: MQError | None = None
     seconds: float = 0.0
@@ -56,23 +57,24 @@ class Probe:
     def answer(self, *, using: str, timeout_seconds: float) -> Health:
         """Return the health after about ``timeout_seconds`` at the latest. Never raises for what it finds."""
         began = time.monotonic()
-        health = Health()
         try:
-            health.alerts = list(self._question.answer(using, patience_seconds=timeout_seconds))
+            health = self._question.answer(using, patience_seconds=timeout_seconds)
         except MQError as error:
-            health.error = error
-            health.alerts = [str(error)]
-        health.seconds = time.monotonic() - began
-        return health
+            health = Health([str(error)], [], error)
+        return health._replace(seconds=time.monotonic() - began)
 
-    def _ask(self, alias: str) -> list[str]:
+    def _ask(self, alias: str) -> Health:
         # Changes no row. A database that takes no writes, as a standby after a failover, refuses it.
         Queue.objects.using(alias).filter(pk=-1).update(paused=False)
         try:
             queues = overview(self._demands.queues, using=alias)
         except UnknownQueue as error:
-            return [f"{error}{meant(error.queue, alias)}"]
-        return [alert for queue in queues for alert in _alerts(queue, self._demands)]
+            return Health([f"{error}{meant(error.queue, alias)}"], [])
+        alerts = [alert for queue in queues for alert in _alerts(queue, self._demands)]
+        return Health(alerts, [_dead_letters(queue) for queue in queues if self._warns_of(queue)])
+
+    def _warns_of(self, queue: QueueState) -> bool:
+        return self._demands.dead is None and queue.dead_letters > 0
 
 
 def _alerts(queue: QueueState, demands: Demands) -> list[str]:
@@ -83,7 +85,11 @@ def _alerts(queue: QueueState, demands: Demands) -> list[str]:
         if age > demands.oldest_seconds:
             alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {age:.0f} s.")
     if demands.dead is not None and queue.dead_letters > demands.dead:
-        alerts.append(f"Queue {queue.name!r}: {queue.dead_letters} dead letters.")
+        alerts.append(_dead_letters(queue))
     if demands.workers and not queue.consumers and not queue.takes_dead_letters:
         alerts.append(f"Queue {queue.name!r}: no live worker takes from it.")
     return alerts
+
+
+def _dead_letters(queue: QueueState) -> str:
+    return f"Queue {queue.name!r}: {queue.dead_letters} dead letter{'' if queue.dead_letters == 1 else 's'}."

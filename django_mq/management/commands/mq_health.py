@@ -11,7 +11,10 @@ from django_mq.management.tables import printable
 
 
 class Command(MQCommand):
-    help = "Check whether the database answers and the queues are well. Imports no handlers and no tasks."
+    help = (
+        "Check whether the database answers and the queues are well. Dead letters are warnings, which do not "
+        "change the exit code, unless --max-dead limits them. Imports no handlers and no tasks."
+    )
     exit_codes: ClassVar = {0: "well", 1: "not, with a sentence for each alert on the standard output"}
     #: System checks import the URLs, and with them the whole project.
     requires_system_checks = ()
@@ -38,7 +41,13 @@ class Command(MQCommand):
             workers=options["workers"],
         )
         health = Probe(demands).answer(using=alias, timeout_seconds=options["timeout"])
-        value = {"well": health.well, "alerts": health.alerts, "seconds": round(health.seconds, 3)}
-        self.answer(value, "\n".join(map(printable, health.alerts)) or "All is well.")
+        value = {
+            "well": health.well,
+            "alerts": health.alerts,
+            "warnings": health.warnings,
+            "seconds": round(health.seconds, 3),
+        }
+        lines = [*health.alerts, *(f"Warning: {warning}" for warning in health.warnings)]
+        self.answer(value, "\n".join(map(printable, lines)) or "All is well.")
         if not health.well:
             raise SystemExit(1)

@@ -42,6 +42,7 @@ class Command(MQCommand):
         ONLY_QUEUES,
         argument("--interval", type=float, default=2.0, metavar="SECONDS", help="Between looks; 2."),
         argument("--count", type=at_least_one, metavar="N", help="Look so often, then end."),
+        argument("--once", action="store_const", const=1, dest="count", help="Print one look, then end."),
     )
     json = "a JSON object a line, one for each look"
 
@@ -50,10 +51,10 @@ class Command(MQCommand):
         if not 0.2 <= interval <= 86_400:
             raise UsageError("--interval must be from 0.2, because each look costs statements, to a day.")
         stopping = until_told()
-        flow, home = Flow(alias), REDRAW if self.stdout.isatty() else ""
+        flow, redraws = Flow(alias), self.stdout.isatty() and left != 1
         while not stopping.is_set() and left != 0:
             look = _look(alias, options["queues"], flow)
-            self.stdout.write(_line(look) if self.as_json else home + _screen(look))
+            self.stdout.write(_line(look) if self.as_json else _screen(look, redraws=redraws))
             self.stdout.flush()
             left = None if left is None else left - 1
             if left != 0:
@@ -95,15 +96,17 @@ def _urgency(queue: QueueState) -> tuple[float, int, int]:
     return queue.waited_seconds, queue.dead_letters, queue.ready
 
 
-def _screen(look: Look) -> str:
-    now = time.strftime("%H:%M:%S")
+def _screen(look: Look, *, redraws: bool) -> str:
+    """Return the look as text; if it ``redraws`` the screen, no longer than that."""
+    now, home = time.strftime("%H:%M:%S"), REDRAW if redraws else ""
     if look.error:
-        return f"{now}  {look.error}"
+        return f"{home}{now}  {look.error}"
     rows = [_row(queue, look.rates) for queue in look.queues]
     head = f"{plural(len(look.workers), 'worker')}, {look.counts['stale']} stale, {look.counts['held']:,} held"
     lines = [f"{now}  {head}", "", *table(HEADINGS, rows, right=range(1, 8)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
-    return "\n".join(shortened(line, size.columns) for line in lines[: size.lines - 1])
+    fitting = lines[: size.lines - 1] if redraws else lines
+    return home + "\n".join(shortened(line, size.columns) for line in fitting)
 
 
 def _row(queue: QueueState, rates: Rates) -> tuple[str, ...]:
