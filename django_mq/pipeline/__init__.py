@@ -5,9 +5,17 @@ Spark. A job runs in a process of its own (``manage.py mq_spark``), never in a w
 worker process. Jobs use DataFrames only, so that they run on a laptop, a standalone cluster
 and a Connect server.
 
-A job uses the files in this order: ``preflight`` (is everything installed?),
-``session``, then one of ``archive``, ``insights``, ``publishing``, ``whatif``. They
-read and write through ``source``, the data source ``django_mq``.
+preflight.py  check that Spark, Java and the packages are installed
+session.py    open a Spark session
+source.py     the data source ``django_mq``; datasets.py has its columns, pages.py reads them
+stream.py     the history as a stream
+archive/      move history to the archive, and restore it
+publisher.py  publish a DataFrame once; outgoing.py converts its rows to messages
+sink.py       the data source as a target
+replay.py     publish a day of the archive again
+insights/     figures of every hour
+whatif/       simulate a day with other settings
+executors.py  Django in the processes that Spark starts
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Publish a DataFrame once: from files, from the archive, from any source of Spark.
 
-Each part's messages and its line in the ledger are one transaction. If Spark or another run tries a part again, it
-finds the line and publishes nothing. The line has the part's rows and checksum: if the rows
+Each part's messages and its BulkPart row are one transaction. If Spark or another run tries a part again, it
+finds the row and publishes nothing. The row has the part's rows and checksum: if the rows
 are divided differently this time, that raises an error instead of publishing messages twice.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -98,24 +99,19 @@ def publish_part(batches: Iterable[pa.RecordBatch], job_id: int, batch: int, par
             line = BulkPart.objects.using(alias).create(
                 job_id=job_id, batch=batch, part=part, rows=0, checksum="", committed_at=datetime.now(UTC)
             )
-            line.rows, line.checksum = _passed(_together(first, given), alias)
+            line.rows, line.checksum = _passed(chain([first], given), alias)
             line.save(using=alias, update_fields=["rows", "checksum"])
     except IntegrityError:
         known = BulkPart.objects.using(alias).filter(job_id=job_id, batch=batch, part=part).first()
         if known is None:
             raise  # of another constraint
-        if (known.rows, known.checksum) != _passed(_together(first, given)):
+        if (known.rows, known.checksum) != _passed(chain([first], given)):
             raise PipelineError(
                 f"Part {part} of the job {known.job.key!r} was published before with {known.rows} other rows: "
                 "the DataFrame has changed, or is divided differently. Other rows need a new job key."
             ) from None
         return 0
     return line.rows
-
-
-def _together(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from others
 
 
 def _passed(batches: Iterator[pa.RecordBatch], publish_to: str | None = None) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """The data source as a target: ``frame.write.format("django_mq").option("job", KEY)``.
 
 The rows of a Spark task are a part of the job. No step is left when all tasks are done: each
-part is committed with its line in the ledger.
+part is committed with its BulkPart row.
 """
 
 from __future__ import annotations

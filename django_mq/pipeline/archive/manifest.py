@@ -13,7 +13,6 @@ import socket
 import threading
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -157,7 +156,7 @@ def mark_written(  # noqa: PLR0917 - a row's columns
     alias: str,
     attempt: UUID,
     path: str = "",
-    days: Mapping[str, list[str]] = MappingProxyType({}),
+    days: Mapping[str, list[str]] | None = None,
     signed: Sequence[str] = (),
 ) -> None:
     """Make the attempt's directory the one that counts. Raises ArchiveBusy if there is a later attempt.
@@ -170,8 +169,8 @@ def mark_written(  # noqa: PLR0917 - a row's columns
     changed = rows.update(
         state=ArchiveBatch.State.WRITTEN,
         path=path,
-        days=dict(days),
-        rows=count(days),
+        days=dict(days or {}),
+        rows=count(days or {}),
         signed=[*signed],
         written_at=datetime.now(UTC),
     )
