@@ -88,6 +88,21 @@ def test_until_empty_ends_by_itself(alias: str) -> None:
     assert not WorkerSession.objects.using(alias).exists()
 
 
+def test_until_empty_waits_for_a_message_that_failed_and_is_ready_again(alias: str) -> None:
+    Queue.objects.using(alias).update(max_attempts=3, backoff_seconds=0)
+    attempts: list[int] = []
+
+    def fail(message: Any) -> None:
+        attempts.append(message.attempt)
+        raise ValueError("again")
+
+    for _ in range(10):  # the worker may look just before the message is ready again, or just after
+        publish("orders", 1)
+        Worker([a_handler(fail)], threads=4, using=alias).run(until_empty=True)
+
+    assert attempts == [1, 2, 3] * 10
+
+
 def test_an_idle_worker_is_woken_by_a_commit(alias: str, settings: Settings) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 3600, "SAFETY_POLL_SECONDS": 3600}
     diary = Diary()

@@ -293,7 +293,7 @@ class Fetcher:
 
     def _notice(self, slots: int) -> None:
         """Look if a message is due, a slot is free again, or a settlement may make messages ready."""
-        if time.monotonic() >= self.due_at:
+        if self.is_due:
             # Without credit, a time that has passed would make the driver loop without end.
             self._promote, self.due_at = True, NEVER
             self.look()
@@ -381,7 +381,12 @@ class Fetcher:
     @property
     def has_reason(self) -> bool:
         """Whether there is any reason to claim, were there credit."""
-        return bool(self._news or self._left) or time.monotonic() >= self.due_at
+        return bool(self._news or self._left) or self.is_due
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a message that was scheduled, or given back, may be ready now."""
+        return time.monotonic() >= self.due_at
 
     def expect(self, seconds: float | None) -> None:
         """Look in so many seconds, when a message is due; None if another session does."""

@@ -164,7 +164,7 @@ class Worker:
                 try:
                     if not self.turn():
                         if until_empty and self._idle() and not self.session.quiet:
-                            if self.runtime.fetcher.sure:
+                            if self.runtime.fetcher.sure and not self.runtime.fetcher.is_due:
                                 break
                             self.runtime.fetcher.look(full_scan=True)
                         else:
