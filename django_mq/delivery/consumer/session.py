@@ -96,6 +96,8 @@ class Session:
         self._constrained = False
         # Claimed and not yet settled in the database.
         self._held: set[Receipt] = set()
+        # Ids of messages whose settlement had no answer: it may be in the database already.
+        self._unanswered: set[int] = set()
         #: None before the session opens and after it closes.
         self.heartbeat: HeartbeatThread | None = None
         self._writer = SettlementWriter(self)
@@ -135,7 +137,7 @@ class Session:
             return self.settle_and_claim(request)
         except BaseException:
             # BaseException: a signal's handler may end the worker in the middle of this.
-            self.settlements.put_back(batch)
+            self.put_back(batch)
             self.certainty.miss_claim()
             self.store.close()
             raise
@@ -205,6 +207,11 @@ class Session:
         """Write the waiting settlements, without claiming; False if that must wait. Never raises a StoreError."""
         return self._writer.flush()
 
+    def put_back(self, batch: list[Settlement]) -> None:
+        """Keep settlements whose writing had no answer, to write them again."""
+        self.settlements.put_back(batch)
+        self._unanswered.update(item.id for item in batch)
+
     def written(self, batch: list[Settlement], void: frozenset[int]) -> None:
         """Take note that these settlements are in the database, all but the void ones."""
         if batch:
@@ -218,9 +225,12 @@ class Session:
             # In a queue with rules, each settlement may make another message ready.
             ready = len(batch) if self._constrained else len(given_back) - len(later)
             self._tell_others(News(ready, min(later, default=None), back=True))
-        if void:
+        # A settlement that was written without an answer finds nothing to settle the second time.
+        lost = void - self._unanswered
+        self._unanswered.difference_update(item.id for item in batch)
+        if lost:
             logger.warning(
-                "%s settlements were void: their messages were claimed, moved or cancelled meanwhile", len(void)
+                "%s settlements were void: their messages were claimed, moved or cancelled meanwhile", len(lost)
             )
 
     def _tell_others(self, news: News) -> None:

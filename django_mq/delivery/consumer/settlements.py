@@ -147,7 +147,7 @@ class SettlementWriter:
                     del left[0]
         except BaseException as error:
             if not (isinstance(error, StoreError) and self._gave_back(left, error)):
-                self._session.settlements.put_back(left)
+                self._session.put_back(left)
                 raise
 
     def _gave_back(self, batch: list[Settlement], error: StoreError) -> bool:

@@ -8,6 +8,7 @@ session.
 from __future__ import annotations
 
 import logging
+import random
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,7 +36,7 @@ logger = logging.getLogger("django_mq.delivery")
 
 #: First and longest pause between two tries to reach the database, in seconds.
 FIRST_PAUSE_SECONDS = 0.1
-OUTAGE_CAP_SECONDS = 5.0
+OUTAGE_CAP_SECONDS = 1.0
 #: Time between two looks at running time limits, in seconds.
 WATCH_SECONDS = 0.25
 
@@ -191,7 +192,8 @@ class Worker:
             logger.error("The database refuses, trying again in %.1f s: %s", pause_seconds, error)
             self.session.flush()  # finds the refused settlement, if the error is about one
         self.session.store.close()  # the next statement opens a new connection
-        end = time.monotonic() + pause_seconds
+        # A fleet must not come back in step.
+        end = time.monotonic() + pause_seconds * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
         while not self._stopping and (left := end - time.monotonic()) > 0:
             self.wake.wait(left)
 
