@@ -119,7 +119,18 @@ def _check_store() -> list[checks.CheckMessage]:
     except UnsupportedDatabase as error:
         hint = "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL, MariaDB or SQLite (MySQL is untested)."
         return [_error(str(error), hint, "E004")]
-    return []
+    return _check_hints()
+
+
+def _check_hints() -> list[checks.CheckMessage]:
+    """E011: the database cannot notify workers."""
+    from django_mq.notifications.registry import carries_hints  # noqa: PLC0415 - as above
+
+    settings = conf.load()
+    if settings.HINTS != "postgresql" or carries_hints(settings.DATABASE):
+        return []
+    problem = f"HINTS is 'postgresql', and DATABASES[{settings.DATABASE!r}] is another kind of database."
+    return [_error(problem, "Leave HINTS out, or set it to 'redis' or 'none'.", "E011")]
 
 
 def _check_mask() -> list[checks.CheckMessage]:

@@ -29,6 +29,8 @@ LONGEST_WAIT_SECONDS = 7 * 86400
 LARGEST_BODY_BYTES = 2**30 - 2**20
 #: Where Linux tells the state of a process; other systems have no such file.
 PROCESS_STATE = Path("/proc/self/stat")
+#: What may carry hints.
+HINTS = ("redis", "postgresql", "none")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -38,8 +40,13 @@ class Settings:
 
     #: Database alias of the queues. One alias holds all tables of django_mq.
     DATABASE: str = "default"
-    #: Redis for hints, e.g. ``redis://localhost:6379/0``; None = hints stay within a process, and workers
-    #: look regularly.
+    #: What wakes idle workers: "redis", "postgresql" (the database of the queues), or "none" for nothing that
+    #: reaches other processes. None = Redis where REDIS_URL is set, else PostgreSQL where the queues are there.
+    HINTS: str | None = None
+    #: Database alias by which workers listen to PostgreSQL, where DATABASE leads through a pooler: a direct
+    #: connection to the same database.
+    LISTEN_DATABASE: str | None = None
+    #: Redis for hints, e.g. ``redis://localhost:6379/0``.
     REDIS_URL: str | None = None
     #: Put before every Redis channel, so that several sites may share one Redis.
     REDIS_PREFIX: str = "django_mq"
@@ -58,7 +65,8 @@ class Settings:
     SIDECAR_SECONDS: float = 0.0
     #: Longest time between two looks of a worker that hears hints; a lost hint costs at most this.
     SAFETY_POLL_SECONDS: float = 7.0
-    #: Time between two looks of an idle worker that hears no hints.
+    #: Mean time between two looks of an idle worker that hears no hints. It looks three times as often in the ten
+    #: seconds after a message, and half as often later.
     POLL_SECONDS: float = 0.25
     #: Time between two rounds of maintenance (reap, expire, prune) in each worker.
     MAINTENANCE_SECONDS: float = 5.0
@@ -80,6 +88,7 @@ class Settings:
     def _out_of_range(self) -> Iterator[str]:
         if self.DATABASE not in django_settings.DATABASES:
             yield f"DATABASE names {self.DATABASE!r}, which is not in DATABASES"
+        yield from self._hint_problems()
         if not _is_mask(self.MASK):
             yield f"MASK is {self.MASK!r}; give a list of keys, or a function or its dotted path"
         if self.REDIS_URL:
@@ -92,6 +101,14 @@ class Settings:
             yield f"MAX_BODY_BYTES is {self.MAX_BODY_BYTES!r}; at most {LARGEST_BODY_BYTES} can be stored"
         if 0 < self.SESSION_SECONDS < 2:
             yield f"SESSION_SECONDS is {self.SESSION_SECONDS!r}; below 2 seconds a busy machine loses its sessions"
+
+    def _hint_problems(self) -> Iterator[str]:
+        if self.HINTS not in (None, *HINTS):
+            yield f"HINTS is {self.HINTS!r}; give one of {', '.join(HINTS)}, or leave it out"
+        if self.HINTS == "redis" and not self.REDIS_URL:
+            yield "HINTS is 'redis'; give REDIS_URL, too"
+        if self.LISTEN_DATABASE is not None and self.LISTEN_DATABASE not in django_settings.DATABASES:
+            yield f"LISTEN_DATABASE names {self.LISTEN_DATABASE!r}, which is not in DATABASES"
 
     def _numbers_out_of_range(self) -> Iterator[str]:
         for field_ in fields(self):

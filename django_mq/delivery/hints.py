@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class _AfterCommit:
     """The hints of one transaction: one call of each kind, however many messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self.topics: set[str] = set()
         self.news: dict[str, News] = {}
 
@@ -33,9 +34,9 @@ class _AfterCommit:
 
     def __call__(self) -> None:
         if self.news:
-            notifier().announce(self.news, may_wait=True)
+            notifier().announce(self.news, may_wait=True, over=self._store)
         if self.topics:
-            notifier().send(self.topics)
+            notifier().send(self.topics, over=self._store)
 
 
 def hint(queue_names: Iterable[str], *, using: str) -> None:
@@ -53,7 +54,7 @@ def announce(messages: Sequence[NewMessage], store: Store) -> None:
     if store.in_transaction:
         _after_commit((), news_of(messages), store)
     elif messages:
-        notifier().announce(news_of(messages), may_wait=True)
+        notifier().announce(news_of(messages), may_wait=True, over=store)
 
 
 def announce_batch(like: NewMessage, count: int, store: Store, times: Times | None = None) -> None:
@@ -109,6 +110,6 @@ def _after_commit(topics: Iterable[str], news: dict[str, News], store: Store) ->
     if isinstance(waiting, _AfterCommit):
         waiting.add(topics, news)
         return
-    callback = _AfterCommit()
+    callback = _AfterCommit(store)
     callback.add(topics, news)
     store.after_commit(callback)

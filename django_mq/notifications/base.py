@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Set
 
+    from django_mq.stores.base import Store
+
 
 #: The topic of all workers: an operator has sent a command to one of them.
 WORKERS_TOPIC = "w:told"
@@ -74,15 +76,24 @@ class Notifier(ABC):
     reaches_others: bool
 
     @abstractmethod
-    def send(self, topics: Iterable[str]) -> None:
-        """Wake all that listen to these topics, as far as possible."""
+    def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:
+        """Wake all that listen to these topics, as far as possible.
 
-    def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:  # noqa: ARG002
+        ``over``: the store whose commit it was, whose connection may carry the hint.
+        """
+
+    def announce(
+        self,
+        news: Mapping[str, News],
+        *,
+        may_wait: bool = False,  # noqa: ARG002
+        over: Store | None = None,
+    ) -> None:
         """Wake as many idle sessions of each queue as there are messages, or all that listen.
 
         ``may_wait``: the hint may be sent a moment later while no session would hear it.
         """
-        self.send([queue_topic(name) for name in news])
+        self.send([queue_topic(name) for name in news], over=over)
 
     @abstractmethod
     def listen(self, wake: Wake) -> Listener:
@@ -95,6 +106,9 @@ class Notifier(ABC):
 
 class Listener(ABC):
     """Hears hints for one worker session. A reconnect also sets the wake: hints may have been missed."""
+
+    #: A registration must be renewed so often, in seconds; None for at every safety poll.
+    renewal_seconds: float | None = None
 
     @abstractmethod
     def subscribe(self, topics: Iterable[str]) -> None:

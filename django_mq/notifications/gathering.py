@@ -37,8 +37,17 @@ KNOWN = 256
 class Gathering:
     """The gathered hints of one process. Any thread may use it; a forked child begins with none."""
 
-    def __init__(self, send: Callable[[Mapping[str, News]], None]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Mapping[str, News]], None],
+        *,
+        grace_seconds: float = 0.0,
+        on_quiet: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The thread leaves the publisher a grace to send what is kept, and calls ``on_quiet`` when it ends."""
         self._send = send
+        self._grace_seconds = grace_seconds
+        self._on_quiet = on_quiet
         self._forget_parent()
         os.register_at_fork(after_in_child=self._forget_parent)
         atexit.register(self.flush)
@@ -47,18 +56,24 @@ class Gathering:
         # Until when a queue's news would find no idle session, as far as is known.
         self._none_idle_until: dict[str, float] = {}
         self._waiting: Counter[str] = Counter()
-        self._since = 0.0
+        self._since = self._flush_at = 0.0
         self._thread: threading.Thread | None = None
         self._stalled = False
         # A publisher never waits for it: this thread may hold it, interrupted by a signal's handler.
         self._lock = threading.Lock()
 
-    def answered(self, queues: Collection[str], asked_at: float, notified: object) -> None:
+    def answered(
+        self, queues: Collection[str], asked_at: float, notified: object, *, moment_seconds: float = MOMENT_SECONDS
+    ) -> None:
         """Take the answer to a hint of these queues, sent at ``asked_at``: how many sessions were notified."""
         if len(self._none_idle_until) >= KNOWN:
             self._none_idle_until.clear()
         for queue in queues:
-            self._none_idle_until[queue] = asked_at + MOMENT_SECONDS if notified == 0 else 0.0
+            self._none_idle_until[queue] = asked_at + moment_seconds if notified == 0 else 0.0
+
+    def found_none(self, queues: Collection[str]) -> bool:
+        """Whether the last hint of each of these queues found no idle session."""
+        return all(self._none_idle_until.get(queue) for queue in queues)
 
     def keep(self, news: Mapping[str, News]) -> bool:
         """Keep the news for a moment if no idle session would hear it now; return whether it is kept."""
@@ -81,6 +96,8 @@ class Gathering:
             return False
         for queue, item in news.items():
             self._waiting[queue] += item.messages
+            until = self._none_idle_until.get(queue, 0.0) if self._grace_seconds else self._since + MOMENT_SECONDS
+            self._flush_at = max(self._flush_at, until + self._grace_seconds)
         return True
 
     def _is_seen_to(self) -> bool:
@@ -104,6 +121,11 @@ class Gathering:
             self._lock.release()
         return {queue: replace(item, messages=item.messages + kept[queue]) for queue, item in news.items()}
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether this is the thread that sends what nothing follows."""
+        return threading.current_thread() is self._thread
+
     def flush(self) -> None:
         """Send the kept news."""
         with self._lock:
@@ -116,8 +138,9 @@ class Gathering:
         while quiet < QUIET_MOMENTS or not self._ends():
             time.sleep(MOMENT_SECONDS)
             quiet = 0 if self._waiting else quiet + 1
-            if self._waiting and time.monotonic() - self._since >= MOMENT_SECONDS:
+            if self._waiting and time.monotonic() >= self._flush_at:
                 self.flush()
+        self._on_quiet()
 
     def _ends(self) -> bool:
         with self._lock:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from django_mq.notifications.base import Wake
+    from django_mq.stores.base import Store
 
 
 class LocalNotifier(Notifier):
@@ -25,13 +26,19 @@ class LocalNotifier(Notifier):
         # A forked child must not wait for a lock that a thread of its parent held.
         os.register_at_fork(after_in_child=self._forget_parent)
 
-    def send(self, topics: Iterable[str]) -> None:
+    def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:  # noqa: ARG002
         with self._lock:
             named = [(wake, topic) for topic in topics for wake in self._wakes.get(topic, ())]
         for wake, topic in named:
             wake.set(topic)
 
-    def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:  # noqa: ARG002
+    def announce(
+        self,
+        news: Mapping[str, News],
+        *,
+        may_wait: bool = False,  # noqa: ARG002
+        over: Store | None = None,  # noqa: ARG002
+    ) -> None:
         with self._lock:
             chosen = [(self._chosen(queue, item), queue, item.back) for queue, item in news.items()]
         for listeners, queue, back in chosen:

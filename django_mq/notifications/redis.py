@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from django_mq.notifications.base import News, Wake
+    from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.notifications")
 
@@ -83,10 +84,16 @@ class RedisNotifier(Notifier):
         self._poster = Poster(self._client, greeting=[("SCRIPT", "LOAD", script("announce").text)])
         self._breaker = Breaker()
 
-    def send(self, topics: Iterable[str]) -> None:
+    def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:  # noqa: ARG002
         self._try_to_post([Post(self._publish(topic)) for topic in topics])
 
-    def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:
+    def announce(
+        self,
+        news: Mapping[str, News],
+        *,
+        may_wait: bool = False,
+        over: Store | None = None,  # noqa: ARG002
+    ) -> None:
         in_burst = may_wait and self._poster.seconds_since_post() < MOMENT_SECONDS
         # What was answered within the moment says whether this may wait.
         if in_burst and self._caught_up() and self._gathering.keep(news):

@@ -6,8 +6,12 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from django.db import connections
+
 from django_mq import conf
+from django_mq.errors import UnsupportedDatabase
 from django_mq.notifications.local import LocalNotifier
+from django_mq.stores.registry import kind_of
 
 if TYPE_CHECKING:
     from django_mq.notifications.base import Notifier
@@ -16,21 +20,51 @@ logger = logging.getLogger("django_mq.notifications")
 
 
 def notifier() -> Notifier:
-    """Return the Redis notifier where ``REDIS_URL`` is set, the local one otherwise. Opens nothing."""
+    """Return the notifier that ``HINTS`` names. Opens nothing."""
     settings = conf.load()
-    return _notifier(
-        settings.REDIS_URL,
-        settings.REDIS_PREFIX,
-        settings.REDIS_TIMEOUT_SECONDS,
-        # Renewed at every safety poll; one that is late for four is hung.
-        max(4 * settings.SAFETY_POLL_SECONDS, 10.0),
-    )
+    kind = hints_of(settings)
+    if kind == "redis":
+        return _redis(
+            settings.REDIS_URL or "",
+            settings.REDIS_PREFIX,
+            settings.REDIS_TIMEOUT_SECONDS,
+            # Renewed at every safety poll; one that is late for four is hung.
+            max(4 * settings.SAFETY_POLL_SECONDS, 10.0),
+        )
+    return _postgresql(settings.DATABASE, settings.LISTEN_DATABASE) if kind == "postgresql" else _local()
+
+
+def hints_of(settings: conf.Settings) -> str:
+    """Return what carries hints: ``HINTS``, or else what there is."""
+    if settings.HINTS in ("redis", "none"):
+        return settings.HINTS
+    if settings.REDIS_URL and settings.HINTS is None:
+        return "redis"
+    return "postgresql" if carries_hints(settings.DATABASE) else "none"
+
+
+def carries_hints(alias: str) -> bool:
+    """Whether the database of an alias can notify sessions itself."""
+    try:
+        return kind_of(connections[alias]).features.carries_hints
+    except UnsupportedDatabase:
+        return False
+
+
+@lru_cache(maxsize=1)
+def _local() -> LocalNotifier:
+    return LocalNotifier()
 
 
 @lru_cache(maxsize=8)
-def _notifier(url: str | None, prefix: str, timeout_seconds: float, registration_seconds: float) -> Notifier:
-    if not url:
-        return LocalNotifier()
+def _postgresql(alias: str, listen_alias: str | None) -> Notifier:
+    from django_mq.notifications.postgresql import PostgreSQLNotifier  # noqa: PLC0415 - only where it is used
+
+    return PostgreSQLNotifier(alias, listen_alias=listen_alias)
+
+
+@lru_cache(maxsize=8)
+def _redis(url: str, prefix: str, timeout_seconds: float, registration_seconds: float) -> Notifier:
     from django_mq.notifications.redis import RedisNotifier  # noqa: PLC0415 - Redis only where it is used
 
     try:

@@ -61,6 +61,8 @@ class Features:
     serves_consumers: bool = False
     #: Whether the renewal of a session says if messages wait for it.
     looks_when_renewed: bool = False
+    #: Whether the database itself can notify sessions of other processes (the setting HINTS).
+    carries_hints: bool = False
 
 
 class Clock(Protocol):

@@ -87,7 +87,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
     assert findings.code == 0, findings.all
     assert [item["about"] for item in findings.all] == [
         "settings",
-        "redis",
+        "hints",
         "database",
         "clock",
         "tables",

@@ -15,6 +15,8 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_django import Settings
+
     from django_mq.stores.base import Store
 
 
@@ -61,8 +63,9 @@ class Ear:
 
 
 @pytest.fixture
-def ear() -> Iterator[Ear]:
-    """An ear for the queue ``orders``."""
+def ear(settings: Settings) -> Iterator[Ear]:
+    """An ear for the queue ``orders``; hints stay in the process, so that they arrive at once."""
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "HINTS": "none"}
     opened = Ear("orders")
     yield opened
     opened.close()

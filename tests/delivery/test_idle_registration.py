@@ -57,10 +57,13 @@ class Sleeper:
         self.session.store.close()
 
 
-@pytest.fixture(params=["local", "redis"])
+@pytest.fixture(params=["local", "redis", "postgresql"])
 def hinted(request: pytest.FixtureRequest, committed_database: str, settings: Settings) -> str:
-    """A database with hints within the process, or through Redis; no session looks without one."""
-    slow = {"SAFETY_POLL_SECONDS": 3600, "POLL_SECONDS": 3600, "REDIS_PREFIX": uuid4().hex}
+    """A database with hints within the process, or between processes; no session looks without one."""
+    if request.param == "postgresql" and committed_database != "postgresql":
+        pytest.skip("only PostgreSQL notifies sessions itself")
+    hints = "none" if request.param == "local" else request.param
+    slow = {"HINTS": hints, "SAFETY_POLL_SECONDS": 3600, "POLL_SECONDS": 3600, "REDIS_PREFIX": uuid4().hex}
     if request.param == "redis":
         slow["REDIS_URL"] = request.getfixturevalue("redis_url")
         slow["REDIS_TIMEOUT_SECONDS"] = 30.0

@@ -47,25 +47,26 @@ class PgBouncer(Server):
         if program is None:
             raise UnavailableError("PgBouncer: no pgbouncer on PATH")
         self.program = program
-        self._settings = settings
+        #: The settings that lead to the server directly.
+        self.server = settings
         super().__init__()
 
     @property
     def url(self) -> str:
         """What psycopg connects to."""
-        return f"host={self.directory} port={PORT} user={self._settings['USER']} dbname={self._settings['NAME']}"
+        return f"host={self.directory} port={PORT} user={self.server['USER']} dbname={self.server['NAME']}"
 
     def user(self) -> str:
         """Return the user with access to PostgreSQL's directory; the program refuses to run as root."""
         if os.geteuid() != 0:
             return "-"
-        host = Path(self._settings["HOST"])
+        host = Path(self.server["HOST"])
         return pwd.getpwuid(host.stat().st_uid).pw_name if host.is_absolute() else "nobody"
 
     def start(self) -> None:
         """Write the configuration, and start."""
         keys = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
-        server = " ".join(f"{word}={self._settings[key]}" for key, word in keys.items() if self._settings.get(key))
+        server = " ".join(f"{word}={self.server[key]}" for key, word in keys.items() if self.server.get(key))
         text = CONFIGURATION.format(server=server, directory=self.directory, port=PORT)
         self.configuration.write_text(text)
         if os.geteuid() == 0:

@@ -11,15 +11,19 @@ import psycopg
 import pytest
 from django.db import connections
 
+from django_mq.api import publish
 from django_mq.checks import check_database
 from django_mq.delivery import publisher
 from django_mq.engine.verdict import Verdict
+from django_mq.notifications.postgresql import PostgreSQLNotifier
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store, shared_store
 from tests.conftest import hold_queues, skip_or_fail
+from tests.delivery.builders import a_handler, running
 from tests.services.pgbouncer import PORT, PgBouncer
 from tests.services.server import UnavailableError
 from tests.stores.builders import a_message, declare, open_session
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,6 +183,7 @@ def test_workers_share_the_connection_with_publishers(
 
 def test_a_project_that_does_not_say_so_is_warned(bouncer: PgBouncer, settings: Settings) -> None:
     hold_queues(settings, ALIAS)
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "HINTS": "none"}
     with leading_through(bouncer):
         (found,) = check_database(databases=[ALIAS])
 
@@ -187,5 +192,27 @@ def test_a_project_that_does_not_say_so_is_warned(bouncer: PgBouncer, settings: 
 
 
 @pytest.mark.usefixtures("pooled")
-def test_a_project_that_says_so_is_not_warned() -> None:
+def test_a_project_that_says_so_is_not_warned(settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "HINTS": "none"}
+
     assert check_database(databases=[ALIAS]) == []
+
+
+@pytest.mark.usefixtures("pooled")
+def test_a_project_whose_workers_cannot_listen_is_warned() -> None:
+    (found,) = check_database(databases=[ALIAS])
+
+    assert "LISTEN_DATABASE" in (found.hint or "")
+
+
+def test_a_worker_that_cannot_listen_polls_and_leaves_nothing_behind(store: Store, bouncer: PgBouncer) -> None:
+    declare(store)
+    notifier = PostgreSQLNotifier(ALIAS)
+    assert "LISTEN_DATABASE" in notifier.problem()
+
+    with running(a_handler(), using=ALIAS) as worker:
+        publish("orders", 1, using=ALIAS)
+        wait_until(lambda: store.counts()["orders"].total == 0)
+        assert not worker.runtime.hears
+
+    assert left_behind(bouncer) == []

@@ -101,7 +101,7 @@ def _announce(store: Store) -> None:
     counted = store.counts(limit=CROWD)
     ready = {name: News(messages=counts.ready, back=True) for name, counts in counted.items() if counts.ready}
     if ready:
-        notifier().announce(ready)
+        notifier().announce(ready, over=store)
 
 
 class Maintenance:

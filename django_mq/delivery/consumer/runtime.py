@@ -72,6 +72,7 @@ class ConsumerRuntime:
         self._registration = IdleRegistration(self._listener, self.fetcher, priority=self._priority)
         # When the last look was, and a factor for the time until the next: many workers do not look in step.
         self._looked_at, self._spread = time.monotonic(), 1.0
+        self._claimed_at = float("-inf")
         self._marker: int | None = None
         # Whether the listener hears of more than durable queues.
         self._hears_others = False
@@ -120,7 +121,10 @@ class ConsumerRuntime:
         if self.session.quiet:
             limits, credit = {}, 0
         self.fetcher.restrict(tuple(limits), limits)
-        return self.fetcher.fetch(credit=credit, slots=slots, refill=refill)
+        claimed = self.fetcher.fetch(credit=credit, slots=slots, refill=refill)
+        if claimed:
+            self._claimed_at = time.monotonic()
+        return claimed
 
     # Waiting.
 
@@ -154,7 +158,8 @@ class ConsumerRuntime:
         return due
 
     def _seconds_until_look(self) -> float:
-        every_seconds = poll_seconds(self.session.store, self._listener) * self._spread
+        idle_seconds = time.monotonic() - self._claimed_at
+        every_seconds = poll_seconds(self.session.store, self._listener, idle_seconds) * self._spread
         last = self._looked_at
         if self.hears and not self._hears_others:
             # The heartbeat looks, too, but at durable queues only; and without hints, one may have been missed.
@@ -164,7 +169,10 @@ class ConsumerRuntime:
     @property
     def poll_interval_seconds(self) -> float:
         """How often ``poll`` should be called."""
-        return MARKER_SECONDS if self.session.store.features.notices_changes else conf.load().POLL_SECONDS
+        if self.session.store.features.notices_changes:
+            return MARKER_SECONDS
+        seconds = conf.load().POLL_SECONDS
+        return seconds if notifier().reaches_others else look_seconds(0.0, seconds)
 
     def wait_seconds(self) -> float:
         """Return how long to wait at most."""
@@ -401,12 +409,24 @@ class Fetcher:
 MARKER_SECONDS = 0.02
 
 
-def poll_seconds(store: Store, listener: Listener | None) -> float:
+#: For so long after a session has claimed something, in seconds, it looks often: more may follow.
+ACTIVE_SECONDS = 10.0
+#: How often it looks then, and later, as parts of POLL_SECONDS. In each minute without a message there are fewer
+#: looks than one in POLL_SECONDS.
+ACTIVE_PART, IDLE_PART = 1 / 3, 2.0
+
+
+def look_seconds(idle_seconds: float, poll_seconds: float) -> float:
+    """Return the time between two looks where no hint comes, so long after the last message was claimed."""
+    return poll_seconds * (ACTIVE_PART if idle_seconds < ACTIVE_SECONDS else IDLE_PART)
+
+
+def poll_seconds(store: Store, listener: Listener | None, idle_seconds: float = ACTIVE_SECONDS) -> float:
     """Return the time between two looks: long where hints arrive or the store notices changes, short elsewhere."""
     settings = conf.load()
     hears = listener is not None and listener.connected and notifier().reaches_others
     if not hears and not store.features.notices_changes:
-        return settings.POLL_SECONDS
+        return look_seconds(idle_seconds, settings.POLL_SECONDS)
     if store.features.looks_when_renewed and settings.SAFETY_POLL_SECONDS * RENEWALS >= settings.SESSION_SECONDS:
         # The heartbeat looks in time (``Session.looked_at``); this is for when it cannot.
         return max(settings.SAFETY_POLL_SECONDS, settings.SESSION_SECONDS)
@@ -505,7 +525,10 @@ class IdleRegistration:
             priority=self._priority(),
         )
         self._queues, self.notified = queues, set()
-        self._renew_at = time.monotonic() + conf.load().SAFETY_POLL_SECONDS
+        seconds = conf.load().SAFETY_POLL_SECONDS
+        if self._listener.connected:  # otherwise it is not registered, and tries again soon
+            seconds = self._listener.renewal_seconds or seconds
+        self._renew_at = time.monotonic() + seconds
         self._wait_for_due(registered)
         if registered.missed:
             self._fetcher.look()

@@ -8,7 +8,7 @@ from django.core import checks
 
 from django_mq import conf
 from django_mq.diagnosis.doctor.findings import notice, ok, problem
-from django_mq.notifications.registry import notifier
+from django_mq.notifications.registry import hints_of, notifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,11 +32,22 @@ def look_at_database_settings(alias: str) -> Iterator[Finding]:
             yield notice("database", f"{message.id}: {message.msg}", message.hint or "See the documentation.")
 
 
+def look_at_hints() -> Iterator[Finding]:
+    """Send a hint to this process over the way that HINTS names."""
+    kind = hints_of(conf.load())
+    if kind == "redis":
+        yield from look_at_redis()
+    elif kind == "none":
+        yield ok("hints", "Hints stay within a process, and workers look regularly.")
+    elif error := notifier().problem():
+        mend = "Correct DJANGO_MQ['LISTEN_DATABASE'] or HINTS. Until then workers look regularly."
+        yield problem("hints", f"A notification did not come back: {error}", mend)
+    else:
+        yield ok("hints", "A notification went through PostgreSQL and came back.")
+
+
 def look_at_redis() -> Iterator[Finding]:
-    """Send a hint to this process."""
-    if not conf.load().REDIS_URL:
-        yield ok("redis", "No REDIS_URL: hints stay within a process, and workers look regularly.")
-        return
+    """Send a hint to this process through Redis."""
     found = notifier()
     error = found.problem() if found.reaches_others else "REDIS_URL has an option that the client cannot read."
     if error:

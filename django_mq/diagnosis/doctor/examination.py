@@ -23,7 +23,7 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
     """
     if not (yield from _checked("settings", environment.look_at_settings())):
         return
-    yield from _checked("redis", environment.look_at_redis())
+    yield from _checked("hints", environment.look_at_hints())
     if not (yield from _checked("database", database.look_at_connection(alias, patience_seconds))):
         return
     yield from _checked("database", environment.look_at_database_settings(alias))

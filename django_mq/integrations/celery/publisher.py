@@ -80,7 +80,7 @@ class Publisher:
         """Commit now, even if the caller's transaction is rolled back, and hint now."""
         with self._committing.private() as store:
             self._append(store, rows, again=again)
-        notifier().announce(hints.news_of(rows))
+            notifier().announce(hints.news_of(rows), over=store)
 
     def write(self, rows: list[NewMessage], *, again: bool) -> None:
         """Write rows with one statement in the caller's transaction, and hint when it commits."""

@@ -174,7 +174,7 @@ class TransientQueues:
         text = message | {"body": body_of(message).decode("utf-8", "surrogateescape")}
         with self._store() as store:
             store.volatile_put(queues, json.dumps(text, default=str), seconds=_lifetime_seconds(message))
-        notifier().send({volatile_topic(queue) for queue in queues})
+            notifier().send({volatile_topic(queue) for queue in queues}, over=store)
 
     def take(self, queues: list[str], *, limit: int = 100) -> list[tuple[str, dict[str, Any]]]:
         """Take the messages of these queues, as (queue, message): the more urgent first, then the older."""

@@ -210,6 +210,22 @@ class PostgreSQLDatabase(Database):
         cursor = prepared_on(self.connection.connection).cursor
         return cursor.execute(self.text(name), params, prepare=True, binary=True).fetchall()
 
+    def run_unseen(self, name: str, params: dict[str, Any]) -> Rows:
+        """Run a statement past Django, in a transaction of its own. Raises psycopg's errors.
+
+        The project's wrappers and logs do not see it, and an error leaves no mark on the project's connection.
+        """
+        with self.alone():
+            if self.private:
+                self.connection.ensure_connection()
+            driver = self.connection.connection
+            if driver is None:
+                return []  # closed since the commit
+            prepare = self.may_prepare()
+            cursor = prepared_on(driver).cursor if prepare else Cursor(driver)
+            cursor.execute(self.text(name), params, prepare=prepare, binary=True)
+            return cursor.fetchall() if cursor.description else []
+
     @contextmanager
     def conversation(self) -> Iterator[Asking]:
         """Run a transaction in steps; BEGIN is sent with the first step, and COMMIT with one that is the last."""

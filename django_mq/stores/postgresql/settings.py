@@ -31,7 +31,9 @@ OLDEST = 14
 FITTING_ISOLATIONS = {"read committed", "read uncommitted"}
 
 
-def problems(settings: dict[str, Any], version: int, isolation: str, *, pooled: bool) -> Iterator[tuple[str, str]]:
+def problems(
+    settings: dict[str, Any], version: int, isolation: str, *, pooled: bool, listened: bool
+) -> Iterator[tuple[str, str]]:
     """Yield (problem, hint) for settings that make the queue slow or fragile; ``pooled`` is what was found."""
     if version // 10_000 < OLDEST:
         yield f"PostgreSQL {version // 10_000} is too old.", f"Use PostgreSQL {OLDEST} or later."
@@ -44,6 +46,11 @@ def problems(settings: dict[str, Any], version: int, isolation: str, *, pooled: 
         yield (
             "Connections lead through a pooler, and workers would prepare statements on them.",
             "Set DISABLE_SERVER_SIDE_CURSORS to True for the database: docs/how-to/databases/pgbouncer.md.",
+        )
+    if pooled and listened:
+        yield (
+            "Connections lead through a pooler, so no notification of PostgreSQL wakes workers: they poll.",
+            "Name a direct connection to the database in DJANGO_MQ['LISTEN_DATABASE'], or set HINTS to 'none'.",
         )
 
 

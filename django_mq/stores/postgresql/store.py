@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import ActiveSqlTransaction
 
+from django_mq import conf
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features, assembled
 from django_mq.stores.connections import lock_of
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.stores.records import ClaimRequest, ClaimResult, Heartbeat, Receipt, SessionInfo, Settlement
+
+
+def listened() -> bool:
+    """Return whether workers listen to notifications with the connection settings of the queues."""
+    settings = conf.load()
+    chosen = settings.HINTS == "postgresql" or (settings.HINTS is None and not settings.REDIS_URL)
+    return chosen and settings.LISTEN_DATABASE is None
 
 
 class PostgreSQLOperations(Operations):
@@ -139,7 +147,7 @@ class PostgreSQLMaintenance(Maintenance):
 class PostgreSQLStore(SQLStore):
     """The store for PostgreSQL through psycopg 3."""
 
-    features = Features(has_table_settings=True, notices_ends=True, looks_when_renewed=True)
+    features = Features(has_table_settings=True, notices_ends=True, looks_when_renewed=True, carries_hints=True)
     kind = PostgreSQLDatabase
     database: PostgreSQLDatabase
 
@@ -179,7 +187,8 @@ class PostgreSQLStore(SQLStore):
         backend = self.database.backend()
         settings, info = self.connection.settings_dict, self.connection.connection.info
         isolation = isolation_in(settings) or self.database.rows("isolation")[0][0]
-        return list(problems(settings, info.server_version, isolation, pooled=info.backend_pid != backend))
+        pooled = info.backend_pid != backend
+        return list(problems(settings, info.server_version, isolation, pooled=pooled, listened=listened()))
 
     def privilege_problems(self) -> list[tuple[str, str]]:
         sequences = ", ".join(row[0] for row in self.database.rows("refused_sequences"))

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def ear() -> Iterator[Wake]:
-    """Hears hints for the queue "celery"."""
+def ear(settings: Settings) -> Iterator[Wake]:
+    """Hears hints for the queue "celery", which stay in the process: they arrive at once."""
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "HINTS": "none"}
     wake = Wake()
     listener = notifier().listen(wake)
     listener.subscribe([queue_topic("celery")])

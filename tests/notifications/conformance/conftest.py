@@ -9,6 +9,7 @@ import pytest
 
 from django_mq.notifications.base import Wake
 from django_mq.notifications.local import LocalNotifier
+from django_mq.notifications.postgresql import PostgreSQLNotifier
 from django_mq.notifications.redis import RedisNotifier
 from tests.support.waiting import wait_until
 
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     from django_mq.notifications.base import Listener, Notifier
 
 
-@pytest.fixture(params=["local", "redis"])
+ON_POSTGRESQL = pytest.mark.django_db(databases=["postgresql"], transaction=True)
+
+
+@pytest.fixture(params=["local", "redis", pytest.param("postgresql", marks=ON_POSTGRESQL)])
 def notifier(request: pytest.FixtureRequest) -> Notifier:
     """A notifier that no other test hears."""
     if request.param == "local":
         return LocalNotifier()
+    if request.param == "postgresql":
+        return PostgreSQLNotifier("postgresql")
     url: str = request.getfixturevalue("redis_url")
     return RedisNotifier(url, prefix=f"test-{uuid4().hex}", timeout_seconds=30.0)
 

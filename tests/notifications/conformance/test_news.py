@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tests.notifications.conformance.conftest import Ears
 
 ONE = {"orders": News(messages=1)}
+#: They count the news that found no idle session. With the others a session that registers anew always looks.
+COUNTING = pytest.mark.parametrize("notifier", ["local", "redis"], indirect=True)
 
 
 @pytest.fixture
@@ -123,6 +125,7 @@ def test_the_first_interest_asks_for_a_look(notifier: Notifier, ears: Ears) -> N
     assert not listener.register_idle(["orders"]).missed
 
 
+@COUNTING
 def test_news_that_reached_somebody_makes_nobody_else_look(
     notifier: Notifier, three: list[tuple[Listener, Wake]]
 ) -> None:
@@ -136,6 +139,7 @@ def test_news_that_reached_somebody_makes_nobody_else_look(
     assert not three[0][0].register_idle(["orders"]).missed
 
 
+@COUNTING
 def test_where_nobody_was_ever_interested_all_who_listen_are_woken(notifier: Notifier, ears: Ears) -> None:
     wakes = [ears.listen(["q:orders"])[1] for _ in range(2)]
 

@@ -1,0 +1,446 @@
+"""Hints between processes, through PostgreSQL itself: NOTIFY and LISTEN.
+
+The table ``django_mq_idle`` has a row for each idle session. After its commit a publisher runs one statement, in a
+transaction of its own: it deletes the rows of as many sessions as there are messages, and notifies each on the
+channel of its process. Where no session is idle the statement writes nothing. A topic has a channel for all that
+listen to it. ``stores/postgresql/sql/hints.sql`` has the statements.
+
+    publisher ── the connection that has published, after the commit
+    session ──── the listening connection, one for each process with sessions (``ListeningConnection``)
+
+A session that registers always looks once before it sleeps: nothing is kept of news that found no idle session. A
+process whose connection has ended is passed over, because its connection held a lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import select
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary, finalize
+
+from django_mq.notifications.base import Listener, Notifier, Registration, Wake, notification_topic
+from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
+from django_mq.stores.registry import private_store
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from django_mq.notifications.base import News
+    from django_mq.stores.base import Store
+    from django_mq.stores.sql.database import Rows
+
+logger = logging.getLogger("django_mq.notifications")
+
+#: A registration lasts so long unless it is renewed, which its session does so often, in seconds.
+REGISTRATION_SECONDS, RENEWAL_SECONDS = 90.0, 30.0
+#: A statement of the listening connection may take so long, and a notification to this process itself.
+PATIENCE_SECONDS = 2.0
+#: First and longest pause between two tries to listen, and the pause where a pooler is in the way.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, POOLED_PAUSE_SECONDS = 0.1, 5.0, 60.0
+#: A publisher whose hints find no idle session spends one part in so many of its time on them.
+MOST_PARTS = 40
+#: What a process sends itself to see that it hears.
+ECHO = "echo"
+
+
+class PooledError(Exception):
+    """The connection leads through a pooler, which does not deliver notifications."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the connection leads through a pooler that gives each transaction another connection; name a direct"
+            " one in DJANGO_MQ['LISTEN_DATABASE']"
+        )
+
+
+class PostgreSQLNotifier(Notifier):
+    """Announces news and notifies topics, in the database of the queues."""
+
+    reaches_others = True
+
+    def __init__(self, alias: str, *, listen_alias: str | None = None) -> None:
+        self.alias = alias
+        self._listen_alias = listen_alias
+        self.line = ListeningConnection(alias, listen_alias)
+        self._breaker = Breaker()
+        self._gathering = Gathering(self._announce, grace_seconds=MOMENT_SECONDS, on_quiet=self._close_sender)
+        # For hints that no connection of their own is at hand for: those of a burst's end.
+        self._sender: Store | None = None
+
+    def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:
+        if named := list(topics):
+            self.ask("notify_topics", {"topics": named}, over)
+
+    def announce(self, news: Mapping[str, News], *, may_wait: bool = False, over: Store | None = None) -> None:
+        if may_wait and self._gathering.keep(news):
+            return
+        self._announce(self._gathering.with_kept(news), over)
+
+    def _announce(self, news: Mapping[str, News], over: Store | None = None) -> None:
+        asked_at = time.monotonic()
+        # Much cheaper than the statement that notifies; asked where the last one found no idle session.
+        if self._gathering.found_none(news) and self._finds_none(news, over):
+            took = time.monotonic() - asked_at
+            self._gathering.answered(
+                tuple(news), asked_at, 0, moment_seconds=min(max(MOMENT_SECONDS, took * MOST_PARTS), 0.1)
+            )
+            return
+        params = {
+            "queues": list(news),
+            "wanted": [item.messages for item in news.values()],
+            "dues": [item.due_seconds for item in news.values()],
+            "kinds": [notification_topic("", back=item.back)[0] for item in news.values()],
+            "own_lock": self.line.lock_number,
+        }
+        if rows := self.ask("announce", params, over):
+            self._gathering.answered(tuple(news), asked_at, rows[0][0])
+
+    def _finds_none(self, news: Mapping[str, News], over: Store | None) -> bool:
+        if any(item.due_seconds is not None for item in news.values()):
+            return False
+        rows = self.ask("none_idle", {"queues": list(news)}, over)
+        return rows is None or bool(rows and rows[0][0])
+
+    def ask(self, name: str, params: dict[str, Any], over: Store | None = None) -> Rows | None:
+        """Run a statement in a transaction of its own; return its rows, None if that fails. Never raises."""
+        if not self._breaker.lets_through(PATIENCE_SECONDS):
+            return None
+        try:
+            rows = self._run(name, params, over)
+        except Exception as error:  # noqa: BLE001 - a publisher must not suffer, whatever went wrong
+            pause = self._breaker.failed()
+            logger.warning("PostgreSQL cannot notify, hints are dropped for %.1f s: %s", pause, error)
+            return None
+        self._breaker.succeeded()
+        return rows
+
+    def _run(self, name: str, params: dict[str, Any], over: Any) -> Rows | None:
+        if over is not None and over.alias == self.alias:
+            if over.in_transaction:
+                return None  # what a test runs before its commit, which never comes
+            found: Rows = over.database.run_unseen(name, params)
+            return found
+        if self.line.connected:
+            return self.line.run(name, params)
+        sender: Any = self._sender
+        if sender is None:
+            sender = self._sender = private_store(self.alias)
+        try:
+            rows: Rows = sender.database.run_unseen(name, params)
+        finally:
+            if not self._gathering.runs_here:
+                self._close_sender()  # a process that publishes keeps no connection that its project did not open
+        return rows
+
+    def _close_sender(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+
+    def listen(self, wake: Wake) -> PostgreSQLListener:
+        return PostgreSQLListener(self, wake)
+
+    def problem(self) -> str:
+        line = ListeningConnection(self.alias, self._listen_alias)
+        try:
+            line.connect()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+            return str(error) or type(error).__name__
+        finally:
+            line.disconnect(line.store)
+        return ""
+
+
+class PostgreSQLListener(Listener):
+    """Hears hints for one session, over the listening connection of the process."""
+
+    renewal_seconds = RENEWAL_SECONDS
+
+    def __init__(self, notifier: PostgreSQLNotifier, wake: Wake) -> None:
+        self._notifier = notifier
+        self._line = notifier.line
+        self.wake = wake
+        self.name = os.urandom(8).hex()
+        self.topics: frozenset[str] = frozenset()
+        #: Whether all its topics are listened to.
+        self.is_ready = False
+        # Until when, and under which lock, it is registered; 0 if it is not.
+        self._registered_until, self._lock_number = 0.0, 0
+        # When another session looks for what is due here.
+        self._due_at: float | None = None
+        # Whether PostgreSQL took the last registration: without it the session is not notified.
+        self._known = True
+        self._pid = os.getpid()
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        if os.getpid() != self._pid:
+            return
+        wanted = frozenset(topics)
+        if wanted - self.topics:
+            self.is_ready = False
+        self.topics = wanted
+        self._line.serve(self)
+
+    def register_idle(
+        self,
+        queues: Collection[str],
+        *,
+        due_seconds: float | None = None,
+        following: bool = False,
+        priority: int = 0,
+    ) -> Registration:
+        self._known = False
+        if not self._hears:
+            return Registration(due_seconds=due_seconds)  # no notification could reach this session
+        now, lock_number = time.monotonic(), self._line.lock_number
+        due = due_seconds
+        if following and self._due_at is not None:
+            due = max(0.0, self._due_at - now)
+        # Before the statement: a notification may come with its answer.
+        is_new = now > self._registered_until or lock_number != self._lock_number
+        self._registered_until, self._lock_number = now + REGISTRATION_SECONDS / 2, lock_number
+        params = {
+            "session": self.name,
+            "channel": self._line.channel,
+            "own_lock": lock_number,
+            "queues": list(queues),
+            "priority": priority,
+            "due": due,
+            "seconds": REGISTRATION_SECONDS,
+        }
+        rows = self._notifier.ask("register_idle", params) if self._line.connected else None
+        if not rows:
+            return Registration(due_seconds=due_seconds)
+        self._known = True
+        is_new_row, waits, ask_seconds = rows[0]
+        self._due_at = None if ask_seconds is None else now + ask_seconds
+        return Registration(is_new or is_new_row, due if waits else None, ask_seconds)
+
+    def withdraw(self, answered: Collection[str] = ()) -> None:  # noqa: ARG002 - a notification is not answered
+        if self._registered_until and self._hears:
+            self._registered_until = 0.0
+            self._notifier.ask("unregister_idle", {"session": self.name})
+
+    def hear(self, notification: str) -> None:
+        """Take a notification: the session is no longer registered."""
+        self._registered_until = 0.0
+        self.wake.set(notification)
+
+    @property
+    def connected(self) -> bool:
+        return self._hears and self._known
+
+    @property
+    def _hears(self) -> bool:
+        return self.is_ready and self._line.connected and os.getpid() == self._pid
+
+    def close(self) -> None:
+        if os.getpid() != self._pid:
+            return
+        self.withdraw()
+        self._line.leave(self)
+
+
+class ListeningConnection:
+    """The connection of this process that listens, and speaks for its sessions. It is open while there are any.
+
+    A thread opens it, listens, and opens it again. A forked child begins with none.
+    """
+
+    def __init__(self, alias: str, listen_alias: str | None) -> None:
+        self._alias = alias
+        self._listen_alias = listen_alias
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self.connected = False
+        #: The number of the lock that the connection holds, and the channel of this process.
+        self.lock_number = 0
+        self.channel = f"django_mq_{os.urandom(16).hex()}"
+        #: The store over the connection.
+        self.store: Any = None
+        # Weak: a session that is dropped without being closed must not keep the connection open.
+        self._listeners: WeakValueDictionary[str, PostgreSQLListener] = WeakValueDictionary()
+        # Channels that are listened to, and their topics.
+        self._topics: dict[str, str] = {}
+        self._has_echoed = False
+        self._bell: Wake | None = None
+        self._thread: threading.Thread | None = None
+        # Held while a thread begins or ends, and while one runs a statement. Neither is waited for for ever: its
+        # owner may be what a signal's handler has interrupted.
+        self._starting, self._speaking = threading.RLock(), threading.Lock()
+        self._warned = False
+
+    # What sessions ask.
+
+    def serve(self, listener: PostgreSQLListener) -> None:
+        """Listen to what the listener wants, soon."""
+        with self._starting:
+            if listener.name not in self._listeners:
+                self._listeners[listener.name] = listener
+                finalize(listener, self._left).atexit = False
+            if self._thread is None and listener.topics:
+                self._bell = Wake()
+                run = partial(self._run, self._bell)
+                self._thread = threading.Thread(target=run, name="django_mq-hints", daemon=True)
+                self._thread.start()
+            elif self._bell is not None:
+                self._bell.set()
+
+    def leave(self, listener: PostgreSQLListener) -> None:
+        """Forget the listener; the connection ends with the last one."""
+        self._listeners.pop(listener.name, None)
+        if thread := self._left():
+            thread.join(timeout=2 * PATIENCE_SECONDS)
+
+    def _left(self) -> threading.Thread | None:
+        """Adjust to the listeners that are left; return the thread that ends if there is none."""
+        with self._starting:
+            thread, bell = self._thread, self._bell
+            if bell is None:
+                return None
+            if not self._listeners:
+                self._thread = self._bell = None
+            bell.set()  # only now: the thread ends when the bell is no longer this connection's
+            return None if self._listeners else thread
+
+    def run(self, name: str, params: dict[str, Any]) -> Rows:
+        """Run a statement. Raises whatever goes wrong, after which the connection is opened again."""
+        if not self._speaking.acquire(timeout=PATIENCE_SECONDS):
+            raise TimeoutError("the listening connection is busy")
+        try:
+            rows: Rows = self.store.database.run_unseen(name, params)
+        except BaseException:
+            self.connected = False
+            if self._bell is not None:
+                self._bell.set()
+            raise
+        finally:
+            self._speaking.release()
+        return rows
+
+    # The thread.
+
+    def _run(self, bell: Wake) -> None:
+        pause = FIRST_PAUSE_SECONDS
+        while self._bell is bell:
+            try:
+                self.connect()
+                pause = FIRST_PAUSE_SECONDS
+                self._warned = False
+                self._listen(bell)
+            except Exception as error:  # noqa: BLE001 - the thread must outlive whatever happens
+                if not self._warned:
+                    logger.warning("PostgreSQL cannot be heard, looking regularly instead: %s", error)
+                self._warned = True
+                if isinstance(error, PooledError):
+                    pause = POOLED_PAUSE_SECONDS
+            self.disconnect(self.store)
+            end = time.monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+            while self._bell is bell and (left := end - time.monotonic()) > 0:
+                bell.wait(left)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        bell.close()
+
+    def connect(self) -> None:
+        """Open the connection, and see that a notification comes back. Raises what goes wrong."""
+        self.store = private_store(self._listen_alias or self._alias)
+        database = self.store.database
+        with database.alone():
+            database.connection.ensure_connection()
+            driver = database.connection.connection
+            if self._listen_alias is None and driver.info.backend_pid != database.backend():
+                raise PooledError
+            driver.add_notify_handler(lambda heard: self._heard(heard.channel, heard.payload))
+            self.lock_number = random.randint(1, 2**31 - 1)  # noqa: S311 - not a secret
+            limit = f"{PATIENCE_SECONDS * 1000:.0f}"
+            database.run_unseen("hold_listener_lock", {"own_lock": self.lock_number, "limit": limit})
+            driver.execute(f"LISTEN {self.channel}")
+        self._topics, self._has_echoed = {}, False
+        self._send_echo()
+        self.connected = True
+
+    def _send_echo(self) -> None:
+        """Notify this process over the way that publishers take. Raises PooledError if that does not arrive."""
+        params = {"channel": self.channel, "payload": ECHO}
+        if self._listen_alias in (None, self._alias):
+            self.store.database.run_unseen("notify_channel", params)
+        else:
+            publisher: Any = private_store(self._alias)
+            try:
+                publisher.database.run_unseen("notify_channel", params)
+            finally:
+                publisher.close()
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self._has_echoed:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise PooledError
+            select.select([self.store.connection.connection.fileno()], [], [], left)
+            self._hear()
+
+    def _listen(self, bell: Wake) -> None:
+        poller = select.poll()
+        poller.register(self.store.connection.connection.fileno(), select.POLLIN)
+        poller.register(bell.fileno(), select.POLLIN)
+        while self.connected and self._bell is bell:
+            self._adjust()
+            poller.poll()
+            bell.clear()
+            self._hear()
+
+    def _adjust(self) -> None:
+        """Listen to what the listeners want now, and tell those that had to wait for it."""
+        listeners = list(self._listeners.values())
+        wanted = frozenset[str]().union(*(listener.topics for listener in listeners))
+        before = {topic: channel for channel, topic in self._topics.items()}
+        if wanted != before.keys():
+            added = sorted(wanted - before.keys())
+            channels = [row[0] for row in self.run("topic_channels", {"topics": added})] if added else []
+            gone = [before[topic] for topic in before.keys() - wanted]
+            self._topics = {**self._topics, **dict(zip(channels, added, strict=True))}
+            commands = [*(f"LISTEN {name}" for name in channels), *(f"UNLISTEN {name}" for name in gone)]
+            with self.store.database.alone():
+                self.store.connection.connection.execute("; ".join(commands))
+            self._topics = {channel: topic for channel, topic in self._topics.items() if topic in wanted}
+        for listener in listeners:
+            if not listener.is_ready and listener.topics <= wanted:
+                listener.is_ready = True
+                listener.wake.set()  # hints may have been missed
+
+    def _hear(self) -> None:
+        """Take what has arrived. Raises psycopg's OperationalError when the connection has ended."""
+        with self.store.database.alone():
+            server: Any = self.store.connection.connection.pgconn
+            server.consume_input()
+            while heard := server.notifies():
+                self._heard(heard.relname.decode(), heard.extra.decode(errors="replace"))
+
+    def _heard(self, channel: str, payload: str) -> None:
+        if channel != self.channel:
+            topic = self._topics.get(channel)
+            for listener in list(self._listeners.values()):
+                if topic in listener.topics:
+                    listener.wake.set(topic)
+        elif payload == ECHO:
+            self._has_echoed = True
+        else:
+            name, _, notification = payload.partition(" ")
+            if notified := self._listeners.get(name):
+                notified.hear(notification)
+
+    def disconnect(self, store: Store | None) -> None:
+        """Close the connection: nothing is heard until it is open again."""
+        self.connected = False
+        for listener in list(self._listeners.values()):
+            listener.is_ready = False
+        if store is not None:
+            with suppress(Exception):  # it may be in any state
+                store.close()

@@ -1,0 +1,332 @@
+"""Hints through PostgreSQL: what becomes of them when connections, servers and processes end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections, transaction
+
+from django_mq.api import publish, publish_many
+from django_mq.delivery.queues import declare
+from django_mq.models import History
+from django_mq.notifications.base import News
+from django_mq.notifications.postgresql import PostgreSQLNotifier
+from django_mq.notifications.registry import notifier as chosen_notifier
+from django_mq.stores.registry import shared_store
+from tests.conftest import hold_queues
+from tests.delivery.builders import a_handler, running
+from tests.notifications.conformance.conftest import Ears
+from tests.stores.builders import a_message
+from tests.support.forking import exit_code_of_child
+from tests.support.site import a_site_on
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_django import DjangoDbBlocker, Settings
+
+    from django_mq.notifications.base import Wake
+    from tests.services.postgresql import PostgreSQL
+
+ALIAS = "postgresql"
+ONE = {"orders": News(messages=1)}
+pytestmark = pytest.mark.django_db(databases=[ALIAS], transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def no_session_is_left(transactional_db: None) -> None:
+    """Sessions of killed processes belong to the test before."""
+    sql("DELETE FROM django_mq_idle")
+
+
+@pytest.fixture
+def notifier() -> PostgreSQLNotifier:
+    return PostgreSQLNotifier(ALIAS)
+
+
+@pytest.fixture
+def ears(notifier: PostgreSQLNotifier) -> Iterator[Ears]:
+    made = Ears(notifier)
+    yield made
+    made.close()
+
+
+def an_idle_session(ears: Ears) -> tuple[Any, Wake]:
+    listener, wake = ears.listen(["q:orders"])
+    listener.register_idle(["orders"])
+    return listener, wake
+
+
+def sql(query: str, alias: str = ALIAS) -> list[tuple[Any, ...]]:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(query)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def notified(wake: Wake, topic: str = "n:orders") -> None:
+    wait_until(lambda: topic in wake.take_topics(), f"the notification {topic}")
+
+
+# The listening connection
+
+
+def test_a_listening_connection_that_is_cut_comes_back_and_wakes(notifier: PostgreSQLNotifier, ears: Ears) -> None:
+    listener, wake = an_idle_session(ears)
+    backend = notifier.line.store.connection.connection.info.backend_pid
+
+    sql(f"SELECT pg_terminate_backend({backend})")
+
+    notified(wake, "*")
+    wait_until(lambda: listener.connected)
+    assert listener.register_idle(["orders"]).missed
+    notifier.announce(ONE)
+    notified(wake)
+
+
+def test_sessions_of_a_process_share_one_connection_which_ends_with_the_last(
+    notifier: PostgreSQLNotifier, ears: Ears
+) -> None:
+    sessions = [an_idle_session(ears) for _ in range(3)]
+    listening = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 28018"
+    assert len(sql(listening)) == 1
+
+    for listener, _ in sessions:
+        listener.close()
+
+    wait_until(lambda: sql(listening) == [])
+    assert sql("SELECT session FROM django_mq_idle") == []
+
+
+KILLED = """
+import os, signal, sys, time
+import django
+django.setup()
+from django_mq.notifications.base import Wake
+from django_mq.notifications.postgresql import PostgreSQLNotifier
+listener = PostgreSQLNotifier("default").listen(Wake())
+listener.subscribe(["q:orders"])
+while not listener.connected:
+    time.sleep(0.01)
+listener.register_idle(["orders"])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_session_is_passed_over(
+    notifier: PostgreSQLNotifier, ears: Ears, process_environment: Callable[..., dict[str, str]]
+) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED], check=False, env=process_environment(ALIAS))
+    assert ended.returncode == -signal.SIGKILL
+    assert len(sql("SELECT session FROM django_mq_idle")) == 1
+    wait_until(lambda: not sql("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 28018"))
+    _, wake = an_idle_session(ears)
+
+    notifier.announce(ONE)
+
+    notified(wake)
+    assert len(sql("SELECT session FROM django_mq_idle")) == 1
+
+
+def test_a_forked_child_leaves_the_connection_to_its_parent(notifier: PostgreSQLNotifier, ears: Ears) -> None:
+    _, wake = an_idle_session(ears)
+
+    def announce() -> int:
+        notifier.announce(ONE)
+        return int(notifier.line.connected)
+
+    assert exit_code_of_child(announce) == 0
+
+    notified(wake)
+
+
+# Publishers
+
+
+def test_where_no_session_is_idle_a_publisher_writes_nothing(notifier: PostgreSQLNotifier) -> None:
+    store = shared_store(ALIAS)
+    next_transaction = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    before = sql(next_transaction)[0][0]
+
+    for _ in range(100):
+        notifier.announce(ONE, over=store)
+
+    assert sql(next_transaction)[0][0] - before < 50  # others may write meanwhile
+
+
+def test_a_hint_that_fails_harms_neither_the_publisher_nor_its_connection(
+    ears: Ears, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    hold_queues(settings, ALIAS)
+    declare(shared_store(ALIAS), "orders")
+    sql("ALTER TABLE django_mq_idle RENAME TO django_mq_idle_away")
+    try:
+        for number in range(20):
+            publish("orders", number)
+            with transaction.atomic(using=ALIAS):
+                publish("orders", number)
+    finally:
+        sql("ALTER TABLE django_mq_idle_away RENAME TO django_mq_idle")
+
+    assert not connections[ALIAS].errors_occurred
+    assert shared_store(ALIAS).counts()["orders"].ready == 40
+    assert 1 <= caplog.text.count("hints are dropped") < 20
+
+
+def test_nothing_is_notified_in_a_transaction(notifier: PostgreSQLNotifier, ears: Ears) -> None:
+    an_idle_session(ears)
+
+    with transaction.atomic(using=ALIAS):
+        notifier.announce(ONE, over=shared_store(ALIAS))
+
+    assert len(sql("SELECT session FROM django_mq_idle")) == 1
+
+
+def test_a_hint_does_not_appear_among_the_queries_of_the_project(
+    notifier: PostgreSQLNotifier, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(0, connection=connections[ALIAS]):
+        notifier.announce(ONE, over=shared_store(ALIAS))
+
+
+def test_names_are_taken_literally(notifier: PostgreSQLNotifier, ears: Ears) -> None:
+    name = "\"'; DROP TABLE x; --" + "ü" * 150
+    listener, wake = ears.listen([f"q:{name}", f"v:{name}"])
+    listener.register_idle([name])
+
+    notifier.announce({name: News(messages=1)})
+    notified(wake, f"n:{name}")
+    notifier.send([f"v:{name}"])
+    notified(wake, f"v:{name}")
+
+
+# Due times
+
+
+def test_of_those_who_know_of_a_due_time_one_waits_for_it(ears: Ears) -> None:
+    first, second, third = (an_idle_session(ears)[0] for _ in range(3))
+
+    def due(listener: Any, seconds: float | None, *, following: bool = False) -> tuple[bool, bool]:
+        registered = listener.register_idle(["orders"], due_seconds=seconds, following=following)
+        return registered.due_seconds is not None, registered.ask_seconds is not None
+
+    assert due(first, 60.0) == (True, False)
+    assert due(second, 60.0) == (False, True)
+    assert due(third, 30.0) == (True, False)
+    third.withdraw()
+    first.withdraw()
+    assert due(second, None, following=True) == (True, False)
+
+
+def test_a_later_due_time_wakes_no_session(notifier: PostgreSQLNotifier, ears: Ears) -> None:
+    listener, wake = an_idle_session(ears)
+    listener.register_idle(["orders"], due_seconds=30.0)
+
+    notifier.announce({"orders": News(due_seconds=60.0)})
+    assert len(sql("SELECT session FROM django_mq_idle")) == 1
+
+    notifier.announce({"orders": News(due_seconds=10.0)})
+    notified(wake)
+
+
+# Workers: what is lost costs the time to the next look of a worker, never a message.
+
+
+@pytest.fixture
+def hinted(settings: Settings) -> str:
+    """A site whose workers look unasked with their heartbeat only."""
+    hold_queues(settings, ALIAS)
+    settings.DJANGO_MQ = {
+        **settings.DJANGO_MQ,
+        "POLL_SECONDS": 3600,
+        "SAFETY_POLL_SECONDS": 2.0,
+        "SESSION_SECONDS": 2.0,
+    }
+    declare(shared_store(ALIAS), "orders")
+    return ALIAS
+
+
+def finished(alias: str) -> int:
+    return History.objects.using(alias).count()
+
+
+def registered(alias: str = ALIAS) -> int:
+    return len(sql("SELECT session FROM django_mq_idle", alias))
+
+
+def test_workers_of_several_sessions_handle_each_message_once(hinted: str) -> None:
+    seen: list[Any] = []
+    handler = a_handler(lambda message: seen.append(message.body))
+    with running(handler, using=hinted), running(handler, using=hinted):
+        wait_until(lambda: registered() == 2)
+        for number in range(30):
+            publish("orders", number)
+        publish_many([("orders", number) for number in range(30, 60)])
+        wait_until(lambda: finished(hinted) == 60)
+
+    assert sorted(seen) == list(range(60))
+
+
+def test_a_publisher_that_dies_before_its_hint_costs_the_time_to_a_look(hinted: str) -> None:
+    with running(a_handler(), using=hinted):
+        wait_until(lambda: registered() == 1)
+
+        shared_store(hinted).append(a_message())  # committed, and no hint
+
+        wait_until(lambda: finished(hinted) == 1)
+
+
+def test_a_session_that_is_notified_and_dies_costs_the_time_to_a_look(hinted: str) -> None:
+    ears = Ears(chosen_notifier())
+    an_idle_session(ears)
+    with running(a_handler(), using=hinted):
+        wait_until(lambda: registered() == 2)
+
+        publish("orders", 1)  # it goes to the session that was idle first, and does nothing
+
+        wait_until(lambda: finished(hinted) == 1)
+    ears.close()
+
+
+def test_a_scheduled_message_is_handled_when_it_is_due(hinted: str) -> None:
+    with running(a_handler(), using=hinted):
+        wait_until(lambda: registered() == 1)
+
+        publish("orders", 1, delay=0.3)
+
+        wait_until(lambda: finished(hinted) == 1)
+
+
+def test_a_restart_of_the_server_costs_no_message(
+    postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: DjangoDbBlocker
+) -> None:
+    with a_site_on(postgresql_server.url, settings, django_db_blocker) as alias:
+        settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 3600}
+        with running(a_handler(), using=alias) as worker:
+            wait_until(lambda: registered(alias) == 1)
+
+            postgresql_server.restart()
+
+            wait_until(lambda: worker.runtime.hears)
+            connections[alias].close()
+            wait_until(lambda: registered(alias) == 1)
+            began = time.monotonic()
+            publish("orders", 1)
+            wait_until(lambda: finished(alias) == 1)
+            assert time.monotonic() - began < 3600 / 10
+
+
+def test_an_alias_that_leads_to_another_database_is_not_heard(
+    postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: DjangoDbBlocker
+) -> None:
+    with a_site_on(postgresql_server.url, settings, django_db_blocker) as elsewhere:
+        assert "LISTEN_DATABASE" in PostgreSQLNotifier(ALIAS, listen_alias=elsewhere).problem()
+
+
+def test_an_alias_of_the_same_database_is_heard(notifier: PostgreSQLNotifier) -> None:
+    assert PostgreSQLNotifier(ALIAS, listen_alias=ALIAS).problem() == ""
