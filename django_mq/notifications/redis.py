@@ -47,6 +47,7 @@ from django_mq.notifications.base import (
     queue_topic,
 )
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
+from django_mq.outages import Outage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -58,6 +59,10 @@ logger = logging.getLogger("django_mq.notifications")
 
 #: A notified session that does not answer within so long, in milliseconds, is passed over.
 ANSWER_MS = 2000
+
+
+#: What an outage costs, for the log.
+LOST = "; hints are dropped, workers look regularly instead"
 
 
 class RedisNotifier(Notifier):
@@ -83,6 +88,8 @@ class RedisNotifier(Notifier):
         self._gathering = Gathering(self._announce)
         self._poster = Poster(self._client, greeting=[("SCRIPT", "LOAD", script("announce").text)])
         self._breaker = Breaker()
+        #: The notifier and the listeners log it together.
+        self.outage = Outage("Redis", logger)
 
     def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:  # noqa: ARG002
         self._try_to_post([Post(self._publish(topic)) for topic in topics])
@@ -106,7 +113,7 @@ class RedisNotifier(Notifier):
         try:
             self._poster.catch_up()
         except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
-            self._give_up(error)
+            self._give_up(error, self._poster)
             return False
         return True
 
@@ -129,9 +136,9 @@ class RedisNotifier(Notifier):
                 for post in posts:
                     self._execute(post)
         except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
-            self._give_up(error)
+            self._give_up(error, self._poster)
         else:
-            self._breaker.succeeded()
+            self._succeed(self._poster)
 
     def _execute(self, post: Post) -> Any:
         """Run the command, or what is to be sent instead, and return the last answer."""
@@ -158,14 +165,18 @@ class RedisNotifier(Notifier):
             if len(answer) != numbers or any(type(number) is not int for number in answer):
                 raise InvalidResponse(f"the answer to {name!r} is malformed")  # noqa: TRY301 - as any failure
         except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
-            self._give_up(error)
+            self._give_up(error, self)
             return None
-        self._breaker.succeeded()
+        self._succeed(self)
         return answer
 
-    def _give_up(self, error: Exception) -> None:
-        pause = self._breaker.failed()
-        logger.warning("Redis cannot be used, hints are dropped for %.1f s: %s", pause, error)
+    def _give_up(self, error: Exception, part: object) -> None:
+        self._breaker.failed()
+        self.outage.failed(part, error, LOST)
+
+    def _succeed(self, part: object) -> None:
+        self._breaker.succeeded()
+        self.outage.succeeded(part)
 
     def problem(self) -> str:
         # With more time than a publisher has, and past the breaker.
@@ -461,6 +472,7 @@ class RedisListener(Listener):
         if self._seen:
             self.withdraw()
         self._closing.set()
+        self._notifier.outage.leave(self)
         with self._lock:
             before, self._topics = self._topics, frozenset()
             if self._pubsub is not None and self._connected:
@@ -482,7 +494,7 @@ class RedisListener(Listener):
                 self._listen()
                 pause = 0.1
             except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
-                logger.warning("Redis cannot be heard, looking regularly instead: %s", error)
+                self._notifier.outage.failed(self, error, LOST)
             self._connected = False
             # With jitter, many processes do not reconnect in step.
             self._closing.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
@@ -501,6 +513,7 @@ class RedisListener(Listener):
                 if pubsub.get_message(timeout=2.0) is None:
                     raise TimeoutError("the subscription is not confirmed")
                 self._pubsub, self._connected, self._known = pubsub, True, True
+            self._notifier.outage.succeeded(self)
             self._wake.set()
             try:
                 while not self._closing.is_set() and self._connected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -244,3 +245,43 @@ def test_what_an_error_says_forges_no_line_of_the_log(caplog: pytest.LogCaptureF
     (record,) = caplog.records
     assert record.getMessage().isprintable()
     assert "all is lost" in record.getMessage()
+
+
+def test_a_failed_attempt_is_a_warning_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    run(raising(ValueError("no stock")), {"backoff_seconds": 5.0, "backoff_jitter": 0.0})
+
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "failed on message" in record.getMessage()
+    assert "attempt 1, again in 5.0 s: ValueError('no stock')" in record.getMessage()
+    assert "in function" in caplog.text
+
+
+def test_a_message_that_dies_of_an_error_is_an_error_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    run(raising(ValueError("no stock")), {"max_attempts": 1})
+
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert "the message is dead: 'ValueError: no stock'" in record.getMessage()
+    assert "in function" in caplog.text
+
+
+@pytest.mark.parametrize(("error", "level"), [(Retry(), "INFO"), (Reject("spoilt"), "WARNING")])
+def test_an_outcome_that_the_handler_chose_has_no_traceback(
+    error: Exception, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="django_mq")
+
+    run(raising(error))
+
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info) == (level, None)
+
+
+def test_a_handled_message_is_a_line_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="django_mq.delivery")
+
+    run(lambda _: None)
+
+    (record,) = caplog.records
+    assert (record.levelname, "has handled message" in record.getMessage()) == ("DEBUG", True)

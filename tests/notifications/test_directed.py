@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 
+from django_mq import outages
 from django_mq.notifications.base import News
 from django_mq.notifications.redis import RedisNotifier
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -134,9 +135,10 @@ def test_a_session_that_redis_does_not_know_looks_often(ears: Ears, client: Any)
 
 
 def test_a_hanging_server_costs_publishers_one_time_limit_each_pause(
-    redis_server: Redis, caplog: pytest.LogCaptureFixture
+    redis_server: Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(outages, "FIRST_INTERVAL_SECONDS", 0.0)  # log each failure
     notifier = RedisNotifier(redis_server.url, prefix="mq", timeout_seconds=0.2)
     notifier.announce(ONE)
     redis_server.freeze()

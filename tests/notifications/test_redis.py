@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq import outages
 from django_mq.notifications import gathering
 from django_mq.notifications.base import News, Wake
 from django_mq.notifications.gathering import MOMENT_SECONDS
@@ -62,6 +63,7 @@ def test_a_publisher_asks_a_hanging_server_once_and_then_no_more(
     # Longer than the test: a pause that is over is a reason to ask again.
     monkeypatch.setattr(gathering, "FIRST_PAUSE_SECONDS", 600.0)
     monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 600.0)
+    monkeypatch.setattr(outages, "FIRST_INTERVAL_SECONDS", 0.0)  # log each failure
     notifier = RedisNotifier(deaf.url, prefix="p", timeout_seconds=0.05)
 
     notifier.send(["q:orders"])

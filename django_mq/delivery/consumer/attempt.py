@@ -18,7 +18,7 @@ from django_mq.delivery.consumer.handlers import check_run
 from django_mq.delivery.messages import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.verdict import RETURNED, Ending, Verdict, ending_of, verdict
-from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Retry
+from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Retry
 from django_mq.stores.connections import has_connected
 from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
@@ -120,21 +120,45 @@ class Attempt:
         """Turn what happened into a settlement."""
         error, number = self.error, self.message.attempt
         if error is None:  # nearly every message
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("Handler %s has handled message %s of queue %r", *self._names())
             return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
         decision = verdict(ending_of(error), number, self.policy, _wished_delay(error))
         if not decision.counted:
             return Settlement.of(self.claimed, decision)
         if decision.verdict is not Verdict.DEAD:
-            delay = decision.delay_seconds
-            logger.info(
-                "Attempt %s of message %s failed, again in %.1f s: %r", number, self.message.id, delay, error
+            # A Retry is the wish of the handler, and no fault.
+            wished = isinstance(error, Retry)
+            logger.log(
+                logging.INFO if wished else logging.WARNING,
+                "Handler %s failed on message %s of queue %r, attempt %s, again in %.1f s: %r",
+                *self._names(),
+                number,
+                decision.delay_seconds,
+                error,
+                exc_info=None if wished else self._logged(error),
             )
             return Settlement.of(self.claimed, decision, failure=_failure(error))
         said = _words_of(error)
         reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
         # %r: a text of a publisher or an exception must not forge lines of the log.
-        logger.warning("Message %s of queue %r is dead: %r", self.message.id, self.message.queue, reason)
+        chosen = isinstance(error, Reject)
+        logger.log(
+            logging.WARNING if chosen else logging.ERROR,
+            "Handler %s failed on message %s of queue %r, attempt %s, the message is dead: %r",
+            *self._names(),
+            number,
+            reason,
+            exc_info=None if chosen else self._logged(error),
+        )
         return Settlement.of(self.claimed, decision, reason, _failure(error))
+
+    def _names(self) -> tuple[str, str, str]:
+        return self.handler.name, str(self.message.id), self.message.queue
+
+    def _logged(self, error: BaseException) -> BaseException | None:
+        """Return the error whose traceback is logged."""
+        return error
 
     def expire(self) -> Settlement:
         """Judge a call that exceeds its time limit."""

@@ -157,7 +157,7 @@ def _same(known: Callable[..., Any], function: Callable[..., Any]) -> bool:
 def _place_of(function: Callable[..., Any]) -> tuple[str, str]:
     """Return the module and name of a function; those of its class for a partial or a callable object."""
     named = function if hasattr(function, "__qualname__") else type(function)
-    return named.__module__, named.__qualname__
+    return named.__module__ or "builtins", named.__qualname__
 
 
 def discover() -> dict[str, list[Handler]]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from django_mq import conf
+from django_mq import conf, outages
 from django_mq.delivery.consumer.maintenance import Maintenance
 from django_mq.delivery.consumer.sidecar import Sidecar
 from django_mq.engine.claim import is_certain
@@ -97,6 +97,7 @@ class HeartbeatThread:
 
     def close(self) -> None:
         """Close the connection, and end the other processes."""
+        outages.database(self._session.alias).leave(self)
         self._maintenance.close()
         if self._sidecar is not None:
             self._sidecar.close()
@@ -112,15 +113,16 @@ class HeartbeatThread:
         self._renew_at = time.monotonic() + self._deadline_seconds / RENEWALS
 
     def _run(self) -> None:
-        pause = ROUND_SECONDS
+        pause, outage = ROUND_SECONDS, outages.database(self._session.alias)
         while not self._sleep(pause):
             try:
                 if self._sidecar is not None:
                     self._sidecar.beat()
                 self._round()
                 pause = ROUND_SECONDS
+                outage.succeeded(self)
             except StoreError as error:
-                logger.warning("The session cannot be kept, trying again: %s", error)
+                outage.failed(self, error)
                 self.store.close()
                 pause = min(pause * 2, OUTAGE_CAP_SECONDS)
                 if isinstance(error, StoreUnavailable):

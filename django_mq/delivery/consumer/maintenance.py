@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from django.apps import apps
 from django.conf import settings
 
-from django_mq import conf
+from django_mq import conf, outages
 from django_mq.delivery.consumer import sidecar
 from django_mq.delivery.queues import declare_all
 from django_mq.engine.claim import STALLED_SECONDS
@@ -187,11 +187,13 @@ def maintain(store: Store, stopping: threading.Event) -> None:
     """Do maintenance at a worker's pace until ``stopping`` is set, also after an outage of the database."""
     settings = conf.load()
     maintenance = Maintenance(store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS)
+    outage = outages.database(store.alias)
     while not stopping.is_set():
         try:
             maintenance.run_if_due()
+            outage.succeeded(maintenance)
         except StoreError as error:
-            logger.warning("Maintenance cannot be done, trying again: %s", error)
+            outage.failed(maintenance, error)
             store.close()
             maintenance.pause_after_outage()
         stopping.wait(settings.MAINTENANCE_SECONDS / 2)

@@ -21,7 +21,7 @@ import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from django_mq import __version__, conf
+from django_mq import __version__, conf, outages
 from django_mq.delivery.consumer import settlements
 from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
 from django_mq.delivery.consumer.settlements import Settlements, SettlementWriter
@@ -390,6 +390,7 @@ class Session:
         with self._writer.stopped(), self._closing:
             session_id, self.id = self.id, None
         _live.discard(self)
+        outages.database(self.alias).leave(self._writer)
         if session_id is None:
             self.store.close()
         else:

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from django_mq import outages
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.stores.records import Settlement
@@ -111,6 +112,7 @@ class SettlementWriter:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._outage = outages.database(session.alias)
         self._flushing = threading.Lock()
         self._flusher: int | None = None
 
@@ -126,11 +128,12 @@ class SettlementWriter:
             while batch := self._session.settlements.take():
                 self._write_or_put_back(batch)
         except StoreError as error:
-            logger.warning("Settlements wait, the database cannot be written: %s", error)
+            self._outage.failed(self, error)
             return False
         finally:
             self._flusher = None
             self._flushing.release()
+        self._outage.succeeded(self)
         return True
 
     def _write_or_put_back(self, batch: list[Settlement]) -> None:

@@ -28,6 +28,7 @@ from django.conf import settings
 from django_mq.delivery.consumer.heartbeat import now
 from django_mq.engine.claim import SILENT_SHARE, is_silent, may_be_prolonged
 from django_mq.errors import StoreError
+from django_mq.outages import Outage
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Sidecar:
         self._most_seconds: float = order["most_seconds"]
         self._heard_at = now()
         self._renewing = False
+        # In a process of its own, which knows the database under another alias.
+        self._outage = Outage("For the sidecar, the database", logger)
         #: Whether the session is gone: nothing to renew until the worker is heard again.
         self._refused = False
 
@@ -111,9 +114,10 @@ class Sidecar:
         try:
             kept = self._store.prolong(self._session_id, deadline_seconds=self._deadline_seconds)
         except StoreError as error:
-            logger.warning("The sidecar cannot renew session %s, trying again: %s", self._session_id, error)
+            self._outage.failed(self, error)
             self._store.close()
             return self._deadline_seconds / TRIES
+        self._outage.succeeded(self)
         self._refused = not kept
         return self._deadline_seconds / RENEWALS
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django_mq import conf
+from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Attempt
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, is_over, pause_seconds
 from django_mq.delivery.consumer.policies import Admission, Policies
@@ -63,6 +63,7 @@ class Worker:
         self, handlers: Iterable[Handler], *, threads: int, using: str | None = None, name: str = ""
     ) -> None:
         self._alias = using or conf.load().DATABASE
+        self._outage = outages.database(self._alias)
         self._name = name
         self._handlers = [replace(handler, credit=handler.credit_with(threads)) for handler in handlers]
         check_transactions(self._handlers, self._alias)
@@ -171,6 +172,7 @@ class Worker:
                         else:
                             self._wait()
                     pause, has_worked = FIRST_PAUSE_SECONDS, True
+                    self._outage.succeeded(self)
                 except SessionLost:
                     logger.warning("The session was lost; beginning anew")
                     self._begin_anew()
@@ -186,10 +188,8 @@ class Worker:
 
     def _recover(self, error: StoreError, pause_seconds: float) -> None:
         """Log the error, and wait for the whole pause, whether something wakes the worker or not."""
-        if isinstance(error, StoreUnavailable):
-            logger.warning("The database is away, trying again in %.1f s: %s", pause_seconds, error)
-        else:
-            logger.error("The database refuses, trying again in %.1f s: %s", pause_seconds, error)
+        self._outage.failed(self, error)
+        if not isinstance(error, StoreUnavailable):
             self.session.flush()  # finds the refused settlement, if the error is about one
         self.session.store.close()  # the next statement opens a new connection
         # A fleet must not come back in step.

@@ -185,6 +185,9 @@ class PoolAttempt(Attempt):
             raise SystemExit(EX_TERMINATED) from self.error
         return super().judge()
 
+    def _logged(self, error: BaseException) -> None:
+        """Return nothing: Celery logs the traceback."""
+
 
 class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     """The class of the task that runs all handlers."""

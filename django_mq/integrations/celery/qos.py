@@ -331,9 +331,8 @@ def _may_begin(session: Session) -> bool:
             session.certainty.ensure()
         except SessionLost:
             return False
-        except StoreError as error:
-            logger.warning("A message waits for its lease to be confirmed: %s", error)
-            time.sleep(PAUSE_SECONDS)
+        except StoreError:
+            time.sleep(PAUSE_SECONDS)  # the heartbeat logs the outage
     return not (session.lost or session.retired)
 
 

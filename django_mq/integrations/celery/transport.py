@@ -22,7 +22,7 @@ from kombu.exceptions import OperationalError
 from kombu.transport import virtual
 
 import django_mq
-from django_mq import conf
+from django_mq import conf, outages
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.arbiter import MOST_AT_A_TIME
@@ -136,6 +136,7 @@ class Transport(virtual.Transport):
             raise self._wrong
         with self._committing() as store:
             store.queue("")
+        outages.database(self.alias).succeeded(self)
         return super().establish_connection()
 
     @apart_from_event_loops

@@ -1,0 +1,94 @@
+"""Log an outage of a server when it begins, then at growing intervals, and when it is over.
+
+Several parts of a process notice the same outage: the loop of a worker, its heartbeat, and the writer of its
+settlements. They share one ``Outage``, so the log has each line once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import cache
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from django_mq.errors import SessionLost, StoreError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Time between the first two lines about an outage, in seconds. Each interval is twice as long as the last, up to
+#: the second number.
+FIRST_INTERVAL_SECONDS = 10.0
+LONGEST_INTERVAL_SECONDS = 600.0
+
+UNUSABLE = "cannot be used"
+REFUSES = "refuses a statement"
+
+
+class Outage:
+    """The outage of one server. It is over when no part of the process that failed still fails.
+
+    There is no lock: signal handlers and forked children use it, too. Threads that race log a line twice at worst.
+    """
+
+    def __init__(
+        self, server: str, logger: logging.Logger, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._server = server
+        self._logger = logger
+        self._clock = clock
+        self._failing: WeakSet[object] = WeakSet()
+        self._since: float | None = None
+        # The problems that were logged in this outage.
+        self._logged: set[str] = set()
+        self._next_at = 0.0
+        self._interval = FIRST_INTERVAL_SECONDS
+
+    def failed(self, part: object, error: Exception, consequence: str = "") -> None:
+        """Log that ``part`` failed, unless a line about this outage was logged a short time ago.
+
+        A refused statement is logged as an error: it can need your attention.
+        """
+        if isinstance(error, SessionLost):
+            return  # the database works
+        now = self._clock()
+        refused = isinstance(error, StoreError) and not isinstance(error, StoreUnavailable)
+        level, problem = (logging.ERROR, REFUSES) if refused else (logging.WARNING, UNUSABLE)
+        if self._since is None:
+            self._since, self._interval, self._next_at = now, FIRST_INTERVAL_SECONDS, now + FIRST_INTERVAL_SECONDS
+        self._failing.add(part)
+        if problem not in self._logged:
+            self._logged.add(problem)
+            lasting = ""
+        elif now >= self._next_at:
+            self._interval = min(self._interval * 2, LONGEST_INTERVAL_SECONDS)
+            self._next_at = now + self._interval
+            lasting = f", for {now - self._since:.0f} s now"
+        else:
+            return
+        self._logger.log(
+            level, "%s %s%s, trying again%s: %s", self._server, problem, lasting, consequence, error, stacklevel=2
+        )
+
+    def succeeded(self, part: object) -> None:
+        """Note that ``part`` works; log the end of the outage if no other part fails."""
+        if self._since is None:
+            return
+        self._failing.discard(part)
+        if self._failing:
+            return
+        since, self._since = self._since, None
+        if since is not None:  # another thread may have logged the end
+            self._logged.clear()
+            self._logger.warning("%s works again, after %.1f s", self._server, self._clock() - since)
+
+    def leave(self, part: object) -> None:
+        """Do not wait for ``part``, which ends."""
+        self._failing.discard(part)
+
+
+@cache
+def database(alias: str) -> Outage:
+    """Return the outage of a database, which all parts of the process share."""
+    return Outage(f"The database {alias!r}", logging.getLogger("django_mq.delivery"))
