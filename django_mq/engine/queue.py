@@ -67,7 +67,7 @@ UNDELIVERED: Final = (READY, HELD, SCHEDULED)
 _DEFAULT_RULES: Final = Rules()
 #: Calls that take the lock themselves: every message needs the first four, and this takes half the time. The
 #: others need the locks of two queues, in one order.
-_TAKE_THE_LOCK: Final = frozenset({"publish", "offer", "deliver", "accept", "move", "send_on", "retry"})
+TAKE_THE_LOCK: Final = frozenset({"publish", "offer", "deliver", "accept", "move", "send_on", "redrive_all"})
 
 C = TypeVar("C")
 
@@ -85,7 +85,7 @@ def _thread_safe(cls: type[C]) -> type[C]:
     """Let every public method hold the lock of its queue."""
     for name, method in list(vars(cls).items()):
         is_public = isfunction(method) and not name.startswith("_") and not isgeneratorfunction(method)
-        if is_public and name not in _TAKE_THE_LOCK:
+        if is_public and name not in TAKE_THE_LOCK:
             setattr(cls, name, _with_lock(method))
     return cls
 

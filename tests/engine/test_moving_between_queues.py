@@ -4,9 +4,10 @@ from threading import Thread
 
 import pytest
 
+from django_mq.engine.afterlife import ORIGIN_QUEUE
 from django_mq.engine.broker import Broker
 from django_mq.engine.overflow import Limits, Overflow
-from django_mq.engine.queue import Queue
+from django_mq.engine.queue import TAKE_THE_LOCK, Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import Fate
 from django_mq.errors import QueueFull
@@ -94,3 +95,30 @@ def test_two_queues_that_move_towards_each_other_do_not_wait_for_ever() -> None:
         assert not thread.is_alive()
 
     assert len(here.entries()) == len(there.entries()) == 300
+
+
+def test_queues_that_redrive_towards_each_other_do_not_wait_for_each_other() -> None:
+    """One lock of two, held while the other is awaited, would be a deadlock."""
+    free: list[bool] = []
+
+    def resolve(name: str) -> Queue:
+        def look() -> None:
+            free.append(here.lock.acquire(blocking=False))
+            if free[-1]:
+                here.lock.release()
+
+        other = Thread(target=look)
+        other.start()
+        other.join()
+        return {"here": here, "there": there}[name]
+
+    here, there = Queue("here", resolve=resolve), Queue("there", resolve=resolve)
+    publish(here, "m", headers={ORIGIN_QUEUE: "there"})
+
+    assert here.redrive_all(1.0) == 1
+
+    assert (names(there.entries()), free) == (["m"], [True])
+
+
+def test_a_call_that_takes_its_locks_itself_is_a_method() -> None:
+    assert {name for name in TAKE_THE_LOCK if not callable(getattr(Queue, name, None))} == set()
