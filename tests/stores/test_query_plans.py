@@ -270,6 +270,25 @@ def test_a_plan_made_while_a_workers_queues_are_empty_suits_full_ones(name: str,
         assert [node for node in found if not begins_with_its_first_column(node)] == []
 
 
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+def test_no_plan_of_a_worker_walks_over_all_messages_to_save_a_sort() -> None:
+    """An index in nearly the right order of a statement's rows leads over all of them, if sorts are off."""
+    filled("postgresql")
+    with worker_store() as store:
+        walked = {
+            name: [node["Index Name"] for node in explained(store, name, generic=True) if walks_over_all(node)]
+            for name in {*PLANS, *IN_ONE_STATEMENT} - {"occupied"}  # of all queues, and no worker's
+        }
+
+    assert {name: indexes for name, indexes in walked.items() if indexes} == {}
+
+
+def walks_over_all(node: dict[str, Any]) -> bool:
+    """Whether a scan of the messages' table has no condition by which it enters its index."""
+    is_scan = node["Node Type"] in {"Index Scan", "Index Only Scan"} and reads_messages(node)
+    return is_scan and "Index Cond" not in node
+
+
 @contextmanager
 def worker_store() -> Iterator[SQLStore]:
     store = private_store("postgresql")

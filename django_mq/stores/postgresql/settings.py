@@ -20,10 +20,14 @@ CONNECT_SECONDS = 10
 PREPARE_THRESHOLD = 5
 #: One plan for any values and any number of rows: PostgreSQL makes it while a queue is empty, perhaps, and keeps
 #: it until the statistics of the table change. So the plan must never read the whole table, and never read and
-#: sort all messages of a queue before it takes a few. Without sorts, the index that has the order is read.
+#: sort all messages of a queue before it takes a few. Without sorts, the index that has the order is read. Without
+#: incremental sorts, an index that has the order only in part is not: it would lead over all messages.
 #: Bitmap scans stay allowed: a settlement finds an old and a new version of each row, which lie on different
 #: pages, and a bitmap reads each page once.
-PLANNING = " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_sort=off -c jit=off"
+PLANNING = (
+    " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off"
+    " -c enable_sort=off -c enable_incremental_sort=off -c jit=off"
+)
 
 #: The first version that Django 5.2 supports; our statements ask for no more.
 OLDEST = 14
