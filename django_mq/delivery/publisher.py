@@ -17,7 +17,7 @@ from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import encode_body, encode_json, new_message_id, new_uuids
 from django_mq.delivery.queues import declare, may_declare
-from django_mq.engine.routing import queues_matching
+from django_mq.engine.decisions.routing import queues_matching
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.errors import undeclared

@@ -10,13 +10,11 @@ Time
     or go backwards: a message that became ready stays ready.
 
 Files, in the order a message meets them
-    Declaring: ``names``, ``options``, ``rules``. Publishing: ``message``, ``routing``, ``broker`` (the queues by
-    name), ``queue`` (the interface of one queue), ``work`` (units of work), ``duplicates``, ``overflow`` (limits),
-    ``entry``, ``places``, ``expiry``. Waiting: ``contents`` (the entries by state), ``states``, ``lists`` (the
-    order), ``last_value``, ``timeline``. Consuming: ``consumer``, ``target`` (one consumer of several queues),
-    ``credit``, ``selector`` and ``expressions``, ``admission``, ``consumers`` (idle and busy ones), ``dispatch``
-    (which entry goes to which consumer), ``groups``, ``view``. Claiming from a store: ``arbiter``, ``claim``,
-    ``worker_mode``. Settling: ``verdict``, ``afterlife`` (dead and expired messages).
+    ``names``, ``options`` and ``rules`` declare a queue. ``message`` is what is published. ``broker`` finds queues
+    by name, ``queue`` is the interface of one queue, and ``work`` is a unit of work. ``decisions/`` has what every
+    store calls, too: position, expiry, duplicates, routing, claims, verdicts. ``entries/`` has what a queue holds,
+    and ``states`` the states of an entry. ``consumers/`` has consumers, credit and dispatch. ``selector``
+    and ``expressions`` are the language of conditions on messages.
 
 Locks
     One lock per queue, or one for all queues of a broker. Every method of a queue takes it. Nothing

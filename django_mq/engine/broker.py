@@ -13,8 +13,8 @@ from django_mq.errors import QueueInUse, UnknownQueue
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.engine.contents import Listener
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.contents import Listener
+    from django_mq.engine.entries.entry import Entry
 
 
 class Broker:

@@ -12,8 +12,8 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.engine.verdict import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

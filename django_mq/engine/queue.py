@@ -11,15 +11,18 @@ from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from django_mq.engine.admission import Admission, Gate, LiveConsumers
-from django_mq.engine.afterlife import ORIGIN_QUEUE, Afterlife
-from django_mq.engine.consumer import NON_ACQUIRING, REMOVED, Consumer, tell
-from django_mq.engine.contents import Contents
-from django_mq.engine.duplicates import DuplicateIds, id_taken, id_twice, used_before
-from django_mq.engine.entry import Entry
-from django_mq.engine.last_value import check_value
-from django_mq.engine.lists import EntryList, make_list
-from django_mq.engine.overflow import Overflow
+from django_mq.engine.consumers.admission import Admission, Gate, LiveConsumers
+from django_mq.engine.consumers.consumer import NON_ACQUIRING, REMOVED, Consumer, tell
+from django_mq.engine.decisions.duplicates import DuplicateIds, id_taken, id_twice, used_before
+from django_mq.engine.decisions.last_value import check_value
+from django_mq.engine.decisions.verdict import BY_EXPIRY, Ending, Verdict, verdict
+from django_mq.engine.entries.afterlife import ORIGIN_QUEUE, Afterlife
+from django_mq.engine.entries.contents import Contents
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.lists import EntryList, make_list
+from django_mq.engine.entries.overflow import Overflow
+from django_mq.engine.entries.timeline import NEVER, UNTOLD
+from django_mq.engine.entries.view import View
 from django_mq.engine.rules import IN_PROCESS, QueuePolicy, Rules
 from django_mq.engine.states import (
     ACCEPTED,
@@ -37,9 +40,6 @@ from django_mq.engine.states import (
     Fate,
     State,
 )
-from django_mq.engine.timeline import NEVER, UNTOLD
-from django_mq.engine.verdict import BY_EXPIRY, Ending, Verdict, verdict
-from django_mq.engine.view import View
 from django_mq.errors import (
     IllegalMove,
     OutOfRange,
@@ -54,10 +54,10 @@ from django_mq.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.engine.contents import Listener
-    from django_mq.engine.groups import Groups
+    from django_mq.engine.consumers.groups import Groups
+    from django_mq.engine.entries.contents import Listener
+    from django_mq.engine.entries.overflow import Producer
     from django_mq.engine.message import Message
-    from django_mq.engine.overflow import Producer
 
 #: Finds another queue by its name; None if there is none.
 Resolve = Callable[[str], "Queue | None"]

@@ -8,21 +8,21 @@ from it, its death is noticed later, and statements change rows, not one thread.
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.admission import Exclusivity
-from django_mq.engine.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
-from django_mq.engine.entry import Placement
-from django_mq.engine.expiry import UNBOUNDED, Lifetime
-from django_mq.engine.groups import AssignedGroups
+from django_mq.engine.consumers.admission import Exclusivity
+from django_mq.engine.consumers.groups import AssignedGroups
+from django_mq.engine.decisions.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
+from django_mq.engine.decisions.expiry import UNBOUNDED, Lifetime
+from django_mq.engine.decisions.places import MOST_LEVELS, ONE_LEVEL, check_levels, levels_of
+from django_mq.engine.entries.entry import Placement
+from django_mq.engine.entries.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
 from django_mq.engine.names import check_bounds
-from django_mq.engine.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
-from django_mq.engine.places import MOST_LEVELS, ONE_LEVEL, check_levels, levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.groups import Groups
+    from django_mq.engine.consumers.groups import Groups
+    from django_mq.engine.decisions.verdict import Backoff
     from django_mq.engine.options import QueueOptions
-    from django_mq.engine.verdict import Backoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.engine.queue import Queue
 

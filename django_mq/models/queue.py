@@ -8,8 +8,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.engine.decisions.routing import SELECTOR_LENGTH
 from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions, others_in
-from django_mq.engine.routing import SELECTOR_LENGTH
 from django_mq.models.times import UTCDateTimeField
 
 if TYPE_CHECKING:

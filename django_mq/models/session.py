@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.engine import worker_mode as engine
+from django_mq.engine.decisions import worker_mode as engine
 from django_mq.models.times import UTCDateTimeField
 
 

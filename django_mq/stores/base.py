@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores import errors
 from django_mq.stores.records import Chores, ClaimResult, Settlement
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.routing import Route
-    from django_mq.engine.worker_mode import WorkerMode
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.decisions.routing import Route
+    from django_mq.engine.decisions.worker_mode import WorkerMode
     from django_mq.stores.records import (
         Browsed,
         ClaimRequest,

@@ -8,19 +8,19 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from django_mq.engine.claim import MOST_BYTES
+from django_mq.engine.decisions.claim import MOST_BYTES
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
-from django_mq.engine.verdict import Verdict
-from django_mq.engine.worker_mode import WorkerMode
 from django_mq.stores.values import headers_in, storable, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.target import Target
-    from django_mq.engine.verdict import Decision
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.consumers.target import Target
+    from django_mq.engine.decisions.verdict import Decision
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

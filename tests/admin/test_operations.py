@@ -22,7 +22,7 @@ from django_mq.admin import register
 from django_mq.admin.messages.actions import CANCEL, MOVE, PRIORITISE, REDRIVE, RESCHEDULE
 from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.operations import runner
-from django_mq.engine.claim import STALLED_SECONDS
+from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.models import Message, Operation
 from tests.admin.conftest import list_of, page_of, run_action, said
 

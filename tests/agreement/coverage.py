@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.claim import MOST_BYTES
+from django_mq.engine.decisions.claim import MOST_BYTES
 from django_mq.models import History
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.claim import MOST_BYTES
+from django_mq.engine.decisions.claim import MOST_BYTES
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Verdict
 from django_mq.errors import (
     AccessRefused,
     DuplicateMessage,

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.entry import Entry
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.entries.entry import Entry
 from django_mq.engine.message import Message
 from django_mq.engine.queue import Queue
 

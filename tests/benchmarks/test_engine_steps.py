@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
 from django_mq.engine.message import Message
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules

@@ -11,7 +11,7 @@ from django.db import connections
 
 from django_mq.api import publish
 from django_mq.delivery.operator.queue_editor import create_queue
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import History, Message
 from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement
 from django_mq.stores.registry import shared_store

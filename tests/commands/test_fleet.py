@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from django_mq.api import publish
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.state.flow import Flow
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import History, WorkerSession
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo, Settlement
 from django_mq.stores.registry import shared_store

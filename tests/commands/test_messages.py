@@ -16,7 +16,7 @@ from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery.operator import redrives
 from django_mq.delivery.operator.queue_editor import create_queue, edit_queue
 from django_mq.delivery.queues import declare
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement
 from django_mq.stores.registry import shared_store

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django_mq.api import publish_many
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.queues import declare
-from django_mq.engine.claim import STALLED_SECONDS
+from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.models import History, Message, Operation, WorkerSession
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

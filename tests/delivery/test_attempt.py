@@ -12,7 +12,7 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.delivery.consumer.attempt import Attempt
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release, Retry
 from django_mq.stores.connections import has_connected
 from tests.delivery.builders import a_claimed, a_handler, a_policy

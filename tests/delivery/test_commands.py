@@ -13,7 +13,7 @@ from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.hints import tell_workers
 from django_mq.delivery.operator.commands import MOST_CREDIT, send_command
 from django_mq.delivery.queues import declare
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import OutOfRange
 from django_mq.models import Consumer, Message, WorkerSession
 from django_mq.stores.registry import shared_store

@@ -13,7 +13,7 @@ from django_mq.delivery.consumer import settlements
 from django_mq.delivery.consumer.heartbeat import HeartbeatThread
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession
 from django_mq.notifications.base import Wake

@@ -21,7 +21,7 @@ from django_mq.delivery.consumer.maintenance import (
     run_maintenance,
     run_maintenance_to_the_end,
 )
-from django_mq.engine.claim import STALLED_SECONDS
+from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, Operation, Queue, Rollup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.attempt import Attempt
 from django_mq.delivery.consumer.pool import Pool
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 

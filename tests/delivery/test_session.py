@@ -15,7 +15,7 @@ from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.heartbeat import HeartbeatThread
 from django_mq.delivery.consumer.session import Driver, Session
 from django_mq.delivery.queues import declare
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import SessionLost, StoreUnavailable
 from django_mq.models import History, Message, Queue, WorkerSession
 from django_mq.notifications.base import Wake

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from django_mq.delivery.consumer.settlements import BATCH, CROWD, Settlements
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.records import Settlement
 
 

@@ -11,7 +11,7 @@ from django_mq.api import publish
 from django_mq.delivery.consumer.attempt import Attempt
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import ConfigurationError, LeaseLost
 from django_mq.models import History, Message, Queue
 from django_mq.stores.records import Lease

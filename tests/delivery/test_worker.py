@@ -15,7 +15,7 @@ from django_mq.api import pause, publish, publish_many, resume
 from django_mq.delivery.consumer import heartbeat, policies
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import HandlersHang, Reject, Release, Retry
 from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
 from django_mq.stores.registry import private_store, shared_store

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.entry import Entry
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.entries.entry import Entry
 from django_mq.engine.message import Message
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 import pytest
 
-from django_mq.engine.afterlife import DEAD_AT, DEAD_REASON, ORIGIN_ATTEMPTS, ORIGIN_QUEUE
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.entry import Entry
-from django_mq.engine.expiry import Lifetime
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.decisions.expiry import Lifetime
+from django_mq.engine.entries.afterlife import DEAD_AT, DEAD_REASON, ORIGIN_ATTEMPTS, ORIGIN_QUEUE
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import Fate, State

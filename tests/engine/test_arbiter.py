@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.engine.arbiter import MOST_AT_A_TIME, Rival, Situation, Subscription, award, rivals_of
+from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME, Rival, Situation, Subscription, award, rivals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

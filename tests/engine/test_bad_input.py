@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.admission import Exclusivity
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import OverdraftCredit, SpendingCredit, WindowCredit
-from django_mq.engine.expiry import Lifetime
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.consumers.admission import Exclusivity
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import OverdraftCredit, SpendingCredit, WindowCredit
+from django_mq.engine.decisions.expiry import Lifetime
+from django_mq.engine.decisions.verdict import Backoff
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import VOID, Fate, State
-from django_mq.engine.verdict import Backoff
 from django_mq.errors import (
     AccessRefused,
     DuplicateMessage,
@@ -39,8 +39,8 @@ from tests.engine.builders import die, drain, entry, message, names, publish, su
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.contents import Statistics
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.contents import Statistics
+    from django_mq.engine.entries.entry import Entry
 
 ENTRY = ("state", "owner", "order", "attempts", "redelivered", "due_at", "expires_at", "doomed", "claim_number")
 CREDIT = ("messages", "size_bytes", "outstanding", "outstanding_bytes", "is_open")

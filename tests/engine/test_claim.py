@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_mq.engine.claim import MOST_BYTES, ClaimBytes, fitting
+from django_mq.engine.decisions.claim import MOST_BYTES, ClaimBytes, fitting
 
 TIMEOUT_SECONDS = 30.0
 

@@ -1,5 +1,5 @@
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
 from tests.engine.builders import entry
 
 

@@ -1,6 +1,6 @@
-from django_mq.engine.consumer import Consumer, Interest
-from django_mq.engine.consumers import Consumers
-from django_mq.engine.credit import WindowCredit
+from django_mq.engine.consumers.consumer import Consumer, Interest
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.consumers.subscriptions import Consumers
 from tests.engine.builders import entry
 
 

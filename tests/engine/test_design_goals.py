@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer, Interest
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.groups import AssignedGroups
+from django_mq.engine.consumers.consumer import Consumer, Interest
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.consumers.groups import AssignedGroups
+from django_mq.engine.consumers.target import Target
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.selector import Selector
-from django_mq.engine.target import Target
 from tests.engine.builders import drain, message, names, publish, subscribe
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
 
 RED = Selector("color = 'red'")
 
@@ -67,7 +67,8 @@ def test_dg1_consumers_are_woken_and_parts_are_touched_under_the_one_lock_only()
     )
 
     def watch(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith(("engine/contents.py", "engine/dispatch.py")):
+        inner = ("engine/entries/contents.py", "engine/consumers/dispatch.py")
+        if event == "call" and frame.f_code.co_filename.endswith(inner):
             depths.append(lock.depth)
 
     sys.setprofile(watch)

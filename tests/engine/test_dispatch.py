@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_mq.engine.consumer import Consumer, Interest
+from django_mq.engine.consumers.consumer import Consumer, Interest
 from django_mq.engine.queue import Queue
 from tests.engine.builders import drain, message, names, publish, subscribe
 

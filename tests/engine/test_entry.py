@@ -1,7 +1,7 @@
 import pytest
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.entry import Entry
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.entries.entry import Entry
 from django_mq.engine.states import State
 from django_mq.errors import IllegalMove
 from tests.engine.builders import entry

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from django_mq.engine.admission import Admission, Exclusivity
-from django_mq.engine.consumer import Client, Consumer
+from django_mq.engine.consumers.admission import Admission, Exclusivity
+from django_mq.engine.consumers.consumer import Client, Consumer
 from django_mq.errors import (
     AccessRefused,
     ConsumersExist,

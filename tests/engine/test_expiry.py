@@ -1,6 +1,6 @@
-from django_mq.engine.entry import Entry
-from django_mq.engine.expiry import is_expired
-from django_mq.engine.timeline import Timeline, expiry_order
+from django_mq.engine.decisions.expiry import is_expired
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.timeline import Timeline, expiry_order
 from tests.engine.builders import message, names
 
 

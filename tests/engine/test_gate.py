@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_mq.engine.admission import Gate
+from django_mq.engine.consumers.admission import Gate
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from tests.engine.builders import drain, publish, subscribe

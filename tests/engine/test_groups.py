@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.entry import Entry
-from django_mq.engine.groups import AssignedGroups, Groups, SharedGroups, SoleReceiver
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.groups import AssignedGroups, Groups, SharedGroups, SoleReceiver
+from django_mq.engine.entries.entry import Entry
 from django_mq.errors import OutOfRange
 from tests.engine.builders import message
 

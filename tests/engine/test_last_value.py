@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_mq.engine.last_value import is_outdone, replaced
+from django_mq.engine.decisions.last_value import is_outdone, replaced
 from django_mq.engine.states import State
 
 

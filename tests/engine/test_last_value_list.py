@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.entry import Entry
-from django_mq.engine.lists import LastValueList
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.lists import LastValueList
 from tests.engine.builders import message, names
 
 

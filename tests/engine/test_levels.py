@@ -1,6 +1,6 @@
 import pytest
 
-from django_mq.engine.places import check_levels, level_of
+from django_mq.engine.decisions.places import check_levels, level_of
 from django_mq.errors import OutOfRange
 
 #: The level of the priorities 0 to 9, for every number of levels.

@@ -2,9 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from django_mq.engine import lists
-from django_mq.engine.entry import Entry
-from django_mq.engine.lists import (
+from django_mq.engine.entries import lists
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.lists import (
     FifoList,
     LastValueList,
     OrderedList,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.entry import Entry
-from django_mq.engine.lists import RUN_LENGTH, EntryList, FifoList, PriorityList
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.lists import RUN_LENGTH, EntryList, FifoList, PriorityList
 from tests.engine.builders import entry
 
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.admission import LiveConsumers
-from django_mq.engine.consumer import Consumer
+from django_mq.engine.consumers.admission import LiveConsumers
+from django_mq.engine.consumers.consumer import Consumer
 from django_mq.errors import OutOfRange
 
 

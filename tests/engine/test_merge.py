@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_mq.engine.claim import merged, next_batch
+from django_mq.engine.decisions.claim import merged, next_batch
 
 
 def test_heads_are_merged_by_the_least_priority_so_far_and_take_turns() -> None:

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from django_mq.engine.admission import Exclusivity
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Client, Consumer
-from django_mq.engine.entry import Entry
-from django_mq.engine.expiry import Lifetime
-from django_mq.engine.groups import AssignedGroups
-from django_mq.engine.overflow import Limits, Overflow
-from django_mq.engine.places import check_levels
+from django_mq.engine.consumers.admission import Exclusivity
+from django_mq.engine.consumers.consumer import Client, Consumer
+from django_mq.engine.consumers.groups import AssignedGroups
+from django_mq.engine.decisions.expiry import Lifetime
+from django_mq.engine.decisions.places import check_levels
+from django_mq.engine.decisions.verdict import Backoff
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import CLAIMED, GONE, HELD, READY, RETURNED, STEALABLE
-from django_mq.engine.verdict import Backoff
 from django_mq.errors import IllegalMove, OutOfRange, PublishError
 from tests.engine.builders import drain, message, names, publish, subscribe
 

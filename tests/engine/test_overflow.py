@@ -1,8 +1,8 @@
 import pytest
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.entry import Entry
-from django_mq.engine.overflow import Limits, Overflow, Producer
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.overflow import Limits, Overflow, Producer
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import Fate, State

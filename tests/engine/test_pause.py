@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.engine.claim import is_paused
+from django_mq.engine.decisions.claim import is_paused
 
 
 @pytest.mark.parametrize(

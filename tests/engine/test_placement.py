@@ -1,5 +1,5 @@
-from django_mq.engine.entry import Placement
-from django_mq.engine.places import place_of
+from django_mq.engine.decisions.places import place_of
+from django_mq.engine.entries.entry import Placement
 from django_mq.engine.states import State
 from tests.engine.builders import message
 

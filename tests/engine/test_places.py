@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.places import ORDINARY_PLACE, PLACE_OFFSET, place_at, place_of
+from django_mq.engine.decisions.places import ORDINARY_PLACE, PLACE_OFFSET, place_at, place_of
 
 MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 

@@ -2,9 +2,9 @@ from threading import Thread
 
 import pytest
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.entry import Entry
-from django_mq.engine.lists import FifoList
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.lists import FifoList
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from django_mq.engine.groups import AssignedGroups, SoleReceiver
+from django_mq.engine.consumers.groups import AssignedGroups, SoleReceiver
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import SHARED_TABLE, Rules
 from tests.engine.builders import drain, publish, subscribe

@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.entry import Entry
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.entries.entry import Entry
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import Fate, State

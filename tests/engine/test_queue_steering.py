@@ -1,6 +1,6 @@
 from django_mq.engine.broker import Broker
-from django_mq.engine.lists import FifoList
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.entries.lists import FifoList
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State

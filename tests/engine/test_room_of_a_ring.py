@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from tests.engine.builders import drain, names, publish, subscribe

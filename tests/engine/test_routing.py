@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from django_mq.engine.decisions.routing import Route, headers_selector, matches, queues_matching
 from django_mq.engine.message import Message
-from django_mq.engine.routing import Route, headers_selector, matches, queues_matching
 from django_mq.errors import ConfigurationError
 
 

@@ -1,4 +1,4 @@
-from django_mq.engine.timeline import Timeline, due_order
+from django_mq.engine.entries.timeline import Timeline, due_order
 from tests.engine.builders import entry, names
 
 

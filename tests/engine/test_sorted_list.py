@@ -3,8 +3,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.entry import Entry
-from django_mq.engine.lists import RUN_LENGTH, SortedList
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.lists import RUN_LENGTH, SortedList
 from tests.engine.builders import message, names
 
 

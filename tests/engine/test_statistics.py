@@ -1,9 +1,9 @@
 import pytest
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.contents import Statistics
-from django_mq.engine.entry import Entry
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.entries.contents import Statistics
+from django_mq.engine.entries.entry import Entry
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from tests.engine.builders import die, drain, publish, subscribe

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.selector import Selector
@@ -16,8 +16,8 @@ from django_mq.errors import OutOfRange
 from tests.engine.builders import die, drain, message, names, publish, subscribe
 
 if TYPE_CHECKING:
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
 
 RED = Selector("color = 'red'")
 

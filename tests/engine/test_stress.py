@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.consumers.target import Target
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
-from django_mq.engine.target import Target
 from tests.engine.builders import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
 
 #: Seconds after which a thread that has not ended is taken to be stuck.
 PATIENCE = 120.0

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.consumer import INTERESTED, NOT_INTERESTED, Consumer
-from django_mq.engine.credit import Credit, SpendingCredit, WindowCredit
+from django_mq.engine.consumers.consumer import INTERESTED, NOT_INTERESTED, Consumer
+from django_mq.engine.consumers.credit import Credit, SpendingCredit, WindowCredit
+from django_mq.engine.consumers.target import Target
 from django_mq.engine.queue import Queue
-from django_mq.engine.target import Target
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists
 from tests.engine.builders import drain, names, publish, subscribe
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.overflow import Limits, Overflow, Producer
+from django_mq.engine.entries.overflow import Limits, Overflow, Producer
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.selector import Selector
@@ -19,7 +19,7 @@ from tests.engine.builders import drain, message, names, publish, subscribe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.consumers.consumer import Consumer
 
 
 def fails(_: Any) -> None:

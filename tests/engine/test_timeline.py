@@ -1,4 +1,4 @@
-from django_mq.engine.timeline import NEVER, Timeline
+from django_mq.engine.entries.timeline import NEVER, Timeline
 from tests.engine.builders import entry
 
 

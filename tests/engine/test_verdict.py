@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.engine.options import QueueOptions
-from django_mq.engine.rules import Rules
-from django_mq.engine.verdict import (
+from django_mq.engine.decisions.verdict import (
     ACCEPT,
     RELEASE,
     AtOnce,
@@ -17,6 +15,8 @@ from django_mq.engine.verdict import (
     ending_of,
     verdict,
 )
+from django_mq.engine.options import QueueOptions
+from django_mq.engine.rules import Rules
 from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
 
 DEAD = Decision(Verdict.DEAD, counted=True)

@@ -1,5 +1,5 @@
-from django_mq.engine.lists import FifoList
-from django_mq.engine.view import View
+from django_mq.engine.entries.lists import FifoList
+from django_mq.engine.entries.view import View
 from tests.engine.builders import entry, names
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.decisions.verdict import Backoff
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Backoff
 from django_mq.errors import DuplicateMessage, IllegalMove, QueueFull
 from tests.engine.builders import drain, message, names, publish, subscribe
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from django_mq.api import publish_many
 from django_mq.delivery.publisher import OutgoingMessage
-from django_mq.engine.claim import STALLED_SECONDS
+from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.models import Message, Operation
 from tests.journeys.site import ROOT
 from tests.support.waiting import wait_until

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.target import Target
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

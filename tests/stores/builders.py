@@ -14,7 +14,7 @@ from django_mq.stores.records import ClaimRequest, NewMessage, SessionInfo, Sett
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.verdict import Verdict
+    from django_mq.engine.decisions.verdict import Verdict
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, ClaimResult
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from django_mq.engine.places import level_of
+from django_mq.engine.decisions.places import level_of
 
 MAX_ATTEMPTS = 2
 

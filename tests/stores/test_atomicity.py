@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import transaction
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, StoreError, UnknownQueue
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store

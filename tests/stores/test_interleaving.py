@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.delivery.follower import Follower
-from django_mq.engine.arbiter import LEFT_SECONDS
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.arbiter import LEFT_SECONDS
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.stores.mysql import database as mysql_database
 from django_mq.stores.mysql import store as mysql

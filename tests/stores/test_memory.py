@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueDeleted, QueueFull, SessionLost, StoreError
 from django_mq.stores.memory.broker import broker_named, empty_brokers
 from django_mq.stores.memory.row import MOST_REMEMBERED

@@ -14,7 +14,7 @@ from django.db import connections
 from django_mq.api import publish
 from django_mq.checks import check_database
 from django_mq.delivery import publisher
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.notifications.postgresql import PostgreSQLNotifier
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store, shared_store

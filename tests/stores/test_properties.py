@@ -10,8 +10,8 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Verdict
 from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, verdict

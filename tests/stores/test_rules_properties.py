@@ -11,7 +11,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.records import ConsumerInfo, Heartbeat
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, verdict

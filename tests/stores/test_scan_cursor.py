@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.postgresql.claims import LEVELS, START, STEP_SECONDS, WORTH_MOVING, ScanCursor
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import transaction
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.models import Message
 from django_mq.stores.postgresql.database import WORTH_ASKING

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat
 from django_mq.stores.registry import private_store
 from tests.stores.builders import declare, open_session, publish, verdict

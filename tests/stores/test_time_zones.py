@@ -16,7 +16,7 @@ from django.utils.timezone import get_default_timezone, localtime
 
 from django_mq.api import publish
 from django_mq.diagnosis.state.series import recent_rates
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import Attempt, History, Message, WorkerSession
 from django_mq.models.times import UTCDate, UTCNow
 from django_mq.pipeline.insights.tables import failures

@@ -16,8 +16,8 @@ from django.db.migrations.loader import MigrationLoader
 
 from django_mq import models
 from django_mq.diagnosis.state.fleet import fleet
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Verdict
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, settle
 

@@ -23,15 +23,15 @@ OPTIONS: Final = ("grouping", "max_in_flight", "backoff_ticks_per_second")
 #: What decides for durable queues, by module of the engine, with the names that do where others do not: to be
 #: reached without the memory store.
 DECISIONS: Final = {
-    "arbiter": "",
-    "claim": "",
-    "duplicates": "is_over",
-    "expiry": "",
-    "last_value": "",
-    "overflow": "Limits",
-    "places": "",
-    "routing": "",
-    "verdict": "",
+    "decisions/arbiter": "",
+    "decisions/claim": "",
+    "decisions/duplicates": "is_over",
+    "decisions/expiry": "",
+    "decisions/last_value": "",
+    "entries/overflow": "Limits",
+    "decisions/places": "",
+    "decisions/routing": "",
+    "decisions/verdict": "",
 }
 #: Where the product is run for that, besides the memory store.
 DURABLE: Final = ("sqlite", "postgresql")

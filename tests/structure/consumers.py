@@ -9,11 +9,11 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import OverdraftCredit, PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import OverdraftCredit, PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
-from django_mq.engine.target import Target
-from django_mq.engine.verdict import Verdict
 from django_mq.errors import MalformedSelector, OutOfRange, SubscriptionRefused, UncountedUnit
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store

@@ -227,7 +227,7 @@ def shared_handlers() -> None:
 
 def steering(alias: str) -> None:
     """Publish in a transaction of the store, and steer a message, its queue and a ring of few bytes."""
-    from django_mq.engine.verdict import Verdict
+    from django_mq.engine.decisions.verdict import Verdict
     from django_mq.errors import DuplicateMessage
     from django_mq.stores.registry import private_store
     from tests.stores.builders import a_message, claim, declare, open_session, publish, settle
@@ -256,7 +256,7 @@ def steering(alias: str) -> None:
 
 def transactions(alias: str) -> None:
     """Publish and settle in transactions of a store in memory, which end in every way."""
-    from django_mq.engine.verdict import Verdict
+    from django_mq.engine.decisions.verdict import Verdict
     from django_mq.errors import PublishError
     from django_mq.stores.registry import private_store
     from tests.stores.builders import claim, declare, open_session, publish, settle

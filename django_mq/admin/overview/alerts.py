@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import columns
 from django_mq.diagnosis.state.alerts import Kind
-from django_mq.engine.overflow import Overflow
+from django_mq.engine.entries.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 
 if TYPE_CHECKING:

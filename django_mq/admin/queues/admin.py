@@ -26,7 +26,7 @@ from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.overview import live_consumers
-from django_mq.engine.claim import is_paused
+from django_mq.engine.decisions.claim import is_paused
 from django_mq.errors import MQError
 from django_mq.models import Message, Queue, WorkerSession
 

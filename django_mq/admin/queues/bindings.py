@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq.admin.filters import QueueFilter
 from django_mq.admin.table import TableAdmin, TableForm, alias
 from django_mq.delivery.validation import check_selector
-from django_mq.engine.routing import WITHOUT_PATTERN
+from django_mq.engine.decisions.routing import WITHOUT_PATTERN
 from django_mq.errors import ConfigurationError, MalformedSelector
 from django_mq.models import Binding
 

@@ -11,7 +11,7 @@ from django_mq.admin.actions import Action, GoneError
 from django_mq.admin.forms import Confirmation, GivenCredit
 from django_mq.admin.table import alias
 from django_mq.delivery.operator.commands import send_command
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.worker_mode import WorkerMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,7 +18,7 @@ from django_mq.admin.filters import QueueNameFilter, StaleFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
 from django_mq.admin.workers.actions import ACTIONS, QUIET, WORK
 from django_mq.diagnosis.state.fleet import is_late
-from django_mq.engine.claim import is_paused
+from django_mq.engine.decisions.claim import is_paused
 from django_mq.models import Consumer, Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow
 

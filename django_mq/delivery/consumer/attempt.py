@@ -17,7 +17,7 @@ from django_mq import signals
 from django_mq.delivery.consumer.handlers import check_run
 from django_mq.delivery.messages import ReceivedMessage
 from django_mq.delivery.validation import moment
-from django_mq.engine.verdict import RETURNED, Ending, Verdict, ending_of, verdict
+from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Retry
 from django_mq.stores.connections import has_connected
 from django_mq.stores.records import Failure, Lease, Settlement
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from django_mq.delivery.consumer.handlers import Handler
-    from django_mq.engine.verdict import Policy
+    from django_mq.engine.decisions.verdict import Policy
     from django_mq.stores.records import Claimed
 
 logger = logging.getLogger("django_mq.delivery")

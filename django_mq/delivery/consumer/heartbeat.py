@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf, outages
 from django_mq.delivery.consumer.maintenance import Maintenance
 from django_mq.delivery.consumer.sidecar import Sidecar
-from django_mq.engine.claim import is_certain
+from django_mq.engine.decisions.claim import is_certain
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import LOOK
 from django_mq.stores.records import Heartbeat

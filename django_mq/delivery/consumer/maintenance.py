@@ -20,7 +20,7 @@ from django.conf import settings
 from django_mq import conf, outages
 from django_mq.delivery.consumer import sidecar
 from django_mq.delivery.queues import declare_all
-from django_mq.engine.claim import STALLED_SECONDS
+from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.errors import StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier

@@ -11,11 +11,11 @@ from heapq import heappop, heappush
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.entry import Entry
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.decisions.places import order_of
+from django_mq.engine.entries.entry import Entry
 from django_mq.engine.message import Message
-from django_mq.engine.places import order_of
 from django_mq.engine.queue import Queue
 from django_mq.stores.records import ConsumerInfo
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.attempt import Attempt
     from django_mq.delivery.consumer.handlers import Handler
-    from django_mq.engine.places import Order
+    from django_mq.engine.decisions.places import Order
     from django_mq.stores.records import Claimed
 
     Begin = Callable[[Claimed, Handler, Any], Attempt]

@@ -24,7 +24,7 @@ from django_mq import conf
 from django_mq.delivery.consumer.heartbeat import RENEWALS
 from django_mq.delivery.consumer.session import Driver, Session, Workload
 from django_mq.delivery.consumer.settlements import LINGER_SECONDS
-from django_mq.engine.claim import ClaimBytes
+from django_mq.engine.decisions.claim import ClaimBytes
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.base import ANY, LOOK, WORKERS_TOPIC, News, Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier

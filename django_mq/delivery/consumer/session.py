@@ -25,8 +25,8 @@ from django_mq import __version__, conf, outages
 from django_mq.delivery.consumer import settlements
 from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
 from django_mq.delivery.consumer.settlements import Settlements, SettlementWriter
-from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import SessionLost, StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django_mq import outages
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.stores.records import Settlement
 from django_mq.stores.registry import private_store

@@ -10,7 +10,7 @@ from django_mq.errors import OutOfRange
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from django_mq.engine.worker_mode import WorkerMode
+    from django_mq.engine.decisions.worker_mode import WorkerMode
 
 #: The largest credit.
 MOST_CREDIT = 1_000_000

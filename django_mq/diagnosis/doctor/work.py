@@ -11,7 +11,7 @@ from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.messages.indexes import in_state
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
-from django_mq.engine.claim import STALLED_SECONDS
+from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.options import others_in
 from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.models.operation import stalled

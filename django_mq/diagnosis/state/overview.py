@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Exists, Min, OuterRef, Subquery
 
-from django_mq.engine.claim import is_paused
+from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow

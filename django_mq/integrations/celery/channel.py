@@ -18,9 +18,9 @@ from kombu.transport import virtual
 
 from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.validation import check_selector, plain, text
+from django_mq.engine.decisions.routing import headers_selector
+from django_mq.engine.decisions.verdict import Ending
 from django_mq.engine.names import NAME_LENGTH
-from django_mq.engine.routing import headers_selector
-from django_mq.engine.verdict import Ending
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery.message import MESSAGE_ID, consumer_priority, given, options_in, with_attributes
 from django_mq.integrations.celery.message import Message as ClaimedMessage
@@ -33,7 +33,7 @@ from django_mq.stores.records import Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from django_mq.engine.verdict import Policy
+    from django_mq.engine.decisions.verdict import Policy
     from django_mq.integrations.celery.publisher import Declarations
     from django_mq.integrations.celery.transient_queues import TransientQueues
     from django_mq.integrations.celery.transport import Transport

@@ -32,7 +32,7 @@ from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.attempt import Attempt
 from django_mq.delivery.consumer.handlers import Handler, handler_of
 from django_mq.delivery.consumer.policies import Policies
-from django_mq.engine.verdict import RETURNED, Ending, Verdict
+from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.message import Message
 from django_mq.integrations.celery.qos import judged
@@ -42,7 +42,7 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
-    from django_mq.engine.verdict import Policy
+    from django_mq.engine.decisions.verdict import Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.qos import ChannelQoS
     from django_mq.integrations.celery.transport import Transport

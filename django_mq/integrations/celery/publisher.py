@@ -17,8 +17,8 @@ from celery import current_task
 
 from django_mq.delivery import hints, publisher, validation
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.routing import queues_matching
 from django_mq.engine.options import QueueOptions
-from django_mq.engine.routing import queues_matching
 from django_mq.errors import QueueInUse, StoreError, UnknownQueue
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from django_mq.delivery.consumer.session import Session
+    from django_mq.engine.decisions.routing import Route
+    from django_mq.engine.decisions.verdict import Policy
     from django_mq.engine.message import Message
-    from django_mq.engine.routing import Route
-    from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage, QueueRecord

@@ -10,8 +10,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.handlers import carries_task, is_over
-from django_mq.engine.arbiter import MOST_AT_A_TIME
-from django_mq.engine.verdict import ending_of, verdict
+from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
+from django_mq.engine.decisions.verdict import ending_of, verdict
 from django_mq.errors import CorruptMessage, SessionLost, StoreError
 from django_mq.integrations.celery.message import payload_of
 from django_mq.stores.records import ConsumerInfo, Failure, Settlement
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
     from django_mq.delivery.consumer.session import Session
-    from django_mq.engine.verdict import Ending, Policy
+    from django_mq.engine.decisions.verdict import Ending, Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.message import Message
     from django_mq.integrations.celery.transport import Transport

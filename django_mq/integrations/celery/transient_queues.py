@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from amqp.exceptions import ResourceLocked
 
 from django_mq.delivery.codecs import new_message_id
-from django_mq.engine.routing import matches
+from django_mq.engine.decisions.routing import matches
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.message import body_of, urgency
 from django_mq.notifications.base import volatile_topic

@@ -25,8 +25,8 @@ import django_mq
 from django_mq import conf, outages
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
-from django_mq.engine.arbiter import MOST_AT_A_TIME
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.handlers import consumer
+from django_mq.engine.decisions.verdict import Verdict, ending_of, verdict
 from django_mq.engine.options import QueueOptions
-from django_mq.engine.verdict import Verdict, ending_of, verdict
 from django_mq.errors import Release
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import MQBackend

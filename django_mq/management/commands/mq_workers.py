@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django_mq.delivery.operator.commands import send_command
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.fleet import fleet
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.management.arguments import UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, span, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from django_mq.engine.places import MOST_LEVELS, level_of
+from django_mq.engine.decisions.places import MOST_LEVELS, level_of
 from django_mq.errors import PipelineError
 from django_mq.models import Queue
 from django_mq.pipeline.archive import manifest

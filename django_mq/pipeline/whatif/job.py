@@ -10,7 +10,7 @@ from itertools import groupby
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.places import level_of
+from django_mq.engine.decisions.places import level_of
 from django_mq.errors import PipelineError
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.whatif.simulation import Arrival, Simulated, most_at_once, simulate

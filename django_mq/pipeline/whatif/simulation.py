@@ -15,11 +15,11 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.expiry import UNBOUNDED, is_expired
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.decisions.expiry import UNBOUNDED, is_expired
+from django_mq.engine.entries.overflow import Producer
 from django_mq.engine.message import Message
-from django_mq.engine.overflow import Producer
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import GONE, Cause, Fate
 from django_mq.errors import QueueFull
@@ -27,7 +27,7 @@ from django_mq.errors import QueueFull
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.pipeline.whatif.scenario import Scenario
 
 #: Reasons why a message was not done: the queue did not take it, or its last attempt failed.

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine import broker as engine
-from django_mq.engine.claim import is_paused
+from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import DEAD
 from django_mq.errors import PublishError, StoreError
@@ -24,11 +24,11 @@ from django_mq.stores.records import QueueRecord, failed_attempt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.decisions.routing import Route
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.options import QueueOptions
     from django_mq.engine.queue import Queue
-    from django_mq.engine.routing import Route
     from django_mq.engine.states import Cause
     from django_mq.engine.work import UnitOfWork
     from django_mq.stores.memory.row import Row

@@ -6,11 +6,11 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.engine.arbiter import LEFT_SECONDS, award, situation_of
-from django_mq.engine.claim import fitting, left_behind, limit_of, merged
-from django_mq.engine.consumer import Consumer
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.arbiter import LEFT_SECONDS, award, situation_of
+from django_mq.engine.decisions.claim import fitting, left_behind, limit_of, merged
 from django_mq.engine.states import CLAIMED
-from django_mq.engine.target import Target
 from django_mq.errors import SessionLost
 from django_mq.stores import errors
 from django_mq.stores.memory.broker import Part
@@ -20,8 +20,8 @@ from django_mq.stores.records import ClaimResult
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from django_mq.engine.arbiter import Award, Subscription
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.decisions.arbiter import Award, Subscription
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
     from django_mq.stores.memory.broker import Broker, BrokerQueue
     from django_mq.stores.memory.row import Row

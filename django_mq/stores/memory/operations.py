@@ -7,8 +7,8 @@ from heapq import nsmallest
 from itertools import compress, islice
 from typing import TYPE_CHECKING, TypeVar
 
+from django_mq.engine.entries.timeline import expiry_order
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate
-from django_mq.engine.timeline import expiry_order
 from django_mq.stores import errors
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import EndedClaim, entry_of, row_of

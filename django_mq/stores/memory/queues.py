@@ -6,9 +6,9 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.routing import Route
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.queue import UNDELIVERED
-from django_mq.engine.routing import Route
 from django_mq.engine.states import CLAIMED, DEAD, STEALABLE
 from django_mq.errors import PublishError
 from django_mq.stores import errors
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import TypeAlias
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.stores.records import NewMessage, QueueRecord
 

@@ -9,9 +9,9 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from django_mq.engine.entry import Entry
-from django_mq.engine.expiry import is_expired
-from django_mq.engine.last_value import BY_LATER_VALUE
+from django_mq.engine.decisions.expiry import is_expired
+from django_mq.engine.decisions.last_value import BY_LATER_VALUE
+from django_mq.engine.entries.entry import Entry
 from django_mq.engine.states import CLAIMED
 from django_mq.models import History
 from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage, engine_message

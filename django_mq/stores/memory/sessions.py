@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.arbiter import Subscription
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import WindowCredit
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.decisions.arbiter import Subscription
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import Renewal, WorkerCommand
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from django_mq.engine.consumers.target import Target
+    from django_mq.engine.decisions.worker_mode import WorkerMode
     from django_mq.engine.states import Fate
-    from django_mq.engine.target import Target
-    from django_mq.engine.worker_mode import WorkerMode
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo

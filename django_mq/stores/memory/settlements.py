@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import Cause
-from django_mq.engine.verdict import Verdict
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.records import Settlement
 from django_mq.stores.values import later, storable
@@ -14,7 +14,7 @@ from django_mq.stores.values import later, storable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.work import UnitOfWork
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.sessions import WorkerSession

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.claim import fitting, limit_of, merged, next_batch
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.claim import fitting, limit_of, merged, next_batch
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried

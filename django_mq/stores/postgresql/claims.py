@@ -19,7 +19,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
+from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.connections import translating
 from django_mq.stores.records import ClaimResult

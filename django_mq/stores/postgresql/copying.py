@@ -12,8 +12,8 @@ from operator import attrgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.expiry import Lifetime
-from django_mq.engine.places import MOST_LEVELS, level_of, levels_of, place_at
+from django_mq.engine.decisions.expiry import Lifetime
+from django_mq.engine.decisions.places import MOST_LEVELS, level_of, levels_of, place_at
 from django_mq.engine.states import State
 from django_mq.stores.sql.publications import is_ready_at_once
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, fields
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.engine.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
-from django_mq.engine.claim import fitting, left_behind, limit_of, merged, next_batch
+from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
+from django_mq.engine.decisions.claim import fitting, left_behind, limit_of, merged, next_batch
+from django_mq.engine.decisions.places import order_of
 from django_mq.engine.options import QueueOptions
-from django_mq.engine.places import order_of
 from django_mq.errors import SessionLost, StoreError
 from django_mq.stores import errors
 from django_mq.stores.records import Claimed, ClaimResult
@@ -27,7 +27,7 @@ from django_mq.stores.sql.queues import PAGE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from django_mq.engine.arbiter import Situation
+    from django_mq.engine.decisions.arbiter import Situation
     from django_mq.stores.records import ClaimRequest
     from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.store import SQLStore

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
-from django_mq.engine.claim import STALLED_SECONDS
-from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
+from django_mq.engine.decisions.claim import STALLED_SECONDS
+from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.stores.records import WORKER_LOST, Chores, Reaped
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of

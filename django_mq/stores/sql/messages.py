@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.engine.last_value import BY_LATER_VALUE
+from django_mq.engine.decisions.last_value import BY_LATER_VALUE
+from django_mq.engine.decisions.verdict import BY_EXPIRY, RELEASE, Verdict
 from django_mq.engine.message import Message, header_text
 from django_mq.engine.states import SCHEDULED
-from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
 from django_mq.stores import errors
 from django_mq.stores.sql.database import Part
 from django_mq.stores.values import headers_in, storable

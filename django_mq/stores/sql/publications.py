@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.duplicates import id_taken, id_twice
+from django_mq.engine.decisions.duplicates import id_taken, id_twice
 from django_mq.stores import errors
 from django_mq.stores.records import NewMessage
 from django_mq.stores.sql.admission import size_of, value_key

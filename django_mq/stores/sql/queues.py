@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.routing import Route
+from django_mq.engine.decisions.routing import Route
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.records import Counts, QueueRecord
 from django_mq.stores.sql.database import Part, options_read, options_written

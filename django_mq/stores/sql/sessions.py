@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.stores.records import ConsumerInfo, Renewal, WorkerCommand
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of

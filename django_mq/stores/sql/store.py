@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.engine.verdict import DECLINE
+from django_mq.engine.decisions.verdict import DECLINE
 from django_mq.stores import errors
 from django_mq.stores.base import Store, assembled
 from django_mq.stores.sql.admission import Capacity, DuplicateIds, LastValues
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.target import Target
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.consumers.target import Target
     from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
     from django_mq.stores.sql.database import Rows
 

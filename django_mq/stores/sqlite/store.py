@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.claim import fitting
+from django_mq.engine.decisions.claim import fitting
 from django_mq.errors import StoreUnavailable
 from django_mq.stores.base import Features, assembled
 from django_mq.stores.connections import translating

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django_mq import __version__
 from django_mq.benchmarks.measures import QUEUE, Measure
 from django_mq.delivery.queues import declare
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement
 from django_mq.stores.registry import private_store, shared_store
 from tests.benchmarks.store.filling import READY, SCHEDULED, Filler, bring_in

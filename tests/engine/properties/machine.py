@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer, Interest
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.groups import AssignedGroups, SharedGroups
-from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.consumers.consumer import Consumer, Interest
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.consumers.groups import AssignedGroups, SharedGroups
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull
@@ -22,7 +22,7 @@ from tests.engine.properties.model import CLAIMED, END, LINE, Item, Kind, Model,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.engine.states import Fate
 

@@ -10,14 +10,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from django_mq.engine.consumer import Interest
+from django_mq.engine.consumers.consumer import Interest
 from django_mq.engine.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
 
 #: The level of each priority in a queue of four, written out rather than computed.

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.consumer import Consumer, Interest
-from django_mq.engine.credit import WindowCredit
-from django_mq.engine.target import Target
+from django_mq.engine.consumers.consumer import Consumer, Interest
+from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.consumers.target import Target
 from tests.engine.builders import message, names
 
 WHICH = st.integers(0, 20)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from django_mq.engine.groups import SoleReceiver
+from django_mq.engine.consumers.groups import SoleReceiver
 from django_mq.engine.states import SCHEDULED
 from tests.scenarios.errors import UnknownWordError
 from tests.scenarios.fields import Fields
@@ -10,7 +10,7 @@ from tests.scenarios.fields import Fields
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
     from tests.scenarios.artemis.stage import Stage
 

@@ -8,7 +8,7 @@ persisted pauses are kept, too. Everything else is lost.
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.entry import Entry
+from django_mq.engine.entries.entry import Entry
 from django_mq.engine.states import READY
 from tests.scenarios.errors import UnfitError
 

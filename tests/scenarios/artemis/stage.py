@@ -8,8 +8,8 @@ from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.fields import Fields
 
 if TYPE_CHECKING:
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
     from django_mq.engine.work import UnitOfWork
     from tests.scenarios.environment import Environment

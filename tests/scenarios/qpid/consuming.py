@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.consumer import Client
+from django_mq.engine.consumers.consumer import Client
 from django_mq.engine.selector import Selector
 from django_mq.errors import AccessRefused, ConsumersExist, ExclusiveConsumerExists, MQError, QueueDeleted
 from tests.scenarios.errors import MalformedScenarioError
@@ -12,7 +12,7 @@ from tests.scenarios.qpid.reader import Reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.queue import Queue
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.stage import Stage

@@ -7,9 +7,9 @@ from django_mq.errors import MQError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.credit import Credit
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.consumers.credit import Credit
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
     from tests.scenarios.environment import Environment
 

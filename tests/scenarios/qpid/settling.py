@@ -7,8 +7,8 @@ from django_mq.engine.states import Fate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.stage import Stage

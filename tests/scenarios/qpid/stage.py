@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.overflow import Producer
+from django_mq.engine.entries.overflow import Producer
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.qpid.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
     from django_mq.engine.rules import Rules
     from tests.scenarios.environment import Environment

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import publisher
-from django_mq.engine.groups import SoleReceiver
+from django_mq.engine.consumers.groups import SoleReceiver
 from django_mq.errors import QueueInUse, UnknownQueue, UnsupportedRule
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.attempt import Attempt
 from django_mq.delivery.consumer.handlers import Handler
-from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
-from django_mq.engine.target import Target
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
+from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release
 from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Settlement
 from tests.scenarios.errors import UnfitError
@@ -17,7 +17,7 @@ from tests.scenarios.errors import UnfitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.credit import Credit
+    from django_mq.engine.consumers.credit import Credit
     from django_mq.stores.records import Claimed, QueueRecord
     from tests.scenarios.stored.entry import StoredEntry
     from tests.scenarios.stored.queue import StoredQueue

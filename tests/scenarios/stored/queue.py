@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from django_mq.delivery import publisher, validation
 from django_mq.delivery.operator.redrives import send
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import DEAD, READY, SCHEDULED, Fate
-from django_mq.engine.verdict import Verdict
 from django_mq.errors import IllegalMove, QueueDeleted
 from django_mq.models import History
 from django_mq.stores.records import NewMessage
@@ -21,8 +21,8 @@ from tests.scenarios.stored.rows import outcomes, owners_of, rows_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from django_mq.engine.entries.overflow import Producer
     from django_mq.engine.message import Message
-    from django_mq.engine.overflow import Producer
     from django_mq.engine.rules import Rules
     from django_mq.engine.states import State
     from django_mq.stores.records import Claimed, QueueRecord

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.consumers.credit import PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import CLAIMED
-from django_mq.engine.target import Target
-from django_mq.engine.verdict import Verdict
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists, QueueInUse, StoreError
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from tests.stores.builders import (
@@ -32,7 +32,7 @@ from tests.stores.conftest import memory_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.credit import Credit
+    from django_mq.engine.consumers.credit import Credit
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull
 from tests.stores.builders import a_message, claim, declare, ids, pass_time, settle
 

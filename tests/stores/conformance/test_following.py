@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq.delivery.follower import PAGE, Follower
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from tests.stores.builders import a_message, claim, declare, ids, publish, settle
 
 if TYPE_CHECKING:

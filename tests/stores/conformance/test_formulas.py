@@ -10,14 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from django_mq.engine.claim import fitting
-from django_mq.engine.duplicates import DuplicateIds
-from django_mq.engine.entry import Placement
-from django_mq.engine.expiry import Lifetime
+from django_mq.engine.decisions.claim import fitting
+from django_mq.engine.decisions.duplicates import DuplicateIds
+from django_mq.engine.decisions.expiry import Lifetime
+from django_mq.engine.decisions.places import levels_of
+from django_mq.engine.entries.entry import Placement
+from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
-from django_mq.engine.overflow import Limits, Overflow
-from django_mq.engine.places import levels_of
 from django_mq.errors import DuplicateMessage
 from django_mq.models import Message as Row
 from django_mq.models import Queue

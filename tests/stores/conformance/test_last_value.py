@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import InvalidMessage
 from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, settle
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Verdict
 from django_mq.stores.records import Counts
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import WorkerSession
 from django_mq.stores.records import Chores
 from tests.stores.builders import DEADLINE_SECONDS, a_message, claim, declare, ids, pass_time, publish, settle

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.consumer import Consumer
+from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.options import MEMORY_OPTIONS
 from django_mq.errors import StoreError, UnsupportedRule
 from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, pass_time, publish

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from django_mq.engine.routing import Route
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.routing import Route
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import QueueClosed, QueueInUse, UnknownQueue
 from tests.stores.builders import claim, declare, ids, options, pass_time, publish, settle
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import AccessRefused, SessionLost, UnknownQueue
 from django_mq.stores.records import ConsumerInfo, Heartbeat
 from tests.stores.builders import (

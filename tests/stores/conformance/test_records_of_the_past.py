@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import History
 from django_mq.stores.records import Failure
 from tests.stores.builders import claim, declare, lose_worker, open_session, pass_time, publish, settle, verdict

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.diagnosis.state.series import running_minute
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import History, Message, Rollup
 from django_mq.stores.records import Failure, Settlement
 from tests.stores.builders import (

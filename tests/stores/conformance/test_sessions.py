@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import SessionLost
 from django_mq.models import Consumer, WorkerSession
 from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, SessionInfo, WorkerCommand

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Verdict
 from django_mq.stores.records import Settlement
 from tests.stores.builders import (
     claim,

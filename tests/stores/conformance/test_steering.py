@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Verdict
 from django_mq.errors import UnknownQueue
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
 

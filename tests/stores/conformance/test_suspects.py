@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.engine.verdict import Verdict
 from django_mq.models import WorkerSession
 from tests.stores.builders import (
     claim,

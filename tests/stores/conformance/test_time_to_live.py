@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import QueueInUse
 from tests.stores.builders import a_message, claim, declare, ids, pass_time, publish, settle, verdict
 

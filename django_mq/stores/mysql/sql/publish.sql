@@ -1,4 +1,4 @@
--- name: _level. The same as level_of() in django_mq/engine/places.py.
+-- name: _level. The same as level_of() in django_mq/engine/decisions/places.py.
 CASE WHEN q.kind = 'fifo' THEN 0
      ELSE greatest(0, least(q.levels - 1,
          CAST({it} AS SIGNED) - (5 - (CAST(q.levels AS SIGNED) + 1) DIV 2))) END

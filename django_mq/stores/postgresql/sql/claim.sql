@@ -31,7 +31,7 @@ chosen AS (
     WHERE {fits}
 )
 
--- name: _fits. The same as fitting() in django_mq/engine/claim.py.
+-- name: _fits. The same as fitting() in django_mq/engine/decisions/claim.py.
 (suspects = 0 AND (turn = 1 OR total_bytes <= %(max_bytes)s::bigint)) OR (suspect AND turn = 1 AND %(slots)s::int > 0)
 
 -- name: _first

@@ -1,4 +1,4 @@
--- name: _level. The same as level_of() in django_mq/engine/places.py.
+-- name: _level. The same as level_of() in django_mq/engine/decisions/places.py.
 CASE WHEN q.kind = 'fifo' THEN 0 ELSE greatest(0, least(q.levels - 1, {it} - (5 - (q.levels + 1) / 2))) END
 -- name: _place
 CASE WHEN n.deliver_at IS NULL OR q.due_order = 'keep_place' THEN 0

@@ -63,7 +63,7 @@ ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s
 -- heads are equal take turns (or, when listed, follow the order of the list). lease takes them.
 -- Locks: nothing; runs inside the write transaction. Index: django_mq_message_ready, one walk per queue. A message
 -- ranks by the least priority at or before it in its queue, so that no queue's own order is broken, and no queue gives
--- more than its own limit. How many are taken is the same as fitting() in django_mq/engine/claim.py. Returns: the
+-- more than its own limit. How many are taken is the same as fitting() in django_mq/engine/decisions/claim.py. Returns: the
 -- messages, in no order; the last columns are how many were seen, and the rank.
 WITH candidates AS MATERIALIZED (
     SELECT

@@ -8,7 +8,7 @@ import pytest
 from celery.events import EventReceiver
 
 from django_mq.delivery.operator.commands import send_command
-from django_mq.engine.worker_mode import WorkerMode
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.models import Consumer
 from tests.integrations.celery.live.hearing import publish_until
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

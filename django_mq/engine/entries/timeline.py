@@ -3,14 +3,14 @@
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from django_mq.engine.lists import OrderedList
+from django_mq.engine.entries.lists import OrderedList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
-    from django_mq.engine.lists import EntryList
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
+    from django_mq.engine.entries.lists import EntryList
 
 
 #: The time of an event that does not happen.

@@ -4,19 +4,19 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
-from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
-from django_mq.engine.dispatch import Dispatch
-from django_mq.engine.expiry import is_expired
-from django_mq.engine.overflow import Capacity
+from django_mq.engine.consumers.consumer import BLOCKED, NOT_INTERESTED
+from django_mq.engine.consumers.dispatch import Dispatch
+from django_mq.engine.decisions.expiry import is_expired
+from django_mq.engine.entries.overflow import Capacity
+from django_mq.engine.entries.timeline import UNTOLD, Holding, Timeline, due_order, expiry_order
 from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED, STEALABLE, Cause, State
-from django_mq.engine.timeline import UNTOLD, Holding, Timeline, due_order, expiry_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
-    from django_mq.engine.lists import EntryList
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
+    from django_mq.engine.entries.lists import EntryList
     from django_mq.engine.rules import QueuePolicy
 
 

@@ -17,15 +17,15 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from django_mq.engine.last_value import is_outdone
+from django_mq.engine.decisions.last_value import is_outdone
+from django_mq.engine.decisions.places import MOST_LEVELS, ORDINARY_PLACE
 from django_mq.engine.message import header_text
-from django_mq.engine.places import MOST_LEVELS, ORDINARY_PLACE
 from django_mq.errors import ListKeyMissing, ListKindTaken, UnknownListKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
 
 

@@ -9,14 +9,14 @@ All queues of a target must share one lock, which guards the credit.
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED, REMOVED, Consumer
+from django_mq.engine.consumers.consumer import BLOCKED, NOT_INTERESTED, REMOVED, Consumer
 from django_mq.errors import AlreadySubscribed, MQError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.credit import Credit
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.credit import Credit
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
 
 Found = TypeVar("Found")

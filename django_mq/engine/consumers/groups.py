@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from zlib import crc32
 
-from django_mq.engine.arbiter import may_share
+from django_mq.engine.decisions.arbiter import may_share
 from django_mq.engine.message import header_text
 from django_mq.engine.states import READY
 from django_mq.errors import OutOfRange
@@ -20,8 +20,8 @@ from django_mq.errors import OutOfRange
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from django_mq.engine.consumer import Consumer
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
 
 

@@ -6,17 +6,17 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from django_mq.engine.credit import Credit, WindowCredit
+from django_mq.engine.consumers.credit import Credit, WindowCredit
 
 if TYPE_CHECKING:
     from collections import OrderedDict
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.consumers.target import Target
+    from django_mq.engine.entries.entry import Entry
+    from django_mq.engine.entries.view import View
     from django_mq.engine.message import Message
     from django_mq.engine.queue import Queue
     from django_mq.engine.selector import Selector
-    from django_mq.engine.target import Target
-    from django_mq.engine.view import View
 
 
 _logger: Final = logging.getLogger("django_mq.engine")

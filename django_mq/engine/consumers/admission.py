@@ -9,14 +9,14 @@ from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.arbiter import may_receive
-from django_mq.engine.timeline import UNTOLD
+from django_mq.engine.decisions.arbiter import may_receive
+from django_mq.engine.entries.timeline import UNTOLD
 from django_mq.errors import AccessRefused, ConsumersExist, ExclusiveConsumerExists, OutOfRange, TooManyConsumers
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.consumers.consumer import Consumer
 
 
 class Exclusivity(Enum):

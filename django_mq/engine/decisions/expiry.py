@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.names import check_bounds
 
 if TYPE_CHECKING:
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.engine.options import QueueOptions
 

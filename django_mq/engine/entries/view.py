@@ -11,12 +11,12 @@ entry is looked at once, however often others come and go.
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.lists import FifoList, OrderedList
+from django_mq.engine.entries.lists import FifoList, OrderedList
 from django_mq.engine.states import READY
 
 if TYPE_CHECKING:
-    from django_mq.engine.entry import Entry
-    from django_mq.engine.lists import EntryList
+    from django_mq.engine.entries.entry import Entry
+    from django_mq.engine.entries.lists import EntryList
 
 
 class View:

@@ -8,14 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.states import DISCARDED, GONE, STEALABLE, Fate
-from django_mq.engine.verdict import BY_EXPIRY
 from django_mq.errors import PublishError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.engine.queue import Queue
     from django_mq.engine.rules import Rules

@@ -9,13 +9,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from math import isinf, isnan
 from typing import TYPE_CHECKING
 
-from django_mq.engine.expiry import UNBOUNDED, Lifetime
-from django_mq.engine.places import MOST_LEVELS, ORDINARY_PLACE, Order, level_of, order_of, place_of
+from django_mq.engine.decisions.expiry import UNBOUNDED, Lifetime
+from django_mq.engine.decisions.places import MOST_LEVELS, ORDINARY_PLACE, Order, level_of, order_of, place_of
 from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, MOVES, READY, SCHEDULED, STEALABLE, State
 from django_mq.errors import IllegalMove, OutOfRange
 
 if TYPE_CHECKING:
-    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.message import Message
 
 

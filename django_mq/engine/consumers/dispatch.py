@@ -15,19 +15,27 @@ credit does not suffice, it gets nothing, and does not look at later entries.
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.consumer import BLOCKED, NON_ACQUIRING, NOT_INTERESTED, NOTIFIED, REMOVED, Consumer, tell
-from django_mq.engine.consumers import Consumers
-from django_mq.engine.expiry import is_expired
+from django_mq.engine.consumers.consumer import (
+    BLOCKED,
+    NON_ACQUIRING,
+    NOT_INTERESTED,
+    NOTIFIED,
+    REMOVED,
+    Consumer,
+    tell,
+)
+from django_mq.engine.consumers.subscriptions import Consumers
+from django_mq.engine.decisions.expiry import is_expired
+from django_mq.engine.entries.view import View
 from django_mq.engine.states import CLAIMED
-from django_mq.engine.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.admission import LiveConsumers
-    from django_mq.engine.entry import Entry
-    from django_mq.engine.groups import Groups
-    from django_mq.engine.lists import EntryList
+    from django_mq.engine.consumers.admission import LiveConsumers
+    from django_mq.engine.consumers.groups import Groups
+    from django_mq.engine.entries.entry import Entry
+    from django_mq.engine.entries.lists import EntryList
 
 
 class Dispatch:

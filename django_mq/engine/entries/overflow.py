@@ -15,7 +15,7 @@ from math import ceil
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.consumer import tell
+from django_mq.engine.consumers.consumer import tell
 from django_mq.engine.names import check_bounds
 from django_mq.engine.states import READY, Cause
 from django_mq.errors import QueueFull
@@ -23,8 +23,8 @@ from django_mq.errors import QueueFull
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.contents import Contents
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.entries.contents import Contents
+    from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
 
 

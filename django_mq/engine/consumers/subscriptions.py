@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
-from django_mq.engine.arbiter import first_taker
-from django_mq.engine.consumer import (
+from django_mq.engine.consumers.consumer import (
     BLOCKED,
     INTERESTED,
     NON_ACQUIRING,
@@ -22,11 +21,12 @@ from django_mq.engine.consumer import (
     Consumer,
     Interest,
 )
+from django_mq.engine.decisions.arbiter import first_taker
 
 if TYPE_CHECKING:
-    from django_mq.engine.entry import Entry
-    from django_mq.engine.groups import Groups
-    from django_mq.engine.view import View
+    from django_mq.engine.consumers.groups import Groups
+    from django_mq.engine.entries.entry import Entry
+    from django_mq.engine.entries.view import View
 
 #: A set with an order: O(1) to append, to remove, and to find the first.
 Line = OrderedDict[Consumer, None]

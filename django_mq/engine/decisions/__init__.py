@@ -1,0 +1,12 @@
+"""What every store and interface decides by: functions and small classes over plain values.
+
+places.py       the position of a message in its queue
+expiry.py       when a message expires
+duplicates.py   duplicate ids
+last_value.py   the key of a last-value queue
+routing.py      which queues an exchange leads to
+claim.py        how much a session claims, and in which order
+arbiter.py      which ready messages a session may have
+worker_mode.py  what a worker is told to do
+verdict.py      the outcome of an attempt
+"""
