@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
+from django_mq.delivery import hints
 from django_mq.delivery.consumer.handlers import consumer
 from django_mq.delivery.messages import BrowsedMessage, ReceivedMessage
 from django_mq.delivery.operator.browser import browsed
@@ -28,6 +29,7 @@ __all__ = [
     "Reject",
     "Release",
     "Retry",
+    "announce",
     "apublish",
     "apublish_many",
     "browse",
@@ -38,6 +40,14 @@ __all__ = [
     "purge",
     "resume",
 ]
+
+
+def announce(queue: str, *, messages: int = 1, using: str | None = None) -> None:
+    """Wake as many idle workers of the queue as there are messages, when the open transaction commits.
+
+    For programs that write messages with SQL of their own: ``publish`` announces them by itself.
+    """
+    hints.announce_count(queue, messages, using=using or conf.load().DATABASE)
 
 
 def browse(

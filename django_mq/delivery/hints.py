@@ -69,6 +69,11 @@ def announce_batch(like: NewMessage, count: int, store: Store, times: Times | No
     _after_commit((), {like.queue_name: news}, store)
 
 
+def announce_count(queue: str, messages: int, *, using: str) -> None:
+    """Wake as many workers of the queue as there are messages, after the commit on ``using``."""
+    _after_commit((), {queue: News(messages=messages)}, shared_store(using))
+
+
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
     """Return the news of each queue."""
     if len(messages) == 1:  # by far the most frequent
