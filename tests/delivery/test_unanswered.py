@@ -10,7 +10,7 @@ import pytest
 from django_mq.api import publish
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
-from django_mq.engine.verdict import ACCEPT
+from django_mq.engine.decisions.verdict import ACCEPT
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History
 from django_mq.notifications.base import Wake
