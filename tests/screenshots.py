@@ -202,12 +202,13 @@ def make_messages(sessions: list[int]) -> None:
         late = 1260 if name == "thumbnails" else 0
         for number, state in enumerate((1,) * ready + (0,) * scheduled + (2,) * claimed + (3,) * dead):
             priority = random.choice((4, 4, 4, 7, 9))
+            failed = 3 if state == 3 else int(state == 0 and number % 3 == 0)
             message = Message.objects.create(
                 queue=queues[name],
                 state=state,
                 level=priority,
                 priority=priority,
-                attempts=3 if state == 3 else 0,
+                attempts=failed,
                 message_id=uuid4(),
                 type=types[name],
                 published_at=now - timedelta(seconds=15 + 7 * number + late + (3600 if state == 3 else 0)),
@@ -221,7 +222,7 @@ def make_messages(sessions: list[int]) -> None:
                 headers={"tenant": "blue"},
                 body=b'{"order": %d, "customer": %d}' % (7000 + number, 300 + number),
             )
-            for attempt in range(3 if state == 3 else 0):
+            for attempt in range(failed):
                 Attempt.objects.create(
                     message_id=message.message_id,
                     queue_name=name,

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin.table import alias
 from django_mq.stores.records import Counts
@@ -71,6 +71,14 @@ def duration(seconds: float) -> str:
             parts.append((amount, unit))
     shown = [f"{amount} {unit}" for amount, unit in parts[:2] if amount]
     return " ".join(shown) or f"0 {_('s')}"
+
+
+def attempts(failed: int, most: int) -> str:
+    """Return how many attempts failed, of how many if there is a limit: ``3 of 10 attempts``, ``1 attempt``."""
+    if not most:
+        return ngettext("%(failed)s attempt", "%(failed)s attempts", failed) % {"failed": failed}
+    words = ngettext("%(failed)s of %(most)s attempt", "%(failed)s of %(most)s attempts", most)
+    return words % {"failed": failed, "most": most}
 
 
 def measure(queues: Iterable[Queue]) -> dict[str, Counts]:

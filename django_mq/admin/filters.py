@@ -62,6 +62,7 @@ class StateFilter(Filter):
     narrowed = staticmethod(criteria.by_state)
     offered = [
         *((str(value), label) for value, label in Message.Status.choices),
+        (indexes.RETRYING, _("retrying")),
         (indexes.DEAD_LETTERS, _("dead letters, also in dead-letter queues")),
     ]
 

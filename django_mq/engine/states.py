@@ -42,6 +42,15 @@ MOVES: Final[dict[State, frozenset[State]]] = {
     GONE: frozenset(),
 }
 
+
+def is_retrying(state: int, attempts: int) -> bool:
+    """Return whether a message has failed and waits for its next attempt: it is scheduled, with failed attempts.
+
+    No row stores this state. The filter of the message list and ``counts`` of the stores state it in SQL.
+    """
+    return state == SCHEDULED and attempts > 0
+
+
 #: The reason of a dead letter from a deleted queue.
 QUEUE_DELETED: Final = "queue deleted"
 

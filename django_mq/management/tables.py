@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.overview import QueueState
 
 #: The headings of ``queue_cells``.
-QUEUE_HEADINGS = ("QUEUE", "READY", "SCHEDULED", "CLAIMED", "DEAD", "OLDEST READY")
+QUEUE_HEADINGS = ("QUEUE", "READY", "SCHEDULED", "RETRYING", "CLAIMED", "DEAD", "OLDEST READY")
 #: Categories of characters that control a terminal, change the direction of text or are invisible.
 UNPRINTABLE = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 #: Units of time spans, in seconds.
@@ -38,7 +38,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
 
 def queue_cells(queue: QueueState) -> tuple[str, ...]:
     """Return the queue's name, the messages in each state, and the age of the oldest ready one."""
-    counts = (queue.ready, queue.scheduled, queue.claimed, queue.dead)
+    counts = (queue.ready, queue.scheduled, queue.retrying, queue.claimed, queue.dead)
     return queue.name, *(bounded(count, COUNT_LIMIT) for count in counts), span(queue.oldest_ready_seconds)
 
 

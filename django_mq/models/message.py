@@ -13,7 +13,7 @@ from django.db.models import F, Func, JSONField, Q
 from django.db.models.fields.json import HasKey
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.engine.states import State
+from django_mq.engine.states import State, is_retrying
 from django_mq.models.times import UTCDateTimeField
 
 if TYPE_CHECKING:
@@ -139,6 +139,10 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return str(self.message_id)
+
+    @property
+    def is_retrying(self) -> bool:
+        return is_retrying(self.state, self.attempts)
 
 
 class ReadableHeaders(Func):

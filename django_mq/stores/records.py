@@ -341,6 +341,8 @@ class Counts:
     oldest_ready_seconds: float | None = None
     #: How many of the scheduled ones are due. A worker's next claim makes them ready.
     due: int = 0
+    #: How many of the scheduled ones have failed and wait for their next attempt.
+    retrying: int = 0
 
     @property
     def deliverable(self) -> int:

@@ -27,7 +27,7 @@ READY, DEAD = Message.Status.READY, Message.Status.DEAD
 
 
 def state(name: str = "orders", **values: Any) -> QueueState:
-    given: dict[str, Any] = dict.fromkeys(("ready", "scheduled", "claimed", "dead", "consumers"), 0)
+    given: dict[str, Any] = dict.fromkeys(("ready", "scheduled", "retrying", "claimed", "dead", "consumers"), 0)
     given |= {"id": 1, "oldest_ready_seconds": None, "closed": False, "paused": False, "paused_reason": ""}
     given |= {"paused_until": None, "max_messages": None, "overflow": "reject", "held_messages": None}
     return QueueState(name=name, **given | {"takes_dead_letters": False} | values)
@@ -61,6 +61,7 @@ WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
         (state(**WAITS, takes_dead_letters=True), [], [Kind.DEAD]),
         (state(**WAITS, takes_dead_letters=True, consumers=1), [worker("orders")], [Kind.LATE]),
         (state(dead=2), [], [Kind.DEAD]),
+        (state(retrying=2), [], [Kind.RETRYING]),
         (state(), [worker("orders", stale=True)], [Kind.STALE]),
         (state(claimed=5, max_messages=5), [], [Kind.FULL]),
     ],
@@ -125,6 +126,7 @@ def test_a_queue_is_full_when_it_makes_no_room_by_itself() -> None:
     assert is_full(state(ready=2, scheduled=1, max_messages=3))
     assert not is_full(state(ready=2, max_messages=3))
     assert not is_full(state(ready=3, max_messages=3, overflow="ring"))
+    assert is_full(state(retrying=2, scheduled=1, max_messages=3))
     # Where counting stops, publishers know better.
     much = {"ready": COUNT_LIMIT, "max_messages": COUNT_LIMIT * 2}
     assert not is_full(state(**much))
@@ -162,6 +164,20 @@ def test_what_is_due_and_nobody_serves_is_an_alert(site: str, browse: Client, ma
 
     assert "A scheduled message has been due for 2 h" in page
     assert '<span class="mq-warn">no worker</span>' in page
+
+
+def test_messages_that_wait_for_their_next_attempt_are_no_urgent_alert(
+    site: str, browse: Client, make: Make
+) -> None:
+    make.message(Message.Status.SCHEDULED, attempts=2, deliver_at=timezone.now() + timedelta(hours=2))
+    make.message(Message.Status.SCHEDULED, deliver_at=timezone.now() + timedelta(hours=2))
+
+    page = browse.get(f"{list_of('queue')}overview/").content.decode()
+
+    assert "1 message failed and waits for its next attempt." in page
+    assert f'{list_of("message")}?queue=orders&amp;state=retrying">1</a>' in page
+    assert f'{list_of("message")}?queue=orders&amp;state=0">1</a>' in page
+    assert '<span class="mq-warn">retrying</span>' in page
 
 
 def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) -> None:

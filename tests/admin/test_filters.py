@@ -38,6 +38,17 @@ def at(text: str) -> datetime:
     return timezone.make_aware(datetime.fromisoformat(text))
 
 
+def test_messages_that_are_retrying_are_not_scheduled(site: str, browse: Client, make: Make) -> None:
+    later = at("2031-01-01T08:00")
+    make.message(SCHEDULED, type="scheduled", deliver_at=later)
+    make.message(SCHEDULED, type="retrying", deliver_at=later, attempts=3)
+    make.message(READY, type="ready", attempts=1)
+
+    assert types_of(browse, state="retrying") == ["retrying"]
+    assert types_of(browse, state="retrying", type="retrying") == ["retrying"]
+    assert types_of(browse, state="0") == ["scheduled"]
+
+
 def test_messages_are_found_by_a_span_of_time(site: str, browse: Client, make: Make) -> None:
     for day in (1, 2, 3):
         make.message(type=str(day), published_at=at(f"2026-05-0{day}T12:00"))

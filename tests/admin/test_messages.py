@@ -260,6 +260,20 @@ def test_a_scheduled_message_says_when_it_is_due(site: str, browse: Client, make
     assert "due " in browse.get(list_of("message")).content.decode()
 
 
+def test_a_message_that_is_retrying_says_how_often_it_failed_and_when_it_is_next(
+    site: str, browse: Client, make: Make
+) -> None:
+    due = timezone.now() + timedelta(days=1)
+    message = make.message(SCHEDULED, make.queue(max_attempts=10), attempts=3, deliver_at=due)
+    make.message(SCHEDULED, make.queue("mails", max_attempts=0), attempts=1, deliver_at=due)
+
+    page = browse.get(list_of("message")).content.decode()
+
+    assert "retrying: 3 of 10 attempts failed, next " in page
+    assert "retrying: 1 attempt failed, next " in page
+    assert "retrying: 3 of 10 attempts failed, next " in browse.get(page_of(message)).content.decode()
+
+
 def test_messages_are_filtered_by_attempts_reason_worker_and_age(site: str, browse: Client, make: Make) -> None:
     fresh = make.message(READY).message_id
     tried = make.message(READY, attempts=4).message_id

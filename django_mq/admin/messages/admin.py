@@ -177,6 +177,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     def situation(self, message: Message) -> str:
         """Return the state, with its time, its worker or its reason."""
         words = {"state": message.get_state_display(), "reason": message.dead_reason}
+        if message.is_retrying:
+            return _retrying(message)
         if message.state == Message.Status.SCHEDULED and message.deliver_at:
             return _("%(state)s, due %(time)s") % {**words, "time": columns.time_text(message.deliver_at)}
         if message.state == Message.Status.CLAIMED:
@@ -247,6 +249,13 @@ def _worker(message: Message) -> str:
     if message.session is None:
         return _("session %(id)s") % {"id": message.session_id}
     return message.session.name
+
+
+def _retrying(message: Message) -> str:
+    """Return how many attempts have failed, of how many, and when the next one is."""
+    failed = columns.attempts(message.attempts, message.queue.max_attempts)
+    next_time = columns.time_text(message.deliver_at) if message.deliver_at else "-"
+    return _("retrying: %(attempts)s failed, next %(time)s") % {"attempts": failed, "time": next_time}
 
 
 def _shows_dead_letters(address: Mapping[str, str]) -> bool:

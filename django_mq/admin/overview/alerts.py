@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import columns
+from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import Kind
 from django_mq.engine.entries.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
@@ -41,6 +42,7 @@ KINDS: dict[Kind, tuple[StrOrPromise, StrOrPromise, type[Model]]] = {
     Kind.FAILING: (gettext_lazy("failing"), gettext_lazy("Failed attempts"), Attempt),
     Kind.STALE: (gettext_lazy("stale"), gettext_lazy("Stale workers"), WorkerSession),
     Kind.DEAD: (gettext_lazy("dead letters"), gettext_lazy("Look at them"), Message),
+    Kind.RETRYING: (gettext_lazy("retrying"), gettext_lazy("Look at them"), Message),
     Kind.PAUSED: (gettext_lazy("paused"), gettext_lazy("Resume it"), Queue),
 }
 
@@ -71,6 +73,8 @@ def _filters(alert: Alert) -> dict[str, str]:
         return {"status": "stale"}
     if alert.kind in {Kind.UNSERVED, Kind.QUIET}:
         return {}
+    if alert.kind is Kind.RETRYING:
+        return {"queue": alert.queue.name, "state": RETRYING}
     in_place = alert.kind is Kind.DEAD and not alert.queue.rests
     return {"queue": alert.queue.name} | ({"state": str(Message.Status.DEAD.value)} if in_place else {})
 
@@ -126,6 +130,15 @@ def _dead(_alert: Alert, state: QueueState) -> str:
     return words % {"count": columns.shown(number)}
 
 
+def _retrying(_alert: Alert, state: QueueState) -> str:
+    words = ngettext(
+        "%(count)s message failed and waits for its next attempt.",
+        "%(count)s messages failed and wait for their next attempt.",
+        state.retrying,
+    )
+    return words % {"count": columns.shown(state.retrying)}
+
+
 def _full(_alert: Alert, state: QueueState) -> str:
     words = {
         Overflow.DROP: _("It is full (limit: %(most)s) and drops new messages."),
@@ -167,5 +180,6 @@ SENTENCES: dict[Kind, Callable[[Alert, QueueState], str]] = {
     Kind.FULL: _full,
     Kind.FAILING: _failing,
     Kind.DEAD: _dead,
+    Kind.RETRYING: _retrying,
     Kind.PAUSED: _paused,
 }

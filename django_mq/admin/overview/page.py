@@ -19,6 +19,7 @@ from django_mq.admin import columns
 from django_mq.admin.overview.alerts import as_object, for_page, shown
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
+from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
@@ -75,12 +76,18 @@ class Row:
         return "-" if seconds is None else columns.duration(seconds)
 
     @property
-    def counts(self) -> list[tuple[int, str, bool]]:
+    def counts(self) -> list[tuple[int | str, str, bool]]:
         """The state, its count as text, and whether it is bad, in the order of the columns."""
         state = self.state
-        numbers = {READY: state.ready, SCHEDULED: state.scheduled, CLAIMED: state.claimed, DEAD: state.dead}
-        bad = {DEAD, READY} if state.rests else {DEAD}
-        return [(key.value, columns.shown(number), key in bad and number > 0) for key, number in numbers.items()]
+        numbers: dict[int | str, int] = {
+            READY.value: state.ready,
+            SCHEDULED.value: state.scheduled,
+            RETRYING: state.retrying,
+            CLAIMED.value: state.claimed,
+            DEAD.value: state.dead,
+        }
+        bad = {DEAD.value, READY.value} if state.rests else {DEAD.value}
+        return [(key, columns.shown(number), key in bad and number > 0) for key, number in numbers.items()]
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:

@@ -24,6 +24,7 @@ from django_mq.admin.overview import page as overview
 from django_mq.admin.queues.actions import ACTIONS, DELETE, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
+from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.overview import live_consumers
 from django_mq.engine.decisions.claim import is_paused
@@ -31,29 +32,30 @@ from django_mq.errors import MQError
 from django_mq.models import Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django import forms
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
+    from django_stubs_ext import StrOrPromise
 
     from django_mq.admin.actions import Action
     from django_mq.diagnosis.state.groups import Group
     from django_mq.stores.records import Counts
 
-LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
+LIVE = ("ready", "scheduled", "retrying", "claimed", "dead", "oldest_ready", "pausing")
 #: In pairs: in Unfold each field is wide.
-NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
+NOW = (("ready", "oldest_ready"), ("scheduled", "retrying"), ("claimed", "dead"), "pausing")
 
 
-def _count_column(state: Message.Status) -> Any:
-    """Return a column with the number of messages in a state, linked to their list."""
+def _count_column(state: Message.Status | str, label: StrOrPromise, count_of: Callable[[Counts], int]) -> Any:
+    """Return a column with the number of messages in a state of the filter, linked to their list."""
 
-    @admin.display(description=state.label)
+    @admin.display(description=label)
     def column(page: QueueAdmin, queue: Queue) -> str:
-        count = getattr(page.counts(queue), state.name.lower())
-        address = page.list_address(Message, queue=queue.name, state=state.value)
+        count = count_of(page.counts(queue))
+        address = page.list_address(Message, queue=queue.name, state=str(state))
         link = format_html('<a href="{}">{}</a>', address, columns.shown(count)) if count else "0"
         bad = count and state is Message.Status.DEAD
         return format_html('<span class="mq-bad">{}</span>', link) if bad else link
@@ -71,7 +73,7 @@ class QueueAdmin(ActionAdmin):
     actions = ACTIONS
     form = QueueForm
     change_form_template = "admin/django_mq/queue/change_form.html"
-    list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
+    list_display = ["name", "ready", "oldest_ready", "scheduled", "retrying", "claimed", "dead", "pausing", "role"]
     list_filter = ["paused", "closed", "kind"]
     search_fields = ["name"]
     list_select_related = ["dead_letter_queue", "expiry_queue"]
@@ -111,10 +113,13 @@ class QueueAdmin(ActionAdmin):
         counts: Counts = queue.counts
         return counts
 
-    ready = _count_column(Message.Status.READY)
-    scheduled = _count_column(Message.Status.SCHEDULED)
-    claimed = _count_column(Message.Status.CLAIMED)
-    dead = _count_column(Message.Status.DEAD)
+    ready = _count_column(Message.Status.READY, Message.Status.READY.label, lambda counts: counts.ready)
+    scheduled = _count_column(
+        Message.Status.SCHEDULED, Message.Status.SCHEDULED.label, lambda counts: counts.scheduled - counts.retrying
+    )
+    retrying = _count_column(RETRYING, gettext_lazy("retrying"), lambda counts: counts.retrying)
+    claimed = _count_column(Message.Status.CLAIMED, Message.Status.CLAIMED.label, lambda counts: counts.claimed)
+    dead = _count_column(Message.Status.DEAD, Message.Status.DEAD.label, lambda counts: counts.dead)
 
     @admin.display(description=gettext_lazy("oldest ready"))
     def oldest_ready(self, queue: Queue) -> str:

@@ -37,8 +37,13 @@ def put_together(parts: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
 def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if value == indexes.DEAD_LETTERS:
         return rows.filter(in_state(Message.Status.DEAD) | Q(queue__in=indexes.takers(rows.db)))
+    if value == indexes.RETRYING:
+        return rows.filter(in_state(Message.Status.SCHEDULED), attempts__gt=0)
     known = {str(state.value): state for state in Message.Status}
-    return rows.filter(in_state(known[value])) if value in known else rows
+    if value not in known:
+        return rows
+    found = rows.filter(in_state(known[value]))
+    return found.filter(attempts=0) if known[value] is Message.Status.SCHEDULED else found
 
 
 def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:

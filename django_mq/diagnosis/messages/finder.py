@@ -42,7 +42,7 @@ def of_messages(
     few = indexes.few(filters, rows.db)
     if few is not None:
         return as_listed(rows.filter(pk__in=few), limit)
-    if among or not filters.keys() <= indexes.ANSWERED:
+    if among or not indexes.are_answered(filters):
         return newest(rows, limit, filters.get(BEFORE, ""))
     look = newest(rows, limit, patience=0)
     return look if look.whole else Look(indexes.newest(indexes.parts(filters, rows.db) or [], limit))
@@ -50,7 +50,7 @@ def of_messages(
 
 def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> Look:
     """Return the first ready messages of a queue that match, in delivery order."""
-    if filters.keys() <= indexes.ANSWERED:
+    if indexes.are_answered(filters):
         return as_listed(rows, limit)
     line = [key for part in indexes.parts(filters, rows.db) or [] for key in part[: LINE + 1]]
     return as_listed(rows.filter(pk__in=line[:LINE]), limit)._replace(whole=len(line) <= LINE)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 DEAD_LETTERS = "letters"
 #: Filters that indexes alone answer.
 ANSWERED = frozenset({"state", "queue"})
+#: The value of the state filter for messages that failed and wait for their next attempt.
+RETRYING = "retrying"
 #: Fewer messages than these are all read. Of more, a look from the newest on finds matches sooner.
 FEW = 5_000
 
@@ -41,6 +43,11 @@ def in_state(state: Status) -> Q:
     return Q(state=RawSQL(str(state.value), ()))  # noqa: S611 - our own number
 
 
+def are_answered(filters: Mapping[str, str]) -> bool:
+    """Return whether indexes alone answer the filters. They do not say which scheduled messages are retrying."""
+    return filters.keys() <= ANSWERED and filters.get("state") != RETRYING
+
+
 def takers(alias: str) -> list[int]:
     """Return the keys of the dead-letter queues."""
     named = Queue.objects.using(alias).filter(dead_letter_sources__isnull=False).order_by()
@@ -50,7 +57,7 @@ def takers(alias: str) -> list[int]:
 def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:
     """Return the keys that match the state, the queue and the worker of these filters, one part for each index.
 
-    None if the filters name none of these.
+    With those that are retrying come all scheduled ones. None if the filters name none of these.
     """
     state, worker, queue = _state_of(filters), filters.get("worker", ""), filters.get("queue", "")
     if worker.isdecimal():
@@ -61,7 +68,9 @@ def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:
     if queue and known is None:
         return []
     if state != DEAD_LETTERS:
-        return [_part(one, known, alias) for one in Status if state in {"", str(one.value)}]
+        found = [_part(one, known, alias) for one in Status if state in {"", str(one.value)}]
+        is_scheduled = filters.get("state") == str(Status.SCHEDULED.value)
+        return [part.filter(attempts=0) for part in found] if is_scheduled else found
     full = takers(alias) if known is None else [one for one in takers(alias) if one == known]
     others = [_part(one, None, alias).filter(queue_id__in=full) for one in Status if full and one != Status.DEAD]
     return [_part(Status.DEAD, known, alias), *others]
@@ -70,6 +79,8 @@ def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:
 def _state_of(filters: Mapping[str, str]) -> str:
     """Return the state in the filters, or nothing. A reason means dead letters."""
     state = DEAD_LETTERS if filters.get("reason") else filters.get("state", "")
+    if state == RETRYING:
+        return str(Status.SCHEDULED.value)
     return state if state == DEAD_LETTERS or state in {str(one.value) for one in Status} else ""
 
 

@@ -45,6 +45,8 @@ class Kind(Enum):
     STALE = "stale"
     #: There are dead letters.
     DEAD = "dead"
+    #: Messages failed and wait for their next attempt.
+    RETRYING = "retrying"
     #: The queue is paused.
     PAUSED = "paused"
 
@@ -74,7 +76,7 @@ class Alert:
         """Whether it does harm now."""
         if self.kind in DELIVERY:
             return self.queue is not None and self.queue.waited_seconds > LATE_SECONDS
-        return self.kind is not Kind.PAUSED
+        return self.kind not in {Kind.PAUSED, Kind.RETRYING}
 
     @property
     def busy(self) -> bool:
@@ -132,6 +134,8 @@ def _others(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
         yield Alert(kind=Kind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
     if state.dead_letters:
         yield Alert(kind=Kind.DEAD, queue=state)
+    if state.retrying:
+        yield Alert(kind=Kind.RETRYING, queue=state)
 
 
 def is_full(state: QueueState) -> bool:
@@ -141,6 +145,6 @@ def is_full(state: QueueState) -> bool:
     """
     if state.overflow == Overflow.RING.value:
         return False
-    counts = (state.ready, state.scheduled, state.claimed, state.dead)
+    counts = (state.ready, state.scheduled + state.retrying, state.claimed, state.dead)
     known = (state.held_messages or 0) if max(counts) >= COUNT_LIMIT else 0
     return Limits(messages=state.max_messages).exceeded_by(max(sum(counts), known) + 1, 0)

@@ -34,7 +34,10 @@ class QueueState:
     id: int
     name: str
     ready: int
+    #: Without those that are retrying.
     scheduled: int
+    #: Messages that failed and wait for their next attempt.
+    retrying: int
     claimed: int
     dead: int
     #: Age of the oldest message that is ready, or scheduled and due; None if there is none.
@@ -93,11 +96,12 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
 
 def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
     paused = is_paused(row.paused, row.paused_until, row.now)
-    counted = ("ready", "scheduled", "claimed", "dead", "oldest_ready_seconds")
+    counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds")
     return filled(
         QueueState,
         row,
         **{name: getattr(counts, name) for name in counted},
+        scheduled=counts.scheduled - counts.retrying,
         consumers=consumers,
         paused=paused,
         paused_reason=row.paused_reason if paused else "",

@@ -79,7 +79,7 @@ def _standing(look: Look) -> Iterator[Metric]:
     for queue in look.queues:
         ready.add_metric([queue.name], queue.oldest_ready_seconds or 0.0)
         claimed.add_metric([queue.name], look.claims.get(queue.name, 0.0))
-        for state in ("ready", "scheduled", "claimed", "dead"):
+        for state in ("ready", "scheduled", "retrying", "claimed", "dead"):
             depth.add_metric([queue.name, state], getattr(queue, state))
         dead_letters.add_metric([queue.name], queue.dead_letters)
         role.add_metric([queue.name], queue.takes_dead_letters)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django_mq.delivery.operator.browser import browsed
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.json_objects import as_json, seen_body
-from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
+from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State, is_retrying
 from django_mq.management.arguments import QUEUE, argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, table
@@ -49,7 +49,7 @@ class Command(MQCommand):
 def _row(message: Browsed) -> tuple[str, ...]:
     return (
         str(message.message_id),
-        State(message.state).name.lower(),
+        "retrying" if is_retrying(message.state, message.attempts) else State(message.state).name.lower(),
         str(message.priority),
         str(message.attempts),
         f"{message.published_at:%Y-%m-%d %H:%M:%S}",

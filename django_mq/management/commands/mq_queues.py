@@ -29,7 +29,7 @@ class Command(MQCommand):
             self.answer([{**asdict(queue), "rates": rate and asdict(rate)} for queue, rate in pairs], "")
         elif queues:
             rows = [(*queue_cells(queue), f"{queue.consumers:,}", _remark(queue)) for queue in queues]
-            self.stdout.write(table((*QUEUE_HEADINGS, "CONSUMERS", ""), rows, right=range(1, 7)))
+            self.stdout.write(table((*QUEUE_HEADINGS, "CONSUMERS", ""), rows, right=range(1, 8)))
         else:
             self.stdout.write("There are no queues yet; mq_queue create makes one.")
 

@@ -103,7 +103,7 @@ def _screen(look: Look, *, redraws: bool) -> str:
         return f"{home}{now}  {look.error}"
     rows = [_row(queue, look.rates) for queue in look.queues]
     head = f"{plural(len(look.workers), 'worker')}, {look.counts['stale']} stale, {look.counts['held']:,} held"
-    lines = [f"{now}  {head}", "", *table(HEADINGS, rows, right=range(1, 8)).splitlines()]
+    lines = [f"{now}  {head}", "", *table(HEADINGS, rows, right=range(1, 9)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
     fitting = lines[: size.lines - 1] if redraws else lines
     return home + "\n".join(shortened(line, size.columns) for line in fitting)

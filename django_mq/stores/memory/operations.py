@@ -8,7 +8,7 @@ from itertools import compress, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from django_mq.engine.entries.timeline import expiry_order
-from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate
+from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate, is_retrying
 from django_mq.stores import errors
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import EndedClaim, entry_of, row_of
@@ -47,7 +47,9 @@ class Browser(Part):
         )
         now = self.broker.now().timestamp()
         due = sum(entry.due_at is not None and entry.due_at <= now for entry in queue.engine.scheduled())
-        return Counts(scheduled, ready, claimed, dead, self._oldest_ready_seconds(queue), min(limit, due))
+        retrying = sum(is_retrying(entry.state, entry.attempts) for entry in queue.engine.scheduled())
+        age = self._oldest_ready_seconds(queue)
+        return Counts(scheduled, ready, claimed, dead, age, min(limit, due), min(limit, retrying))
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
         """Return how long the oldest message has been waiting that is ready, or due and not yet promoted."""

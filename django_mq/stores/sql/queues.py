@@ -106,8 +106,8 @@ class Queues(Part):
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
         rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit)
         return {
-            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due)
-            for name, scheduled, ready, claimed, dead, age, due in rows
+            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due, retrying)
+            for name, scheduled, ready, claimed, dead, age, due, retrying in rows
         }
 
     def occupied(self) -> list[int]:

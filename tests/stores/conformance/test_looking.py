@@ -46,6 +46,20 @@ def test_counts_tell_how_many_of_the_scheduled_are_due(store: Store, orders: str
     assert store.counts(limit=1)[orders].due == 1
 
 
+def test_counts_tell_how_many_of_the_scheduled_are_retrying(store: Store, orders: str, session: int) -> None:
+    for _ in range(3):
+        publish(store)
+    failed, failed_too, given_back = claim(store, session, credit=3)
+    for claimed in (failed, failed_too):
+        settle(store, session, claimed, Verdict.RELEASE, counted=True, delay_seconds=20)
+    settle(store, session, given_back, Verdict.RELEASE, delay_seconds=20)
+    publish(store, delay_seconds=30)
+
+    found = store.counts()[orders]
+    assert (found.scheduled, found.retrying, found.total) == (4, 2, 4)
+    assert store.counts(limit=1)[orders].retrying == 1
+
+
 def test_counts_may_be_asked_for_some_queues(store: Store, orders: str) -> None:
     declare(store, "bills")
 
