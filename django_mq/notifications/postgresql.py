@@ -27,6 +27,7 @@ from weakref import WeakValueDictionary, finalize
 
 from django_mq.notifications.base import Listener, Notifier, Registration, Wake, notification_topic
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
+from django_mq.outages import Outage
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class PostgreSQLNotifier(Notifier):
         self._listen_alias = listen_alias
         self.line = ListeningConnection(alias, listen_alias)
         self._breaker = Breaker()
+        self._outage = Outage("PostgreSQL's NOTIFY", logger)
         self._gathering = Gathering(self._announce, grace_seconds=MOMENT_SECONDS, on_quiet=self._close_sender)
         # For hints that no connection of their own is at hand for: those of a burst's end.
         self._sender: Store | None = None
@@ -115,10 +117,11 @@ class PostgreSQLNotifier(Notifier):
         try:
             rows = self._run(name, params, over)
         except Exception as error:  # noqa: BLE001 - a publisher must not suffer, whatever went wrong
-            pause = self._breaker.failed()
-            logger.warning("PostgreSQL cannot notify, hints are dropped for %.1f s: %s", pause, error)
+            self._breaker.failed()
+            self._outage.failed(self, error, "; hints are dropped, workers look regularly instead")
             return None
         self._breaker.succeeded()
+        self._outage.succeeded(self)
         return rows
 
     def _run(self, name: str, params: dict[str, Any], over: Any) -> Rows | None:
