@@ -15,5 +15,6 @@ message waits for the next safety poll at most.
     base.py       Notifier (sends), Listener (hears), News, Registration, and Wake (what a loop watches)
     local.py      within this process
     redis.py      between processes, through Redis: the sender, the listener, and the scripts of lua/
+    postgresql.py between processes, through PostgreSQL: the sender, the listener, and its connection
     gathering.py  what need not be sent one by one, and not at all while the server is away
 """
