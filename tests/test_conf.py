@@ -141,7 +141,7 @@ def test_an_impossible_option_of_a_queue_is_refused(
     ("options", "sentence"),
     [
         ({"backoff_seconds": 601}, "backoff_cap_seconds is 600.0, below backoff_seconds, 601"),
-        ({"overflow": "ring"}, "there is no limit: give max_messages or max_bytes"),
+        ({"overflow": "ring"}, "the queue has no limit: set max_messages or max_bytes"),
         ({"kind": "last_value"}, "needs last_value_key"),
         ({"last_value_key": "sku"}, "needs kind 'last_value'"),
         ({"ttl_seconds": 5, "max_ttl_seconds": 9}, "ttl_seconds cannot be combined"),

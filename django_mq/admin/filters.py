@@ -157,7 +157,7 @@ def _some_dead_letters() -> list[int]:
     """Return the dead letters among the newest messages, or else the first ones in their indexes."""
     dead_letters = criteria.by_state(Message.objects.using(alias()), indexes.DEAD_LETTERS)
     look = slices.newest(dead_letters, SAMPLE, patience=0)
-    if look.ids or look.whole:
+    if look.ids or look.is_complete:
         return look.ids
     parts = indexes.parts({"state": indexes.DEAD_LETTERS}, alias()) or []
     return [key for part in parts for key in part[:SAMPLE]][:SAMPLE]

@@ -74,8 +74,8 @@ def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     """Log a download, with the ids of the messages, or with the filters if there are too many."""
     count, which = str(len(chosen.messages)), ""
     if chosen.cut:
-        number, whole = chosen.count(columns.COUNTED)
-        count = columns.shown(number, more=not whole)
+        number, is_complete = chosen.count(columns.COUNTED)
+        count = columns.shown(number, more=not is_complete)
         which = json.dumps(criteria.known(request.GET.dict()))
     sentence = _("Downloaded as %(form)s: %(count)s messages.") % {"form": form, "count": count}
     log(request, chosen, sentence, which=which, name=sentence)

@@ -177,8 +177,8 @@ class TableAdmin(BaseAdmin):
         """Return context for the page of a row."""
         return {}
 
-    def is_as_its_address_says(self, request: HttpRequest) -> bool:
-        """Return whether the list shows all that its address says: a site's own subclass may hide rows."""
+    def is_described_by_url(self, request: HttpRequest) -> bool:
+        """Return whether the filters in the URL describe the list. A subclass of the site may hide rows."""
         return True
 
     def may(self, request: HttpRequest, codename: str) -> bool:
@@ -210,8 +210,8 @@ class IdSearch(TableAdmin):
 
     search_fields = ["message_id", "correlation_id"]
     search_help_text = _(
-        "A message id or a correlation id. The id of a Celery task is a correlation id. Among the newest 100,000 "
-        "also the 8 characters of a message id that lists show."
+        "Search for a message id or a correlation id (the id of a Celery task is one). Among the newest 100,000 "
+        "rows, also for the 8 characters of a message id that lists show."
     )
 
     def get_search_results(

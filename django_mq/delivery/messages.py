@@ -1,4 +1,4 @@
-"""Messages as applications see them: decoded, and without the receipt that a worker settles by."""
+"""The messages that your code gets: decoded, and without the claim token that a worker needs to settle."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class DecodedMessage:
 
     @cached_property
     def headers(self) -> dict[str, Any]:
-        """The headers."""
+        """The headers that were published."""
         return decode_headers(self._stored.headers)
 
 
 class ReceivedMessage(DecodedMessage):
-    """One delivery of one message to a handler. A message that cannot be decoded becomes a dead letter."""
+    """One delivery of a message to a handler. A message that cannot be decoded becomes a dead letter."""
 
     def __init__(self, claimed: Claimed) -> None:
         super().__init__(claimed)
-        #: 1 for the first; a delivery that was given back before it began is not counted.
+        #: 1 for the first attempt. A delivery that was given back before the handler began is not counted.
         self.attempt: int = claimed.attempts + 1
-        #: Whether it was delivered before.
+        #: Whether the message was delivered before.
         self.redelivered: bool = claimed.redelivered
         self.group_key: str | None = claimed.group_key
 
@@ -56,7 +56,7 @@ class ReceivedMessage(DecodedMessage):
 
 
 class BrowsedMessage(DecodedMessage):
-    """A message that ``browse`` shows."""
+    """A message as ``browse`` returns it."""
 
     def __init__(self, browsed: Browsed) -> None:
         super().__init__(browsed)

@@ -25,7 +25,7 @@ LARGEST_INT: Final = 2**31 - 1
 LARGEST_BIGINT: Final = 2**63 - 1
 #: The default of ``Option.most``.
 MOST: Final[Mapping[str, float]] = {"int": LARGEST_INT, "float": LONGEST_SECONDS}
-#: The types of values for the annotations of options.
+#: The types that a value may have, for each annotation of an option.
 TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (int,),
     "float": (int, float),
@@ -56,9 +56,9 @@ class Argument:
     """RabbitMQ's name for an option, and the meaning of RabbitMQ's values."""
 
     name: str
-    #: The value here for each of RabbitMQ's values, None for no change. Empty: numbers are the same.
+    #: Our value for each of RabbitMQ's values; None leaves our default. Empty: both have the same numbers.
     values: Mapping[Any, Any] = field(default_factory=dict)
-    #: How many of RabbitMQ's units are one unit here; None for equal whole numbers.
+    #: How many of RabbitMQ's units are one of our units; None: the units are the same, in whole numbers.
     units: int | None = None
 
 
@@ -69,7 +69,7 @@ class Option:
     label: str
     help: str
     section: str
-    #: Whether the admin's form shows the option in one line with the option before.
+    #: Whether the admin's form shows the option beside the option before, in the same line.
     beside: bool = False
     #: The values to choose from, each with its label.
     choices: Mapping[str, str] = field(default_factory=dict)
@@ -78,15 +78,15 @@ class Option:
     most: float = 0
     #: Whether the value is the name of another queue.
     is_link: bool = False
-    #: The most characters of a text that is neither chosen nor the name of a queue.
+    #: The most characters of a text, for options that have no choices and name no queue.
     length: int = 0
-    #: The column of the queue's table; its default name is the option's. None: the option is kept with others in
-    #: one column of JSON, which SQL does not read.
+    #: The column in the table of queues; by default it has the option's name. None: the option is stored with
+    #: others in one JSON column, which SQL does not read.
     column: str | None = None
     argument: Argument | None = None
-    #: Whether only queues in memory have the option: a store with tables refuses a queue with it.
+    #: Whether only queues in memory support the option. Other stores refuse a queue that has it.
     memory_only: bool = False
-    # Set from the field of QueueOptions.
+    # ``_declared`` sets these from the field of QueueOptions.
     name: str = ""
     type: str = ""
     default: Any = None
@@ -106,7 +106,7 @@ class Option:
         return _is_of_type(value, self.type) and self.problem(value) is None
 
     def problem(self, value: Any) -> str | None:
-        """Return what is wrong with a value of the right type, None if nothing is."""
+        """Return what is wrong with a value of the right type, or None."""
         if value is None or self.base_type == "bool":
             return None
         if self.choices:
@@ -129,7 +129,7 @@ def _option(default: Any, label: str, help: str, section: str, **declared: Any) 
 _order, _failures, _consumers, _limits, _duplicates, _ttl, _history = (
     partial(_option, section=section) for section in SECTIONS
 )
-#: An option that stores with tables do not support yet.
+#: An option that only queues in memory support yet.
 _in_memory = partial(_option, label="", section="", memory_only=True)
 
 
@@ -141,8 +141,8 @@ class QueueOptions:
         "priority",
         _("kind"),
         _(
-            "Order of the queue. Messages that are already there keep their level; change their priority or move "
-            "them to place them anew."
+            "Order of the queue. A change affects new messages. To place older messages anew, change their "
+            "priority or move them."
         ),
         choices={
             "priority": _("priority"),
@@ -153,10 +153,7 @@ class QueueOptions:
     levels: int = _order(
         10,
         _("levels"),
-        _(
-            "Priority lists of a priority queue, 1 to 10; a first-in-first-out queue ignores it. Another number "
-            "places new messages only."
-        ),
+        _("Number of priority lists, 1 to 10; a first-in-first-out queue has one. A change affects new messages."),
         least=1,
         most=10,
     )
@@ -187,14 +184,14 @@ class QueueOptions:
     backoff_ticks_per_second: int = _failures(
         0,
         _("backoff ticks per second"),
-        _("Delays are cut to whole ticks, before jitter and cap; 0 = not cut. Artemis has 1000."),
+        _("Delays are rounded down to whole ticks, before jitter and cap; 0 = not rounded. Artemis has 1000."),
         most=1_000_000,
         column=None,
     )
     dead_letter_queue: str | None = _failures(
         None,
         _("dead-letter queue"),
-        _("Where dead letters go; without one they stay here as dead."),
+        _("The queue that dead letters go to; without one they stay in this queue as dead."),
         is_link=True,
         column="dead_letter_queue_id",
     )
@@ -202,7 +199,7 @@ class QueueOptions:
     grouping: str = _consumers(
         "none",
         _("grouping"),
-        _("How messages with a group key are shared out; one of a group is delivered at a time."),
+        _("Which workers get the messages of a group. Messages of one group are delivered one at a time."),
         choices={
             "none": _("none"),
             "assigned": _("assigned to a worker"),
@@ -216,13 +213,13 @@ class QueueOptions:
     strict: bool = _consumers(
         False,
         _("strict order"),
-        _("Claim one after the other, and never past a message that cannot be claimed now."),
+        _("Claims wait for each other, and never skip a message that cannot be claimed now."),
     )
     exclusive: bool = _consumers(
         False, _("exclusive"), _("One worker receives as long as it lives; others are refused."), beside=True
     )
     max_consumers: int | None = _consumers(
-        None, _("most consumers"), _("Most workers that receive; the others stand by."), least=1
+        None, _("most consumers"), _("How many workers may receive at a time; the others wait."), least=1
     )
     max_in_flight: int | None = _consumers(
         None, _("most in flight"), _("Most messages claimed at once, over all workers."), beside=True, least=1
@@ -274,54 +271,57 @@ class QueueOptions:
     )
 
     ttl_seconds: float | None = _ttl(
-        None, _("time to live in seconds"), _("Given to messages published without one.")
+        None, _("time to live in seconds"), _("Time to live of messages that are published without one.")
     )
     min_ttl_seconds: float | None = _ttl(
-        None, _("shortest time to live in seconds"), _("A shorter one is prolonged."), beside=True
+        None, _("shortest time to live in seconds"), _("A shorter time to live is raised to this."), beside=True
     )
     max_ttl_seconds: float | None = _ttl(
         None,
         _("longest time to live in seconds"),
-        _("A longer one, or none, is cut to this."),
+        _("A longer time to live, or none, is reduced to this."),
         beside=True,
         argument=Argument("x-message-ttl", units=1000),
     )
     expiry_queue: str | None = _ttl(
         None,
         _("expiry queue"),
-        _("Where expired messages go; without one they end in the history."),
+        _("The queue that expired messages go to; without one they are removed."),
         is_link=True,
         column="expiry_queue_id",
     )
 
     history_days: float = _history(
-        7.0, _("days of history"), _("How long finished messages are remembered; 0 = not at all."), most=300_000
+        7.0,
+        _("days of history"),
+        _("How many days finished messages stay in the history; 0 = none."),
+        most=300_000,
     )
     history_body: bool = _history(False, _("keep bodies in history"), _("Whether the history keeps bodies."))
 
     sort_key: str = _in_memory(
         "",
-        help="Messages stand in order of the text of this header, those without it first. For kind fifo.",
+        help="Sort the messages by the text of this header; messages without it come first. For kind fifo.",
         length=255,
     )
     values_in_advance: bool = _in_memory(
         False,
-        help="Whether a last-value queue takes messages for a later time; they replace others when they are due.",
+        help="Whether a last-value queue takes scheduled messages; they replace others when they are due.",
     )
     auto_delete: bool = _in_memory(
         False,
-        help="Whether the queue goes with the last worker that receives from it; "
-        "what is left becomes dead letters.",
+        help="Whether the queue is deleted when the last worker that receives from it leaves; "
+        "its messages become dead letters.",
     )
     nondestructive: bool = _in_memory(
-        False, help="Whether consumers only look: each is shown every message, and none is taken."
+        False, help="Whether each consumer gets every message, and no message is removed."
     )
 
     # Derived from the options.
 
     @property
     def backoff(self) -> Backoff:
-        """The delay of a failed message."""
+        """The delays after failed attempts."""
         return Backoff(
             self.backoff_seconds,
             self.backoff_multiplier,
@@ -364,7 +364,7 @@ class QueueOptions:
     # Validation.
 
     def problems(self) -> Iterator[str]:
-        """Yield a sentence for each value of the wrong type; if there are none, for each one out of range."""
+        """Yield a sentence for each value of the wrong type; if there are none, for each value out of range."""
         wrong = list(wrong_types(self))
         yield from wrong or self._out_of_range()
 
@@ -384,13 +384,13 @@ class QueueOptions:
         if self.sort_key and self.kind != "fifo":
             yield f"sort_key needs kind 'fifo', not {self.kind!r}"
         if self.overflow != "reject" and not self.is_limited:
-            yield f"overflow is {self.overflow!r}, and there is no limit: give max_messages or max_bytes"
+            yield f"overflow is {self.overflow!r}, but the queue has no limit: set max_messages or max_bytes"
         base, cap = self.backoff_seconds, self.backoff_cap_seconds
         if cap < base:
             yield f"backoff_cap_seconds is {cap!r}, below backoff_seconds, {base!r}"
         least, most = self.min_ttl_seconds, self.max_ttl_seconds
         if self.ttl_seconds is not None and (least is not None or most is not None):
-            yield "ttl_seconds cannot be combined with min_ttl_seconds or max_ttl_seconds: leave these out"
+            yield "ttl_seconds cannot be combined with min_ttl_seconds or max_ttl_seconds: remove these"
         if least is not None and most is not None and least > most:
             yield f"min_ttl_seconds is {least!r}, above max_ttl_seconds, {most!r}"
 
@@ -420,7 +420,7 @@ LINKS: Final = tuple(name for name, option in OPTIONS.items() if option.is_link)
 def others_in(stored: Any) -> dict[str, Any]:
     """Return the options without a column from a stored JSON value.
 
-    Another version, or a person, may have written the value, so unknown options and wrong values are left out.
+    Unknown options and wrong values are left out: another version, or a person, may have written them.
     """
     given = stored if isinstance(stored, dict) else {}
     return {name: given[name] for name in OTHERS if name in given and OPTIONS[name].takes(given[name])}
@@ -443,7 +443,7 @@ def _is_of_type(value: Any, annotation: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text for an error; Python refuses to convert the longest whole numbers."""
+    """Return a value as text for an error, even a number that Python refuses to convert."""
     try:
         return repr(value)
     except ValueError:

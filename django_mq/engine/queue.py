@@ -153,11 +153,11 @@ class Queue:
 
     def _follow(self, rules: Rules, old: Rules | None) -> None:
         self.rules = rules
-        self._plain = rules.plain and not self.deleted and not self.policy.ids_once
+        self._plain = rules.has_plain_arrivals and not self.deleted and not self.policy.ids_once
         list_forgets = type(self._dispatch.ready).forget is not EntryList.forget
         #: Whether a delivery and its settlement affect only the consumer and the entry.
         self._short = (
-            rules.short
+            rules.has_plain_deliveries
             and not self._contents.holding
             and not list_forgets
             and not self.policy.ids_once

@@ -1,8 +1,8 @@
 """The settings of a queue of the engine.
 
-``Rules`` are those of one queue. ``QueuePolicy`` is the difference between a queue in one process and one that
-sessions share through a table. There, a message that a worker of another process has begun cannot be taken
-from it, its death is noticed later, and statements change rows, not one thread.
+``Rules`` are the settings of one queue. ``QueuePolicy`` has the differences between a queue in one process and a
+queue that worker sessions share through a table. In a shared table, a message that another process handles cannot
+be taken from it, a dead process is noticed later, and several processes change rows at the same time.
 """
 
 from dataclasses import dataclass, field, fields
@@ -34,48 +34,50 @@ class Rules:
 
     #: The order of the messages: fifo, priority, sorted, last_value, or a registered kind.
     kind: str = "priority"
-    #: The header by which a sorted queue sorts, or of which a last-value queue keeps one message per value.
+    #: The header that a sorted queue sorts by. A last-value queue keeps one message for each value of this header.
     key: str | None = None
     #: Whether a last-value queue takes scheduled values, which replace others when they become due.
     values_in_advance: bool = True
     levels: int = MOST_LEVELS
-    #: Whether due messages stand at the head of their level (Artemis), or where they arrived.
+    #: Whether a due message moves to the head of its level (Artemis); else it stands where it arrived.
     due_first: bool = True
-    #: Whether a message that is not due yet stands in line, held (Qpid), or is scheduled.
+    #: Whether a message that is not due yet takes its place at once, in the state ``held`` (Qpid); else it is
+    #: ``scheduled``.
     hold: bool = False
 
     #: Failed deliveries after which a message is dead; None is unlimited.
     max_attempts: int | None = None
     #: The delay after a failure; None is no delay.
     backoff: "Backoff | None" = None
-    #: The queue that dead letters go to; None: they stay here, as ``dead``.
+    #: The queue that dead letters go to; None: they stay in this queue, in the state ``dead``.
     dead_letter_queue: str | None = None
-    #: Whether dead letters without such a queue are kept.
+    #: Whether dead letters are kept if there is no dead-letter queue.
     keep_dead: bool = True
     #: The queue that expired messages go to; None: they are dropped.
     expiry_queue: str | None = None
-    #: Whether a dead letter or an expired message loses its expiry when it goes to another queue.
-    ends_forgotten: bool = True
+    #: Whether a dead letter or an expired message loses its ``expires_at`` when it goes to another queue.
+    drops_expiry: bool = True
     lifetime: Lifetime = UNBOUNDED
 
     limits: Limits = field(default_factory=Limits)
     overflow: Overflow = Overflow.NONE
-    #: Whether a ring counts ready messages only, and evicts at most one for each that becomes ready
-    #: (Artemis), or counts all, and evicts until it is within its limits (Qpid).
+    #: Whether a ring counts only ready messages, and evicts at most one message when another becomes ready
+    #: (Artemis); else it counts all messages, and evicts until it is within its limits (Qpid).
     ring_of_ready: bool = False
     resume_percent: float = DEFAULT_RESUME_PERCENT
-    #: How many duplicate ids are remembered. 0 is none, or with ``duplicates_seconds`` all of that time.
+    #: How many duplicate ids are remembered. 0: none, or all of the last ``duplicates_seconds`` if these are set.
     duplicates: int = DEFAULT_DUPLICATES
     duplicates_seconds: float | None = None
 
-    #: Makes the queue's groups from ``position``, the sort key of its list. None: no groups.
+    #: The class of the queue's groups, called with the sort key of the queue's list. None: no groups.
     groups: "Callable[..., Groups] | None" = None
     exclusivity: Exclusivity = Exclusivity.NONE
     max_consumers: int | None = None
-    #: How many consumers may receive at a time; the others stand by.
+    #: How many consumers may receive at a time; the others wait.
     max_live: int | None = None
-    #: How many consumers must have subscribed before delivery begins, or how long to wait for them.
+    #: How many consumers must have subscribed before delivery begins.
     consumers_before: int = 0
+    #: How many seconds after the first consumer delivery begins in any case.
     delay_before: float | None = None
     #: Whether every consumer is a browser.
     nondestructive: bool = False
@@ -86,7 +88,7 @@ class Rules:
 
     @classmethod
     def of(cls, options: "QueueOptions") -> "Rules":
-        """Return the rules for these options, without those that the arbiter or a session applies."""
+        """Return the rules for these options, without the options that the arbiter or a session applies."""
         kind = options.kind if options.kind in ONE_LEVEL else "priority"
         kind = "last_value" if options.last_value_key else "sorted" if options.sort_key else kind
         return cls(
@@ -115,15 +117,15 @@ class Rules:
         return Placement(levels_of(self.kind, self.levels), self.due_first, self.hold, self.lifetime)
 
     @property
-    def plain(self) -> bool:
-        """Whether an arrival depends neither on how full the queue is nor on its consumers."""
+    def has_plain_arrivals(self) -> bool:
+        """Whether every message is accepted, even if the queue is full or has no consumers."""
         return self.overflow is Overflow.NONE and not self.purge_on_no_consumers
 
     @property
-    def short(self) -> bool:
-        """Whether a delivery affects its consumer only, too: no groups, no held entries, no gate."""
+    def has_plain_deliveries(self) -> bool:
+        """Whether arrivals are plain, and a delivery affects only its consumer: no groups, holding or gate."""
         gated = self.consumers_before > 0 or self.delay_before is not None
-        return self.plain and self.groups is None and not self.hold and not gated
+        return self.has_plain_arrivals and self.groups is None and not self.hold and not gated
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
@@ -156,16 +158,17 @@ class QueuePolicy:
     #: A full queue with the overflow ``FLOW`` refuses the message until there is room; else it takes the message,
     #: and its producer waits before the next one.
     refuses_while_full: bool = False
-    #: A replaced value is never delivered again, even if the later one has gone meanwhile, and a value that waits
-    #: for its next attempt is replaced at once; else a value counts as long as no later one is in the queue.
+    #: A replaced value is never delivered again, even if the later value has left the queue. A value that waits
+    #: for its next attempt is replaced at once. Else an older value is delivered if no later one is in the queue.
     replaces_for_good: bool = False
-    #: After a rollback, a consumer holds the entries settled in the unit of work as before; else they have failed.
+    #: After a rollback, a consumer still holds the entries that it had settled in the unit of work; else these
+    #: entries count as failed.
     holds_on_rollback: bool = False
     #: A consumer takes a slot with its first message, or when it asks for one, and keeps its slot and its groups
-    #: until it leaves, even if the queue's options change; else it takes a slot when it subscribes, loses it at
-    #: once when there are fewer, and new rules for groups begin without owners.
+    #: until it leaves, even if the queue's options change; else it takes a slot when it subscribes, loses the slot
+    #: as soon as the queue has fewer slots, and a change of the grouping removes all owners.
     owns_until_it_leaves: bool = False
-    #: Duplicate ids above the number are forgotten by maintenance only; else at once.
+    #: Only maintenance forgets duplicate ids above the number; else the oldest id is forgotten at once.
     remembers_at_least: bool = False
 
 

@@ -48,8 +48,8 @@ class Migration(migrations.Migration):
                         ],
                         default="priority",
                         help_text=(
-                            "Order of the queue. Messages that are already there keep their level; change their "
-                            "priority or move them to place them anew."
+                            "Order of the queue. A change affects new messages. To place older messages anew, "
+                            "change their priority or move them."
                         ),
                         max_length=20,
                         verbose_name="kind",
@@ -60,8 +60,8 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         default=10,
                         help_text=(
-                            "Priority lists of a priority queue, 1 to 10; a first-in-first-out queue ignores it. "
-                            "Another number places new messages only."
+                            "Number of priority lists, 1 to 10; a first-in-first-out queue has one. "
+                            "A change affects new messages."
                         ),
                         validators=[MinValueValidator(1), MaxValueValidator(10)],
                         verbose_name="levels",
@@ -153,7 +153,7 @@ class Migration(migrations.Migration):
                     "ttl_seconds",
                     models.FloatField(
                         blank=True,
-                        help_text="Given to messages published without one.",
+                        help_text="Time to live of messages that are published without one.",
                         null=True,
                         validators=[MinValueValidator(0), MaxValueValidator(3153600000)],
                         verbose_name="time to live in seconds",
@@ -163,7 +163,7 @@ class Migration(migrations.Migration):
                     "history_days",
                     models.FloatField(
                         default=7.0,
-                        help_text="How long finished messages are remembered; 0 = not at all.",
+                        help_text="How many days finished messages stay in the history; 0 = none.",
                         validators=[MinValueValidator(0), MaxValueValidator(300000)],
                         verbose_name="days of history",
                     ),
@@ -181,7 +181,9 @@ class Migration(migrations.Migration):
                     "dead_letter_queue",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Where dead letters go; without one they stay here as dead.",
+                        help_text=(
+                            "The queue that dead letters go to; without one they stay in this queue as dead."
+                        ),
                         null=True,
                         on_delete=models.PROTECT,
                         related_name="dead_letter_sources",
@@ -220,7 +222,7 @@ class Migration(migrations.Migration):
                     "expiry_queue",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Where expired messages go; without one they end in the history.",
+                        help_text="The queue that expired messages go to; without one they are removed.",
                         null=True,
                         on_delete=models.PROTECT,
                         related_name="expiry_sources",
@@ -261,7 +263,7 @@ class Migration(migrations.Migration):
                     "max_ttl_seconds",
                     models.FloatField(
                         blank=True,
-                        help_text="A longer one, or none, is cut to this.",
+                        help_text="A longer time to live, or none, is reduced to this.",
                         null=True,
                         validators=[MinValueValidator(0), MaxValueValidator(3153600000)],
                         verbose_name="longest time to live in seconds",
@@ -271,7 +273,7 @@ class Migration(migrations.Migration):
                     "min_ttl_seconds",
                     models.FloatField(
                         blank=True,
-                        help_text="A shorter one is prolonged.",
+                        help_text="A shorter time to live is raised to this.",
                         null=True,
                         validators=[MinValueValidator(0), MaxValueValidator(3153600000)],
                         verbose_name="shortest time to live in seconds",
@@ -325,7 +327,8 @@ class Migration(migrations.Migration):
                         db_default="none",
                         default="none",
                         help_text=(
-                            "How messages with a group key are shared out; one of a group is delivered at a time."
+                            "Which workers get the messages of a group. "
+                            "Messages of one group are delivered one at a time."
                         ),
                         max_length=10,
                         verbose_name="grouping",
@@ -335,7 +338,7 @@ class Migration(migrations.Migration):
                     "max_consumers",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Most workers that receive; the others stand by.",
+                        help_text="How many workers may receive at a time; the others wait.",
                         null=True,
                         validators=[MinValueValidator(1), MaxValueValidator(2147483647)],
                         verbose_name="most consumers",
@@ -357,7 +360,7 @@ class Migration(migrations.Migration):
                         db_default=False,
                         default=False,
                         help_text=(
-                            "Claim one after the other, and never past a message that cannot be claimed now."
+                            "Claims wait for each other, and never skip a message that cannot be claimed now."
                         ),
                         verbose_name="strict order",
                     ),
@@ -444,7 +447,8 @@ class Migration(migrations.Migration):
                 (
                     "deadline",
                     models.DateTimeField(
-                        help_text="Reaped when this passes without a heartbeat.", verbose_name="deadline"
+                        help_text="The session is reaped if it passes without a heartbeat.",
+                        verbose_name="deadline",
                     ),
                 ),
                 (
@@ -471,16 +475,19 @@ class Migration(migrations.Migration):
                         choices=[("work", "work"), ("quiet", "be quiet"), ("stop", "stop")],
                         db_default="work",
                         default="work",
-                        help_text="The mode that an operator has set; it ends with the session.",
+                        help_text="The mode that an operator has set for this session.",
                         max_length=10,
-                        verbose_name="told to",
+                        verbose_name="worker command",
                     ),
                 ),
                 (
                     "given_credit",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Credit an operator has given to each of its consumers; empty = their own.",
+                        help_text=(
+                            "Credit that an operator has given to each consumer of the worker; "
+                            "empty = the consumers' own."
+                        ),
                         null=True,
                         verbose_name="credit given",
                     ),
@@ -597,9 +604,13 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Turn",
+            name="ClaimLock",
             fields=[("queue_id", models.BigIntegerField(primary_key=True, serialize=False, verbose_name="queue"))],
-            options={"verbose_name": "turn", "verbose_name_plural": "turns", "db_table": "django_mq_turn"},
+            options={
+                "verbose_name": "claim lock",
+                "verbose_name_plural": "claim locks",
+                "db_table": "django_mq_turn",
+            },
         ),
         migrations.CreateModel(
             name="Ownership",

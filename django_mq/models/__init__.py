@@ -10,7 +10,7 @@ from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Queue
-from django_mq.models.session import Consumer, Ownership, Turn, WorkerSession
+from django_mq.models.session import ClaimLock, Consumer, Ownership, WorkerSession
 
 __all__ = [
     "ArchiveBatch",
@@ -18,6 +18,7 @@ __all__ = [
     "Binding",
     "BulkJob",
     "BulkPart",
+    "ClaimLock",
     "Consumer",
     "DuplicateId",
     "History",
@@ -29,7 +30,6 @@ __all__ = [
     "Queue",
     "Rollup",
     "TaskResult",
-    "Turn",
     "VolatileBinding",
     "VolatileMessage",
     "WorkerSession",

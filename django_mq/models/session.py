@@ -14,7 +14,7 @@ from django_mq.models.times import UTCDateTimeField
 class WorkerSession(models.Model):
     """One worker process, alive as long as its deadline is renewed.
 
-    Its id is the time when it opened, in microseconds, and is never used again.
+    Its id is the time when the session opened, in microseconds. An id is never used again.
     """
 
     class Kind(models.TextChoices):
@@ -39,7 +39,9 @@ class WorkerSession(models.Model):
     held = models.PositiveIntegerField(_("held"), default=0, help_text=_("Messages held at the last heartbeat."))
     started_at = UTCDateTimeField(_("started at"))
     heartbeat_at = UTCDateTimeField(_("last heartbeat"))
-    deadline = UTCDateTimeField(_("deadline"), help_text=_("Reaped when this passes without a heartbeat."))
+    deadline = UTCDateTimeField(
+        _("deadline"), help_text=_("The session is reaped if it passes without a heartbeat.")
+    )
 
     guarded = models.BooleanField(
         _("guarded"),
@@ -61,18 +63,20 @@ class WorkerSession(models.Model):
         help_text=_("Memory of the worker process; a pool's other processes are not counted."),
     )
     conduct = models.CharField(
-        _("told to"),
+        _("worker command"),
         max_length=10,
         choices=Mode.choices,
         default=Mode.WORK,
         db_default=Mode.WORK,
-        help_text=_("The mode that an operator has set; it ends with the session."),
+        help_text=_("The mode that an operator has set for this session."),
     )
     given_credit = models.PositiveIntegerField(
         _("credit given"),
         null=True,
         blank=True,
-        help_text=_("Credit an operator has given to each of its consumers; empty = their own."),
+        help_text=_(
+            "Credit that an operator has given to each consumer of the worker; empty = the consumers' own."
+        ),
     )
 
     class Meta:
@@ -122,26 +126,26 @@ class Consumer(models.Model):
         return f"{self.queue_name} ({self.handler or self.session_id})"
 
 
-class Turn(models.Model):
-    """The claim lock of a queue with rules: a process that claims from it locks the row.
+class ClaimLock(models.Model):
+    """The claim lock of a constrained queue: a process that claims from the queue locks this row.
 
-    It is not the queue's own row, because publishers into a limited queue lock that one until
-    their transactions end, and no worker should wait for them.
+    The lock is not the row of the queue, because publishers into a limited queue lock that row until
+    their transactions end, and workers should not wait for publishers.
     """
 
     queue_id = models.BigIntegerField(_("queue"), primary_key=True)
 
     class Meta:
         db_table = "django_mq_turn"
-        verbose_name = _("turn")
-        verbose_name_plural = _("turns")
+        verbose_name = _("claim lock")
+        verbose_name_plural = _("claim locks")
 
     def __str__(self) -> str:
         return str(self.queue_id)
 
 
 class Ownership(models.Model):
-    """A group, or without one a consumer slot, that belongs to a session while it lives."""
+    """A group that belongs to a session while it lives; without a group key, a consumer slot."""
 
     id = models.BigAutoField(primary_key=True)
     queue_id = models.BigIntegerField(_("queue"))

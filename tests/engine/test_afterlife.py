@@ -62,7 +62,7 @@ def test_a_dead_letter_arrives_as_a_new_message_that_tells_where_it_came_from() 
 def test_an_end_is_forgotten_or_not(forgotten: bool, expires_at: float | None) -> None:
     broker = Broker()
     dead = broker.declare("dead")
-    queue = broker.declare("queue", Rules(dead_letter_queue="dead", ends_forgotten=forgotten))
+    queue = broker.declare("queue", Rules(dead_letter_queue="dead", drops_expiry=forgotten))
     consumer = subscribe(queue)
     publish(queue, "m", expires_at=9.0)
 

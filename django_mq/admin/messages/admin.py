@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 #: Lists do not fetch these: they may be large, and Django cannot decode invalid JSON.
 PAYLOAD = ("headers", "properties", "body")
-#: Parameters of an address that are no filters.
-BESIDE = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
+#: URL parameters that are not filters.
+NOT_FILTERS = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
 #: Values of the state filter that show only dead letters.
 LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
 DEAD_LETTER_COLUMNS = [
@@ -71,7 +71,7 @@ DEAD_LETTER_COLUMNS = [
 
 
 class DeadLetterList(BoundedChangeList):
-    """A page of dead letters, with their failed attempts: a few statements for all of them."""
+    """A page of dead letters. A few statements read the failed attempts of the whole page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -119,8 +119,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     ]
     change_form_template = "admin/django_mq/message/change_form.html"
     search_help_text = gettext_lazy(
-        "A message id or a correlation id (of a Celery task: its id). Among the newest 100,000 also the 8 "
-        "characters of an id that lists show, or a header as name:value."
+        "Search for a message id or a correlation id (the id of a Celery task is one). Among the newest 100,000 "
+        "messages, also for the 8 characters of an id that lists show, or for a header as name:value."
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
@@ -133,15 +133,15 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return ["-id"]
 
     def find(self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None) -> Look:
-        """Find messages by indexes. With conditions of a site's own, find them as in any table."""
+        """Find messages by indexes, or slice by slice if a subclass of the site has other conditions."""
         filters = criteria.known(request.GET.dict())
-        if request.GET.keys() - criteria.NAMES - BESIDE or not self.is_as_its_address_says(request):
+        if request.GET.keys() - criteria.NAMES - NOT_FILTERS or not self.is_described_by_url(request):
             return super().find(request, rows, limit, among=among)
         if not among and request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
             return finder.in_line(rows, filters, limit)
         return finder.of_messages(rows, filters, limit, datetime.now(UTC), among=among)
 
-    def is_as_its_address_says(self, request: HttpRequest) -> bool:
+    def is_described_by_url(self, request: HttpRequest) -> bool:
         """Return False in a subclass that hides rows, searches in another way or has other filters."""
         page = type(self)
         if page.get_queryset is not MessageAdmin.get_queryset:
@@ -193,7 +193,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             return _("%(worker)s, which does not exist any more") % {"worker": _worker(message)}
         words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
         if message.session.deadline < datetime.now(UTC):
-            return _("%(worker)s, which was due to report by %(deadline)s") % words
+            return _("%(worker)s, but its deadline has passed: %(deadline)s") % words
         left = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
         return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
 
@@ -203,21 +203,21 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
 
     @admin.display(description=gettext_lazy("first error"), empty_value="-")
     def first_error(self, message: Message) -> str | None:
-        return _told(failures.of_row(message).first)
+        return _error_text(failures.of_row(message).first)
 
     @admin.display(description=gettext_lazy("last error"), empty_value="-")
     def last_error(self, message: Message) -> str | None:
-        return _told(failures.of_row(message).last)
+        return _error_text(failures.of_row(message).last)
 
     # The detail page, and the form that publishes.
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - as everywhere
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
         return self.may(request, "add_message")
 
     def add_view(
         self,
         request: HttpRequest,
-        form_url: str = "",  # noqa: ARG002 - Django's order
+        form_url: str = "",  # noqa: ARG002 - Django's signature
         extra_context: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> HttpResponse:
         if not self.has_add_permission(request):
@@ -238,7 +238,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         }
 
     def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
-        """Return the actions that are for the state of the message and that the user may do."""
+        """Return the actions that fit the state of the message and that the user is permitted to do."""
         dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
         fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not REDRIVE))
         actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
@@ -262,7 +262,7 @@ def _shows_dead_letters(address: Mapping[str, str]) -> bool:
     return address.get("state") in LETTER_STATES
 
 
-def _told(failure: Failure | None) -> str | None:
+def _error_text(failure: Failure | None) -> str | None:
     """Return the error, with its time on hover."""
     if failure is None:
         return None

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 #: The most rows that a search finds.
 MOST_FOUND = 1_000
-
-
+#: The first fields on the page of a finished message.
 IDENTITY = ("message_id", "queue_name", "outcome", "type", "correlation_id")
 
 
@@ -61,7 +60,8 @@ class HistoryAdmin(ReadOnly, IdSearch):
     ]
     change_form_template = "admin/django_mq/history/change_form.html"
     search_help_text = gettext_lazy(
-        "A message id; or the 8 characters of it that lists show, or a correlation id, among the newest 100,000."
+        "Search for a message id. Among the newest 100,000 rows, also for the 8 characters of an id that lists "
+        "show, or for a correlation id."
     )
 
     short_id = columns.id_column
@@ -71,12 +71,12 @@ class HistoryAdmin(ReadOnly, IdSearch):
         return super().get_queryset(request).defer("headers", "body")
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return the rows with this id. With an OR, a database may read the whole table."""
+        """Return the rows with this id. It queries each kind of id alone: an OR may read the whole table."""
         newest, short = newest_of(queryset), SHORT.fullmatch(term)
         found = _ids(newest.filter(correlation_id=term))
         if short is not None:
             found = put_together([_ids(newest.filter(message_id__endswith=short[1].lower())), found])
-        with suppress(ValueError):  # no UUID
+        with suppress(ValueError):  # the term is not a UUID
             found = put_together([_ids(queryset.filter(message_id=UUID(term))), found])
         return queryset.filter(pk__in=list(found[:MOST_FOUND]))
 
@@ -89,7 +89,7 @@ class HistoryAdmin(ReadOnly, IdSearch):
     def ran(self, row: History) -> str:
         return columns.duration((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
 
-    def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
+    def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - the base class's signature
         attempts = failures.of_message(row.message_id, row.correlation_id)
         return {
             "headers": payload.headers(payload.raw(row, "headers"), row.queue_name),
@@ -127,5 +127,5 @@ class AttemptAdmin(ReadOnly, IdSearch):
     def message(self, attempt: Attempt) -> str:
         return columns.short_id(attempt.message_id) if attempt.message_id else str(attempt.correlation_id)
 
-    def details(self, request: HttpRequest, row: Attempt) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
+    def details(self, request: HttpRequest, row: Attempt) -> dict[str, Any]:  # noqa: ARG002 - the base class's signature
         return {"attempts": [failures.shown(row)]}

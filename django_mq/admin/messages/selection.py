@@ -47,15 +47,15 @@ class Selection:
         look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
         found = rows_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
         #: Whether there are more than a page may wait for; only with "select all".
-        self.cut = len(look.ids) > LIMIT or not look.whole
+        self.cut = len(look.ids) > LIMIT or not look.is_complete
         self.messages = in_delivery_order(found)
         self.asked = max(len(self.messages), self._named(request))
 
     def count(self, limit: int) -> tuple[int, bool]:
         """Count all that match, up to a limit; return the number and whether these are all."""
         # What was not found in time would not be found again.
-        look = self._find(limit) if self._look.whole else self._look
-        return len(look.ids), look.whole and len(look.ids) < limit
+        look = self._find(limit) if self._look.is_complete else self._look
+        return len(look.ids), look.is_complete and len(look.ids) < limit
 
     @staticmethod
     def _named(request: HttpRequest) -> int:
@@ -91,8 +91,8 @@ class SelectionAdmin(ActionAdmin):
         if not chosen.cut:
             return Preview([_("State"), _("Messages"), _("Remark")], rows)
         sentence = _("And more: all that match the filters, %(count)s messages, in the background.")
-        count, whole = chosen.count(columns.COUNTED)
-        more = sentence % {"count": columns.shown(count, more=not whole)}
+        count, is_complete = chosen.count(columns.COUNTED)
+        more = sentence % {"count": columns.shown(count, more=not is_complete)}
         return Preview([_("State"), _("Messages"), _("Remark")], rows, more)
 
     def do(
@@ -115,7 +115,7 @@ class SelectionAdmin(ActionAdmin):
         self, action: MessageAction, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
     ) -> HttpResponse:
         """Begin an operation on all that match the filters of the list, and show its page."""
-        if not self.is_as_its_address_says(request):
+        if not self.is_described_by_url(request):
             words = _(
                 "Nothing was done: operations in the background do not know a filter of this list. "
                 "Filter it to %(limit)s messages or fewer, or select some."
@@ -123,12 +123,12 @@ class SelectionAdmin(ActionAdmin):
             self.message_user(request, words % {"limit": LIMIT}, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
         filters = criteria.known(request.GET.dict())
-        expected, whole = chosen.count(columns.COUNTED)
+        expected, is_complete = chosen.count(columns.COUNTED)
         user_name = request.user.get_username()
         operation = runner.begin(action, filters, answers, user_name=user_name, expected=expected)
         sentence = _("%(action)s: begun for all that match, some %(count)s messages.") % {
             "action": action.label,
-            "count": columns.shown(operation.expected, more=not whole),
+            "count": columns.shown(operation.expected, more=not is_complete),
         }
         report.log_operation(request, operation, sentence)
         self.message_user(request, sentence, messages.SUCCESS)

@@ -33,7 +33,7 @@ class OperationAdmin(ReadOnly, TableAdmin):
     fieldsets = [
         (None, {"fields": ["label", "situation", "progress", "error"]}),
         (gettext_lazy("What"), {"fields": ["filters", "answers"]}),
-        (gettext_lazy("Who and when"), {"fields": ["user_name", "created_at", "beat_at"]}),
+        (gettext_lazy("User and times"), {"fields": ["user_name", "created_at", "beat_at"]}),
     ]
     change_form_template = "admin/django_mq/operation/change_form.html"
 

@@ -1,4 +1,4 @@
-"""Lines over time as SVG paths. No page needs a JavaScript library."""
+"""Draw figures over time as SVG paths, so that no page needs a JavaScript library."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH, HEIGHT = 600, 120
-#: The top of a scale is one of these times a power of ten.
+#: The top of a scale is one of these numbers, multiplied by a power of ten.
 ROUND = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A figure over time. None is a gap."""
+    """The values of a figure over time. A value of None is a gap."""
 
     name: str
     label: str
     values: Sequence[float | None]
-    #: Whether the latest value is unknown if the line ends with a gap.
-    fades: bool = False
+    #: Whether a gap at the end means that the latest value is unknown.
+    ends_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
+    """Lines with a title, and the texts at the top of the scale and at both ends of the time."""
+
     title: str
     lines: list[Drawn]
     top: str
@@ -62,7 +64,7 @@ def draw(title: str, lines: Sequence[Line], *, unit: str, begins: str, ends: str
 
 
 def scale_end(largest: float) -> float:
-    """Return the smallest round number from ``largest`` on; 1 for 0."""
+    """Return the smallest round number that is not below ``largest``; 1 for 0."""
     if largest <= 0:
         return 1.0
     power = 10.0 ** floor(log10(largest))
@@ -70,7 +72,7 @@ def scale_end(largest: float) -> float:
 
 
 def path(values: Sequence[float | None], top: float) -> str:
-    """Return the path of the values, interrupted by gaps."""
+    """Return the SVG path of the values, with a break at each gap."""
     step = WIDTH / max(len(values) - 1, 1)
     parts, drawing = [], False
     for number, value in enumerate(values):
@@ -79,14 +81,14 @@ def path(values: Sequence[float | None], top: float) -> str:
             continue
         height = HEIGHT - HEIGHT * min(value, top) / top
         parts.append(f"{'L' if drawing else 'M'}{number * step:.1f} {height:.1f}")
-        # A single point would be invisible.
+        # A short line: a single point would be invisible.
         parts += [] if drawing else ["h0.1"]
         drawing = True
     return "".join(parts)
 
 
 def _latest(line: Line, unit: str) -> str:
-    values = line.values[-1:] if line.fades else line.values
+    values = line.values[-1:] if line.ends_unknown else line.values
     last = next((value for value in reversed(values) if value is not None), None)
     return "-" if last is None else figure(last, unit)
 

@@ -185,7 +185,8 @@ def charts(points: Sequence[Point]) -> list[Chart]:
         "redelivered": _("redelivered"),
     }
     lines = [
-        Line(name, label, [getattr(point, name) for point in points], fades=True) for name, label in rates.items()
+        Line(name, label, [getattr(point, name) for point in points], ends_unknown=True)
+        for name, label in rates.items()
     ]
     return [
         draw(_("Messages a second"), lines, unit="/s", **ends),

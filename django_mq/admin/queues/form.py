@@ -1,4 +1,4 @@
-"""The form of a queue, and its checks."""
+"""The form for a queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django_mq.engine.options import Option
 
 
-#: The section with the number of dropped messages.
+#: The section that also shows the number of dropped messages.
 DROPPING = "Limits"
 
 
@@ -46,7 +46,7 @@ class QueueForm(TableForm):
         fields: ClassVar = ["name", "closed", *(name for name in OPTIONS if name not in OTHERS)]
         help_texts: ClassVar = {
             "name": _("Publishers and consumers know the queue by this name; it cannot be changed later."),
-            # A read-only page has no form fields to take these from.
+            # A read-only page has no form fields that could give the help texts and labels.
             **{name: _(OPTIONS[name].help) for name in OTHERS},
         }
         labels: ClassVar = {name: _(OPTIONS[name].label) for name in OTHERS}
@@ -73,8 +73,8 @@ class QueueForm(TableForm):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors:
             given = {name: cleaned[name] for name in OPTIONS if name not in LINKS}
-            settings = QueueOptions(**given)
-            for sentence in [*settings.problems(), *settings.contradictions()]:
+            options = QueueOptions(**given)
+            for sentence in [*options.problems(), *options.contradictions()]:
                 self.add_error(None, sentence + ".")
             for name in OTHERS:
                 setattr(self.instance, name, cleaned[name])
@@ -87,7 +87,7 @@ class QueueForm(TableForm):
         return chosen
 
     def validate_unique(self) -> None:
-        """Check the name on the alias of the queues; the model would ask the default database."""
+        """Check the name in the database of the queues. Django would check it in the default database."""
         same = Queue.objects.using(alias()).filter(name=self.cleaned_data.get("name")).exclude(pk=self.instance.pk)
         if same.exists():
             self.add_error("name", self.instance.unique_error_message(Queue, ("name",)))
@@ -95,15 +95,17 @@ class QueueForm(TableForm):
 
 def _field(option: Option) -> forms.Field:
     """Return the form field of an option without a column."""
-    said: dict[str, Any] = {"label": _(option.label), "help_text": _(option.help)}
+    texts: dict[str, Any] = {"label": _(option.label), "help_text": _(option.help)}
     if option.base_type == "bool":
-        return forms.BooleanField(required=False, **said)
+        return forms.BooleanField(required=False, **texts)
     if option.choices:
         choices = [(value, _(label)) for value, label in option.choices.items()]
-        return forms.ChoiceField(choices=choices, **said)
+        return forms.ChoiceField(choices=choices, **texts)
     number: Any = {"int": forms.IntegerField, "float": forms.FloatField}[option.base_type]
-    made: forms.Field = number(min_value=option.least, max_value=option.most, required=not option.optional, **said)
-    return made
+    form_field: forms.Field = number(
+        min_value=option.least, max_value=option.most, required=not option.optional, **texts
+    )
+    return form_field
 
 
 QueueForm.declared_fields.update({name: _field(OPTIONS[name]) for name in OTHERS})

@@ -1,4 +1,4 @@
-"""Leases, messages without a queue, unknown states, queues that do not move, stalled operations."""
+"""Look for expired leases, messages without a queue, unknown states, stuck queues and stalled operations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.doctor.findings import Finding
     from django_mq.diagnosis.state.overview import QueueState
 
-#: A worker takes over an operation without progress sooner than this, if one can.
+#: An operation without progress for so long was not taken over: workers do that sooner, if they can.
 TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
 START_MAINTENANCE = "Start a worker, or run manage.py mq_maintenance: it gives their messages back."
 
@@ -47,7 +47,9 @@ def look_at_leases(alias: str) -> Iterator[Finding]:
     if unheld:
         yield problem("leases", f"{unheld} messages are claimed by sessions that do not exist.", START_MAINTENANCE)
     if not names and not unheld:
-        yield ok("leases", f"{sessions.count()} worker sessions are alive, and every claim has its session.")
+        yield ok(
+            "leases", f"{sessions.count()} worker sessions are alive, and every claimed message belongs to one."
+        )
 
 
 def look_at_orphans(alias: str) -> Iterator[Finding]:
@@ -55,7 +57,7 @@ def look_at_orphans(alias: str) -> Iterator[Finding]:
     orphans = _orphans(alias)
     if orphans:
         mend = (
-            "Bring the rows of django_mq_queue back from a backup, or, in manage.py shell, remove the messages: "
+            "Restore the rows of django_mq_queue from a backup, or remove the messages in manage.py shell: "
             "Message.objects.exclude(queue__in=Queue.objects.all()).delete()"
         )
         yield problem("orphans", f"{orphans} messages belong to a queue that does not exist.", mend)
@@ -79,15 +81,15 @@ def look_at_states(alias: str) -> Iterator[Finding]:
     strange = shared_store(alias).count_unknown(limit=COUNT_LIMIT)
     if strange:
         mend = (
-            "No worker takes them. If a newer version has written them, run that one. If they were written by "
-            "hand, set their state to 1 (ready) in the database."
+            "No worker claims them. If a newer version has written them, run that version. If they were "
+            "written by hand, set their state to 1 (ready) in the database."
         )
         yield problem(
             "states", f"{strange} messages are in a state that django_mq {__version__} does not know.", mend
         )
-    words = list(_unknown_words(alias))
+    words = list(_unknown_values(alias))
     for name, field, value in words:
-        mend = "Run the version that knows it, or edit the queue in the admin."
+        mend = "Run a version that knows the value, or edit the queue in the admin."
         yield problem(
             f"queue {name}", f"Its {field} is {value!r}, which django_mq {__version__} does not know.", mend
         )
@@ -95,7 +97,7 @@ def look_at_states(alias: str) -> Iterator[Finding]:
         yield ok("states", "Every message is in a known state.")
 
 
-def _unknown_words(alias: str) -> Iterator[tuple[str, str, str]]:
+def _unknown_values(alias: str) -> Iterator[tuple[str, str, str]]:
     """Yield (queue, field, value) for each value that is no choice of its field, and for unknown options."""
     fields = [field for field in Queue._meta.local_fields if field.choices]
     for queue in Queue.objects.using(alias).order_by("name"):
@@ -108,17 +110,17 @@ def _unknown_words(alias: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _up_to_limit(rows: QuerySet[Any]) -> int:
-    # Without an order, or the count would walk along its index.
+    # Remove the order: the count would read the rows in that order.
     return rows.order_by()[:COUNT_LIMIT].count()
 
 
 def look_at_queues(alias: str) -> Iterator[Finding]:
-    """Find what keeps queues from moving."""
+    """Find queues that are paused, have dead letters, or have messages and no worker."""
     queues = overview(using=alias)
     findings = [finding for queue in queues for finding in _look_at_queue(queue)]
     yield from findings
     if not findings:
-        yield ok("queues", f"{len(queues)} queues, none of them held up.")
+        yield ok("queues", f"{len(queues)} queues, and no problem in any of them.")
 
 
 def look_at_operations(alias: str) -> Iterator[Finding]:
@@ -127,13 +129,13 @@ def look_at_operations(alias: str) -> Iterator[Finding]:
     ids = list(Operation.objects.using(alias).filter(late).order_by("pk").values_list("pk", flat=True))
     if ids:
         mend = (
-            "Start a worker; where one runs, its log says why it cannot go on with them, as does "
-            "manage.py mq_operations --take-over. To give them up: mq_operations --stop."
+            "Start a worker. If a worker is running, its log says why it cannot continue the operations; "
+            "manage.py mq_operations --take-over says it, too. To stop them: mq_operations --stop."
         )
         numbers = ", ".join(map(str, ids))
         yield problem("operations", f"Operations of the admin make no progress: {numbers}.", mend)
     else:
-        yield ok("operations", "Every operation of the admin that runs makes progress.")
+        yield ok("operations", "Every running operation of the admin makes progress.")
 
 
 def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
@@ -142,7 +144,7 @@ def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
         why = f" ({queue.paused_reason})" if queue.paused_reason else ""
         yield notice(about, f"Paused{why}.", f"manage.py mq_resume {queue.name}")
     if queue.dead:
-        mend = f"Look: manage.py mq_browse {queue.name} --state dead; redrive or move them there or in the admin."
+        mend = f"See manage.py mq_browse {queue.name} --state dead. Redrive or move them in the admin."
         yield notice(about, f"{queue.dead} dead letters.", mend)
     if queue.oldest_ready_seconds is not None and not queue.consumers:
         yield _unconsumed(about, queue)
@@ -150,12 +152,14 @@ def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
 
 def _unconsumed(about: str, queue: QueueState) -> Finding:
     if queue.takes_dead_letters:
-        mend = f"Look: manage.py mq_browse {queue.name}; after the fix: mq_redrive {queue.name}."
+        mend = f"See manage.py mq_browse {queue.name}. After the fix, run mq_redrive {queue.name}."
         return notice(about, f"{queue.ready} dead letters of other queues.", mend)
     # Without a worker, due messages are not made ready and still count as scheduled.
     waiting = f"{queue.ready} messages are ready" if queue.ready else "Scheduled messages are due"
     if queue.paused:
-        return notice(about, f"{waiting}, and wait for the end of the pause.", "Resume it.")
+        return notice(
+            about, f"{waiting}, and wait until the queue is resumed.", f"manage.py mq_resume {queue.name}"
+        )
     mend = f"Start one: manage.py mq_worker --queues {queue.name}, or celery worker -Q {queue.name}."
     return problem(about, f"{waiting} and no live worker takes from it.", mend)
 

@@ -1,4 +1,4 @@
-"""The messages that a list shows: by an index where the filters allow it, else slice by slice."""
+"""Find the messages of a list, by an index if its filters allow it, otherwise slice by slice."""
 
 from __future__ import annotations
 
@@ -18,34 +18,39 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: The newest failed attempts that are read for an exception, and ids that one statement looks up.
-ATTEMPTS, IDS = 10_000, 1_000
-#: An attempt has two kinds of ids: its message's and its task's.
+#: How many of the newest failed attempts are read to find an error.
+ATTEMPTS = 10_000
+#: How many ids one statement looks up.
+IDS = 1_000
+#: How many kinds of ids an attempt has: the message id and the id of the Celery task.
 KINDS = 2
-#: The first ready messages of a queue that other filters are applied to, in delivery order.
+#: How many ready messages of a queue, in delivery order, the other filters are applied to.
 LINE = 5_000
 
 
 def of_messages(
     rows: QuerySet[Any], filters: Mapping[str, str], limit: int, now: datetime, *, among: Q | None = None
 ) -> Look:
-    """Return the newest of the rows, which these filters have narrowed already, that are in ``among``."""
+    """Return the newest of these rows, at most ``limit``.
+
+    The rows match ``filters`` already, which tell the index to use. ``among`` is a further condition.
+    """
     among = among or Q()
     rows = rows.filter(among).order_by("-pk")
     if filters.get("error"):
-        keys, whole = _failed(filters["error"], rows.db)
+        keys, is_complete = _failed(filters["error"], rows.db)
         others = {name: value for name, value in filters.items() if name != "error"}
         matching = narrowed(Message.objects.using(rows.db), others, now).order_by("-pk")
-        return as_listed(matching.filter(among, pk__in=keys), limit)._replace(whole=whole)
+        return as_listed(matching.filter(among, pk__in=keys), limit)._replace(is_complete=is_complete)
     if filters.get("q"):
-        return as_listed(rows, limit)  # a search is bounded
+        return as_listed(rows, limit)  # a search has limited the rows already
     few = indexes.few(filters, rows.db)
     if few is not None:
         return as_listed(rows.filter(pk__in=few), limit)
     if among or not indexes.are_answered(filters):
         return newest(rows, limit, filters.get(BEFORE, ""))
     look = newest(rows, limit, patience=0)
-    return look if look.whole else Look(indexes.newest(indexes.parts(filters, rows.db) or [], limit))
+    return look if look.is_complete else Look(indexes.newest(indexes.parts(filters, rows.db) or [], limit))
 
 
 def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> Look:
@@ -53,26 +58,26 @@ def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> Look
     if indexes.are_answered(filters):
         return as_listed(rows, limit)
     line = [key for part in indexes.parts(filters, rows.db) or [] for key in part[: LINE + 1]]
-    return as_listed(rows.filter(pk__in=line[:LINE]), limit)._replace(whole=len(line) <= LINE)
+    return as_listed(rows.filter(pk__in=line[:LINE]), limit)._replace(is_complete=len(line) <= LINE)
 
 
 def _failed(error: str, alias: str) -> tuple[list[int], bool]:
-    """Return the messages of the newest failed attempts with this error, and whether these are all."""
+    """Return the keys of messages with recent attempts that failed with this error, and whether these are all."""
     end = time.monotonic() + slices.PATIENCE
     keys = Attempt.objects.using(alias).order_by("-pk")
     bottom = next(iter(keys.values_list("pk", flat=True)[ATTEMPTS : ATTEMPTS + 1]), None)
     failed = keys.filter(error=error) if bottom is None else keys.filter(error=error, pk__gt=bottom)
     ids = list(failed.values_list("message_id", "correlation_id"))
     found: set[int] = set()
-    whole = bottom is None
+    is_complete = bottom is None
     for number, (name, values) in enumerate(_by_name(ids)):
-        # The first ids of each kind are always looked up.
+        # The first ids of each kind are looked up even if the time is over.
         if len(found) >= indexes.FEW or (number >= KINDS and time.monotonic() >= end):
-            whole = False
+            is_complete = False
             break
         messages = Message.objects.using(alias).filter(**{f"{name}__in": values}).order_by("-pk")
         found.update(messages.values_list("pk", flat=True)[: indexes.FEW])
-    return sorted(found, reverse=True), whole and len(found) < indexes.FEW
+    return sorted(found, reverse=True), is_complete and len(found) < indexes.FEW
 
 
 def _by_name(ids: Sequence[tuple[Any, str | None]]) -> Iterator[tuple[str, list[Any]]]:

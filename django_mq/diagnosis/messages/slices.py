@@ -28,7 +28,7 @@ class Look(NamedTuple):
 
     ids: list[Any]
     #: Whether these are all matches, up to the limit.
-    whole: bool = True
+    is_complete: bool = True
     #: The key below which rows were not read; None if there are none.
     down_to: int | None = None
 
@@ -49,7 +49,7 @@ def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float
         if len(ids) >= limit or down_to is None:
             break
         if time.monotonic() >= end:
-            return Look(ids, whole=False, down_to=down_to)
+            return Look(ids, is_complete=False, down_to=down_to)
     return Look(ids)
 
 

@@ -25,7 +25,7 @@ def check_amount(amount: object) -> None:
 
 
 def total(amount: int | None, more: int | None) -> int | None:
-    """Return the sum: UNLIMITED if either is, and MOST at most."""
+    """Return the sum, at most MOST; UNLIMITED if either amount is unlimited."""
     return UNLIMITED if amount is UNLIMITED or more is UNLIMITED else min(amount + more, MOST)
 
 
@@ -41,12 +41,12 @@ class Credit(ABC):
     @property
     @abstractmethod
     def is_open(self) -> bool:
-        """Whether there is any credit, for a message of some size."""
+        """Whether any message may be delivered, however small."""
 
     @property
     @abstractmethod
     def free(self) -> int | None:
-        """How many messages may follow if bytes allow; None is any number."""
+        """How many more messages the limit of messages allows; None is any number."""
 
     @abstractmethod
     def allows(self, size: int) -> bool:
@@ -54,14 +54,14 @@ class Credit(ABC):
 
     @abstractmethod
     def take(self, size: int) -> bool:
-        """Use credit for one message; False, with nothing used, if it does not suffice."""
+        """Use credit for one message. Return False, and use nothing, if there is not enough."""
 
     def give_back(self, size: int) -> None:  # noqa: B027
-        """Note that a delivered message of ``size`` bytes was settled. Changes nothing in some modes."""
+        """Note that a delivered message of ``size`` bytes was settled. Some modes ignore this."""
 
     @abstractmethod
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
-        """Add credit. None is unlimited from now on, and later additions change nothing.
+        """Add credit. None makes the amount unlimited; later additions change nothing.
 
         Raises OutOfRange for a wrong amount, and UncountedUnit for a unit that the mode
         does not count.
@@ -69,7 +69,9 @@ class Credit(ABC):
 
     @abstractmethod
     def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
-        """Set new limits, or balances; if more is outstanding, nothing is delivered until enough is settled.
+        """Set new limits or balances.
+
+        If more than a new limit is outstanding, nothing is delivered until enough is settled.
 
         Raises as ``add``; pass None for a unit that the mode does not count.
         """
@@ -77,7 +79,7 @@ class Credit(ABC):
     def stop(self) -> None:
         """Allow nothing more until ``resize`` or ``add``, even when messages are settled.
 
-        Every limit is 0 then, also one that was None, so ``add`` must add to all of them.
+        This sets every limit to 0, even an unlimited one. So ``add`` must then give messages and bytes.
         """
         self.resize(0, 0)
 
@@ -128,7 +130,7 @@ class WindowCredit(Credit):
         if self.outstanding:
             self.outstanding -= 1
             left = self.outstanding_bytes - size
-            # A call of max would cost as much as all the rest.
+            # Calling max would double the time of this method.
             self.outstanding_bytes = left = left if left > 0 else 0  # noqa: FURB136
             self.is_open = self.outstanding < self._message_ceiling and left < self._byte_ceiling
 
@@ -141,7 +143,7 @@ class WindowCredit(Credit):
         check_amount(messages)
         check_amount(size_bytes)
         self.messages, self.size_bytes = messages, size_bytes
-        # Numbers also where there is no limit, so that ``take`` only compares.
+        # An unlimited amount becomes a number, too, so that ``take`` only compares.
         self._message_ceiling = MOST if messages is None else messages
         self._byte_ceiling = MOST if size_bytes is None else size_bytes
         self.is_open = self.outstanding < self._message_ceiling and self.outstanding_bytes < self._byte_ceiling
@@ -203,15 +205,15 @@ class SpendingCredit(Credit):
         return True
 
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
-        messages, size_bytes = _amount(messages), _amount(size_bytes)
+        messages, size_bytes = _amount_or_unlimited(messages), _amount_or_unlimited(size_bytes)
         self.messages = total(self.messages, messages)
         self.size_bytes = total(self.size_bytes, size_bytes)
 
     def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
-        self.messages, self.size_bytes = _amount(messages), _amount(size_bytes)
+        self.messages, self.size_bytes = _amount_or_unlimited(messages), _amount_or_unlimited(size_bytes)
 
 
-def _amount(amount: int | None) -> int | None:
+def _amount_or_unlimited(amount: int | None) -> int | None:
     if isinstance(amount, int) and amount < 0:
         return UNLIMITED
     check_amount(amount)
@@ -221,8 +223,8 @@ def _amount(amount: int | None) -> int | None:
 class OverdraftCredit(SpendingCredit):
     """A balance of bytes, open while it is above zero; a delivered message is subtracted.
 
-    So a message of any size may be delivered, and the balance may fall below zero; additions begin from there.
-    Settling gives nothing back: the client adds credit when it has consumed enough.
+    So a message of any size may be delivered, and the balance may fall below zero. ``add`` adds to the
+    negative balance. Settling gives nothing back: the client adds credit when it has consumed enough.
     """
 
     __slots__ = ()
@@ -234,7 +236,7 @@ class OverdraftCredit(SpendingCredit):
     def is_open(self) -> bool:
         return self.size_bytes is None or self.size_bytes > 0
 
-    def allows(self, size: int) -> bool:  # noqa: ARG002 (the last one may be of any size)
+    def allows(self, size: int) -> bool:  # noqa: ARG002 (any size is allowed)
         return self.is_open
 
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
@@ -250,5 +252,5 @@ class OverdraftCredit(SpendingCredit):
         self.messages, self.size_bytes = messages, size_bytes
 
     def stop(self) -> None:
-        """As declared; a negative balance becomes 0, because the client counts from 0 then, too."""
+        """Set the balance to 0, also a negative one: the client starts from 0 again, too."""
         self.size_bytes = 0

@@ -89,6 +89,6 @@ class Afterlife:
 
     def leaving(self, entry: "Entry", station: "Queue", now: float) -> "Message | None":
         """Return the message as it arrives in ``station``; None if it would be expired on arrival."""
-        message = departed(entry, self._queue, now, forget_end=self._rules.ends_forgotten)
+        message = departed(entry, self._queue, now, forget_end=self._rules.drops_expiry)
         expires_at = station.rules.lifetime.end(message.expires_at, now)
         return None if expires_at is not None and expires_at <= now else message

@@ -24,13 +24,13 @@ _KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED})
 
 
 class Listener(Protocol):
-    """A store that keeps data for each entry. It is called under the lock, and must not call the queue."""
+    """A store that keeps data for each entry. The queue calls it under its lock; it must not call the queue."""
 
     def arrived(self, queue: str, entry: "Entry") -> None:
         """Called when an entry is new in this queue."""
 
     def departed(self, queue: str, entry: "Entry", cause: Cause) -> None:
-        """Called when the entry has left this queue for good; it may be in another one by now."""
+        """Called when the entry has left this queue for good; it may be in another queue by now."""
 
     def deleted(self, queue: str) -> None:
         """Called when the queue has been deleted."""
@@ -38,9 +38,9 @@ class Listener(Protocol):
 
 @dataclass(slots=True)
 class Statistics:
-    """The counters of one queue. Removal for any reason counts as ``dequeued``.
+    """The counters of one queue. ``dequeued`` counts removals for any reason.
 
-    Bytes are those of the bodies.
+    Only the bytes of bodies are counted.
     """
 
     enqueued: int = 0
@@ -70,19 +70,19 @@ class Statistics:
         return self.enqueued_bytes - self.dequeued_bytes
 
     def reset(self, ready: int) -> None:
-        """Count from zero; the messages in the queue stay, and the maxima begin with them."""
+        """Count from zero. The messages that are in the queue now become the first maxima."""
         depth, size_bytes = self.depth, self.depth_bytes
         self.__init__()  # type: ignore[misc]
-        # Messages in the queue count as neither, but the depth is the difference of both.
+        # The depth is ``enqueued - dequeued``: with ``enqueued`` 0 it needs a negative ``dequeued``.
         self.dequeued, self.dequeued_bytes = -depth, -size_bytes
         self.most_depth, self.most_depth_bytes, self.most_ready = depth, size_bytes, ready
 
 
 class Contents:
-    """The entries of one queue: ready, held, scheduled and dead ones, each in its own structure.
+    """The entries of one queue, in a structure for each state: ready, held, scheduled and dead.
 
-    A claimed entry is kept by its consumer, and only counted here. ``expired`` is called with an expired entry,
-    before its removal is counted.
+    The consumer of a claimed entry keeps the entry; it is only counted here. ``expired`` is called with each
+    expired entry before it is removed.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class Contents:
         self.policy = policy
         self.dispatch = Dispatch(ready, self.expire_entry, delivers_expired=policy.delivers_expired)
         self.schedule = Timeline(due_order)
-        #: Ready entries that expire; a scheduled one becomes due first, and a claimed one expires when it is
-        #: given back, because work that has begun cannot be undone.
+        #: Entries that may expire now. A scheduled entry is here only if the policy says so. A claimed entry
+        #: expires when it is given back, because work that has begun cannot be undone.
         self.expiring = Timeline(expiry_order)
         self.holding = Holding(ready)
         self.claimed = 0
@@ -132,17 +132,17 @@ class Contents:
         consumers = self.dispatch.consumers
         noticed = consumers.idle or consumers.views or consumers.blocked
         if entry.state is READY and entry.expires_at is None and not noticed:
-            replaced = self.dispatch.ready.add(entry)  # as ``place``, without the calls
+            replaced = self.dispatch.ready.add(entry)  # the same as ``place``, with fewer calls
             if replaced is not None or depth - self.claimed > statistics.most_ready:
                 self._stands(replaced)
         else:
             self.place(entry)
 
     def place(self, entry: "Entry") -> None:
-        """Put an entry that is not claimed where its state belongs; a ready one wakes a consumer."""
+        """Add an entry that is not claimed to the structure of its state; a ready entry wakes a consumer."""
         if entry.state is DEAD:
             self.dead[entry] = None
-            self.dispatch.ready.forget(entry)  # a dead value replaces no other
+            self.dispatch.ready.forget(entry)  # a dead value does not replace other values
             return
         if entry.expires_at is not None and (entry.state is not SCHEDULED or self.policy.expires_scheduled):
             self.expiring.add(entry)
@@ -166,12 +166,15 @@ class Contents:
             entry.replaced = for_good
         elif entry.state is READY or (for_good and entry.state is SCHEDULED):
             self.expiring.remove(entry)
-            self.schedule.remove(entry)  # it may wait there for its next attempt
+            self.schedule.remove(entry)  # the entry may wait there for its next attempt
             entry.discard()
             self.depart(entry, Cause.REPLACED)
 
     def lift(self, entry: "Entry") -> bool:
-        """Take an entry that no consumer holds out of its place, ready to be claimed; False if it is not here."""
+        """Take an entry that no consumer holds out of its structure, and set its state to ready.
+
+        Return False if the entry is not in this queue.
+        """
         if not self._take_from_place(entry):
             return False
         if entry.state is DEAD:
@@ -180,7 +183,7 @@ class Contents:
         return True
 
     def stand_again(self, entries: "list[Entry]") -> "list[Entry]":
-        """Make entries that no consumer holds ready, each in its place; return those that are here."""
+        """Make entries that no consumer holds ready, in their places. Return those that were in this queue."""
         here = []
         for entry in entries:
             if self.lift(entry):  # the entry before may have replaced this one
@@ -201,7 +204,7 @@ class Contents:
     def claimed_by(self, consumer: "Consumer", entry: "Entry") -> None:
         self.claimed += 1
         if consumer.stealable:
-            entry.lend()  # and it may still expire
+            entry.lend()  # it stays in ``expiring``
         elif entry.expires_at is not None:
             self.expiring.remove(entry)
 
@@ -220,9 +223,9 @@ class Contents:
             self.dispatch.refresh(consumer)
 
     def settled(self, entry: "Entry", consumer: "Consumer", cause: Cause = Cause.ACCEPTED) -> None:
-        """Put a formerly claimed entry where it now belongs; the consumer has credit again.
+        """Add an entry that was claimed to the structure of its new state, or count its removal.
 
-        ``cause``: why it is gone, if it is.
+        ``cause`` says why the entry is gone, if it is. The consumer has credit again.
         """
         self.claimed -= 1
         if consumer.stealable:
@@ -231,7 +234,7 @@ class Contents:
             cause = Cause.KILLED if entry.doomed else Cause.REPLACED
             entry.discard()
         elif not self.policy.delivers_expired and entry.state is READY and is_expired(entry, self.expired_until):
-            self._expired(entry)  # while a consumer held it
+            self._expired(entry)  # it expired while a consumer held it
             cause = Cause.EXPIRED
             entry.discard()
         if entry.state is GONE:
@@ -249,17 +252,18 @@ class Contents:
             consumer.target.credit_changed(consumer)
 
     def _freed(self, consumer: "Consumer", entry: "Entry") -> None:
-        # After the change of state: the group may be free now, with this entry ready in it.
+        # Called after the state has changed: the group may be free now, and this entry ready again.
         if self.dispatch.groups is not None:
             self.dispatch.look_again(self.dispatch.groups.gave_up(consumer, entry))
 
     # Leaving.
 
     def take_out(self, entry: "Entry", cause: Cause, *, steals: bool = False, spares: bool = False) -> bool:
-        """Remove an entry in any state; False if it is not here.
+        """Remove an entry in any state. Return False if it is not in this queue, or is only marked for removal.
 
-        Its holder gets its credit back at once; if ``steals`` and the entry is stealable, with its settlement,
-        which will be void. If ``spares``, an entry that a consumer holds fast is removed when it is returned.
+        The consumer that holds the entry gets its credit back at once. With ``steals``, the consumer of a
+        stealable entry gets the credit back when it settles the entry; that settlement is void. With ``spares``,
+        another claimed entry is only marked, and removed when its consumer gives it back.
         """
         holder, stolen = entry.owner, steals and entry.state is STEALABLE
         if entry.is_claimed:
@@ -268,13 +272,13 @@ class Contents:
             if spares and not stolen:
                 entry.doomed = True
                 return False
-            if entry in holder.reserved:  # never delivered, so its consumer would not settle it
+            if entry in holder.reserved:  # it was not delivered yet, so the consumer would never settle it
                 holder.reserved.remove(entry)
                 stolen = False
             if not stolen and not holder.settle(entry):
                 return False
             self.claimed -= 1
-            self.expiring.remove(entry)  # a stealable one is still there
+            self.expiring.remove(entry)  # a stealable entry is still there
         elif not self._take_from_place(entry):
             return False
         entry.discard()
@@ -313,7 +317,7 @@ class Contents:
     # Reading.
 
     def waiting(self) -> "Iterator[Entry]":
-        """Return every entry that no consumer holds: the ready ones first, in order."""
+        """Return every entry that no consumer holds, first the ready entries in order."""
         return chain(self.dispatch.ready, self.holding, self.schedule, self.dead)
 
     def held(self) -> "list[Entry]":
@@ -328,7 +332,7 @@ class Contents:
         return [entry for entry in self.held() if entry.state is STEALABLE]
 
     def counts(self) -> dict[State, int]:
-        """Return the number of entries in each state; a held one counts as ready (Qpid)."""
+        """Return the number of entries in each state; a held entry counts as ready (Qpid)."""
         return {
             SCHEDULED: len(self.schedule),
             READY: len(self.dispatch.ready) + len(self.holding),

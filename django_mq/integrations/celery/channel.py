@@ -1,7 +1,7 @@
-"""The channel: queues are declared, and messages published and consumed.
+"""The channel: declare queues, publish messages and consume them.
 
-Kombu's virtual channel emulates AMQP. Here are the methods that are called for every message, and those that
-mean something else with a durable store.
+Kombu's virtual channel emulates AMQP. This file overrides the methods that run for every message, and the methods
+that must work differently on a durable store.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.celery")
 
-#: The messages of a queue are counted up to here: when they are asked for, and when the queue is only declared.
+#: How many messages of a queue are counted at most: by a passive declaration, and by another declaration.
 MOST_COUNTED, FEW_COUNTED = 1_000_000, 10_000
 
 
@@ -48,18 +48,18 @@ class Channel(virtual.Channel):
     """One channel of the transport; all channels of a transport share its session."""
 
     Message = ClaimedMessage
-    QoS = ChannelQoS  # type: ignore[assignment]  # it has the methods that are called, and is no subclass
+    QoS = ChannelQoS  # type: ignore[assignment]  # it has the methods that Kombu calls, but is not a subclass
     qos: ChannelQoS  # type: ignore[assignment]
     supports_fanout = True
-    #: Bodies are stored as the bytes they are.
+    #: Bodies are stored as bytes, without base64.
     body_encoding: Any = None
     connection: Transport
 
     def __init__(self, connection: Transport, **options: Any) -> None:
         super().__init__(connection, **options)
-        #: Kept when ``close()`` drops ``connection``: running tasks are acknowledged later.
+        #: Kept when ``close()`` drops ``connection``, because running tasks are acknowledged later.
         self.transport = connection
-        #: Queue to the priority of its consumer, AMQP's ``x-priority``.
+        #: The consumer priority of each queue, AMQP's ``x-priority``.
         self.priorities: dict[str, int] = {}
 
     @property
@@ -75,8 +75,9 @@ class Channel(virtual.Channel):
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
         """Declare a queue. It is transient if it is auto-deleting or exclusive, otherwise it becomes a row.
 
-        RabbitMQ's arguments count where they create the queue, see ``message.py``. Messages are counted up to a
-        million if ``passive`` is set, else up to 10,000: each process declares the queues that it publishes to.
+        RabbitMQ's arguments are used only if this creates the queue, see ``message.py``. Messages are counted up
+        to a million if ``passive`` is set. Otherwise they are counted up to 10,000, because each process declares
+        the queues that it publishes to.
         """
         name = text(queue, "The name of a queue") or f"amq.gen-{new_message_id()}"
         transient, declarations = self.open_transport.transient, self.open_transport.declarations
@@ -86,26 +87,26 @@ class Channel(virtual.Channel):
         elif options.get("auto_delete") or options.get("exclusive"):
             exclusive = bool(options.get("exclusive"))
             if exclusive and not is_mailbox(name) and declarations.exists(name):
-                raise locked(name, "it is there already, and not exclusive")
+                raise locked(name, "it exists already, and is not exclusive")
             transient.declare(name, exclusive=exclusive)
             return queue_declare_ok_t(name, 0, 0)
         else:
             rules = options_in(options.get("arguments"))
             if not declarations.exists(name):
-                transient.refuse_others_queue(name)
+                transient.check_access(name)
                 declarations.create(name, rules)
                 return queue_declare_ok_t(name, 0, 0)
         return queue_declare_ok_t(name, declarations.size(name, MOST_COUNTED if passive else FEW_COUNTED), 0)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
-        """Return the arguments with what Kombu's queue has attributes for: limits and a time to live."""
+        """Return the arguments, with the limits and the time to live that Kombu's ``Queue`` has as attributes."""
         return with_attributes(arguments, **more)
 
     def _is_transient(self, queue: str, *, to_publish: bool = False) -> bool:
         """Whether any connection has declared the queue transient.
 
-        Raises ResourceLocked if it is exclusive to another connection, unless it is only ``to_publish``. No
-        statement is made for a durable queue whose name is known: no transient queue has it.
+        Raises ResourceLocked if it is exclusive to another connection, unless it is only ``to_publish``. A
+        durable queue that this process knows needs no statement: no transient queue has the same name.
         """
         transport = self.open_transport
         return queue in transport.transient.queues or (
@@ -113,7 +114,7 @@ class Channel(virtual.Channel):
         )
 
     def _home(self, queue: str) -> TransientQueues | Declarations:
-        """Return what keeps the queue. Raises ResourceLocked if it is exclusive to another connection."""
+        """Return the object that can purge the queue. Raises ResourceLocked for another connection's queue."""
         return self.open_transport.transient if self._is_transient(queue) else self.open_transport.declarations
 
     @apart_from_event_loops
@@ -125,10 +126,10 @@ class Channel(virtual.Channel):
         arguments: Any = None,
         **_: Any,
     ) -> None:
-        """Bind a queue. The binding that a queue has by default, to its own name, needs no row.
+        """Bind a queue. The default binding of a queue, to its own name, needs no row.
 
-        The argument ``x-selector`` is a condition on messages. A binding to a headers exchange has the arguments
-        of AMQP. Raises MalformedSelector, and ConfigurationError for arguments that cannot be a condition.
+        The argument ``x-selector`` is a condition on messages. A binding to a headers exchange takes AMQP's
+        arguments. Raises MalformedSelector, and ConfigurationError for arguments that cannot be a condition.
         """
         queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
@@ -164,7 +165,7 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
-        """Delete a queue and return how many messages went with it.
+        """Delete a queue and return how many messages were in it.
 
         A durable queue stays if workers hold messages of it, or if it has messages and ``if_empty`` is set. A
         queue stays if it is consumed here and ``if_unused`` is set.
@@ -197,9 +198,9 @@ class Channel(virtual.Channel):
         headers: dict[str, Any] | None = None,
         properties: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Do what Kombu's method does, but keep a priority of 0 apart from none, and give the message its id.
+        """Return the message as Kombu's method does, and with an id. Priority 0 differs from no priority.
 
-        Kombu passes the same ``properties`` when it tries a publish again, so all tries have one id.
+        Kombu passes the same ``properties`` when it repeats a failed publish, so the id stays the same.
         """
         properties = {} if properties is None else properties
         properties.setdefault("delivery_info", {})
@@ -218,8 +219,8 @@ class Channel(virtual.Channel):
     def basic_publish(
         self, message: dict[str, Any] | str, exchange: str, routing_key: str, batch: Batch | None = None, **_: Any
     ) -> None:
-        """Write the message into every queue it is routed to, in the caller's transaction, or with a batch."""
-        if isinstance(message, str):  # ``celery amqp`` passes no more
+        """Write the message into each queue that it is routed to, in the caller's transaction or with a batch."""
+        if isinstance(message, str):  # ``celery amqp`` passes only the text
             message = self.prepare_message(message, content_type="text/plain", content_encoding="utf-8")
         exchange, routing_key = plain(exchange), plain(routing_key)
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
@@ -230,7 +231,7 @@ class Channel(virtual.Channel):
             self.open_transport.publisher.publish(durable, message, batch=batch)
 
     def create_publish_batch(self, max_size: int) -> Batch:
-        """Return what collects the messages of ``Producer.batch()``."""
+        """Return a batch that collects the messages of ``Producer.batch()``."""
         return Batch(self, max_size)
 
     def _routes(self, exchange: str, routing_key: str, message: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -260,7 +261,8 @@ class Channel(virtual.Channel):
     ) -> str:
         """Consume a queue from now on, with RabbitMQ's ``x-priority`` if it is given.
 
-        Raises ChannelError if that is no whole number, and ResourceLocked for another connection's queue.
+        Raises ChannelError if the priority is not a whole number, and ResourceLocked for another connection's
+        queue.
         """
         queue, tag = plain(queue), consumer_tag or str(new_message_id())
         self._is_transient(queue)
@@ -272,7 +274,10 @@ class Channel(virtual.Channel):
     def deliver(
         self, payload: dict[str, Any], callback: Callable[[Any], Any] | None, *, no_ack: bool = False
     ) -> str:
-        """Pass a message to a consumer's callback; return its delivery tag. No error ends a worker's loop."""
+        """Pass a message to a consumer's callback and return its delivery tag.
+
+        In a worker's event loop, an exception of the callback fails the message and does not end the loop.
+        """
         message = self._received(payload, no_ack=no_ack)
         if callback is not None:
             try:
@@ -301,7 +306,7 @@ class Channel(virtual.Channel):
             message.session.settle(judged(claimed, Ending.FAILED, policy, reason, Failure.of(error)))
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Stop consuming, at once."""
+        """Stop consuming at once."""
         queue = self._tag_to_queue.get(consumer_tag)
         super().basic_cancel(consumer_tag)
         if queue is not None:
@@ -321,13 +326,14 @@ class Channel(virtual.Channel):
     # Settling.
 
     def policy_of(self, queue: str) -> Policy:
-        """Return what was last read of a queue, without asking the database."""
+        """Return the failure options of a queue as last read. This makes no query."""
         return self.transport.declarations.remembered(queue)
 
     def judge(self, message: ClaimedMessage, *, requeue: bool) -> None:
-        """Settle a rejected message: back to its place, or dead when it may not or has come back too often.
+        """Settle a rejected message. It returns to its place with ``requeue``, otherwise it becomes a dead letter.
 
-        The database is not asked: this may interrupt a claim, or run in another thread.
+        It also becomes a dead letter if it has come back too often. This makes no query, because it may interrupt
+        a claim, or run in another thread.
         """
         ending, reason = (Ending.FAILED, "requeued too often") if requeue else (Ending.REJECTED, _reason(message))
         policy = self.policy_of(message.claimed.queue_name)
@@ -335,7 +341,7 @@ class Channel(virtual.Channel):
 
 
 def _reason(message: ClaimedMessage) -> str:
-    """Say why a message was rejected: Celery rejects tasks that it does not know."""
+    """Return why a message was rejected. Celery rejects tasks that it does not know."""
     state = sys.modules.get("celery._state")
     task = message.headers.get("task")
     app = state.get_current_app() if state is not None and "celery.worker.state" in sys.modules else None
@@ -351,6 +357,6 @@ def _selector_of(exchange_type: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _check_binding(exchange: Any, routing_key: Any) -> None:
-    """Raise InvalidMessage for what cannot be written into a binding."""
+    """Raise InvalidMessage if a binding cannot have this exchange or this routing key."""
     text(exchange, "The name of an exchange", limit=NAME_LENGTH)
     text(routing_key, "routing_key", limit=NAME_LENGTH)

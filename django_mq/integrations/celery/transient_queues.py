@@ -3,9 +3,9 @@
 A queue that is declared auto-deleting or exclusive is a transient queue. Its messages are small rows of a
 table of their own: the reader deletes them, and maintenance deletes old ones.
 
-A transient queue has no row itself. So that publishers find it by its name, it has a binding to itself, as AMQP
-binds each queue to the exchange without a name. An exclusive queue has a second one, whose pattern is the
-token of the connection that owns the queue. Bindings expire unless they are renewed.
+A transient queue has no row of its own. It has a binding to itself, so that publishers find it by its name; AMQP
+likewise binds each queue to the exchange without a name. An exclusive queue has a second binding to itself, with
+the token of the owning connection as its pattern. Bindings expire unless they are renewed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.celery")
 
-#: How long a binding lives, in seconds, unless it is renewed: a dead worker stops receiving commands.
+#: How long a binding lives, in seconds, unless it is renewed. So nothing is written for a dead worker for long.
 BINDING_SECONDS = 60.0
 #: How long a command or an event waits for its reader, in seconds.
 MESSAGE_SECONDS = 60.0
-#: The same for a message to one queue, such as an ``rpc://`` result, and for a queue's binding to itself.
+#: How long a message to one queue waits, such as an ``rpc://`` result, and how long a queue's binding to itself
+#: lives, in seconds.
 ADDRESSED_SECONDS = 3600.0
-#: How long a publisher believes what it read of a topic exchange's bindings, in seconds. Events are many;
-#: commands and replies are few, and may be for a queue that was bound a moment ago.
+#: How long a publisher caches the bindings of a topic exchange, in seconds: there are many events. The bindings of
+#: other exchanges are read each time, because a command or a reply may be for a queue that was just bound.
 REMEMBER_SECONDS = 0.5
-#: A queue's binding to itself has an exchange of this name and the queue's. AMQP keeps ``amq.`` for the broker.
+#: The exchange of a queue's binding to itself is this prefix and the queue's name. AMQP reserves ``amq.``.
 OWN = "amq.queue:"
 #: The longest name of an exchange that the table takes.
 LONGEST = 200
@@ -69,7 +70,10 @@ class TransientQueues:
         self._known: dict[str, tuple[float, list[tuple[str, str]]]] = {}
 
     def declare(self, queue: str, *, exclusive: bool = False) -> None:
-        """Have a queue, for this connection alone if it is exclusive. Raises ResourceLocked."""
+        """Declare a queue, for this connection alone if it is exclusive.
+
+        Raises ResourceLocked if the queue is exclusive to another connection.
+        """
         if not is_mailbox(queue):
             self._bind_to_itself(queue, "", ADDRESSED_SECONDS)
             if exclusive:
@@ -80,15 +84,16 @@ class TransientQueues:
         binding, kind = (own_exchange(queue), token, queue), "direct"
         if binding in self._bindings:
             return
-        self.refuse_others_queue(queue)
+        self.check_access(queue)
         self._write([(binding, (kind, seconds))])
         if token:
-            try:  # once more: of two connections at the same instant both may be refused, but never neither
-                self.refuse_others_queue(queue)
+            # Check again after writing: two connections may both be refused, but cannot both succeed.
+            try:
+                self.check_access(queue)
             except ResourceLocked:
                 self._write([(binding, (kind, 0))])
                 raise
-            self.purge(queue)  # messages for an earlier owner
+            self.purge(queue)  # the messages are for an earlier owner
         self._bindings[binding] = kind, seconds
 
     def _write(self, bindings: Iterable[tuple[tuple[str, str, str], tuple[str, float]]]) -> None:
@@ -99,23 +104,23 @@ class TransientQueues:
                 )
 
     def _tokens(self, queue: str) -> list[str]:
-        """Return the patterns of the queue's bindings to itself: none if it is not transient."""
+        """Return the patterns of the queue's bindings to itself: an empty list if the queue is not transient."""
         with self._store() as store:
             return [token for token, bound in store.volatile_bindings(own_exchange(queue)) if bound == queue]
 
-    def refuse_others_queue(self, queue: str) -> None:
+    def check_access(self, queue: str) -> None:
         """Raise ResourceLocked if the queue is exclusive to another connection."""
-        self._refuse_others(queue, self._tokens(queue))
+        self._check_owner(queue, self._tokens(queue))
 
-    def _refuse_others(self, queue: str, tokens: list[str]) -> None:
-        if self._others(tokens):
+    def _check_owner(self, queue: str, tokens: list[str]) -> None:
+        if self._is_owned_elsewhere(tokens):
             raise locked(queue, "it is exclusive to another connection")
 
-    def _others(self, tokens: list[str]) -> bool:
+    def _is_owned_elsewhere(self, tokens: list[str]) -> bool:
         return any(token not in {"", self.token} and not is_gone(token) for token in tokens)
 
     def find(self, queue: str, *, to_publish: bool = False) -> bool:
-        """Whether any connection has declared the queue transient; from now on it can be used here, too.
+        """Return whether any connection has declared the queue transient. If so, this connection can use it, too.
 
         Raises ResourceLocked if it is exclusive to another connection, unless it is only ``to_publish``.
         """
@@ -123,12 +128,12 @@ class TransientQueues:
             return True
         tokens = self._tokens(queue)
         if tokens and not to_publish:
-            self._refuse_others(queue, tokens)
+            self._check_owner(queue, tokens)
             self.queues.add(queue)
         return bool(tokens)
 
     def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
-        """Bind a queue, and keep the binding alive as long as ``renew`` is called."""
+        """Bind a queue. The binding stays as long as ``renew`` is called."""
         binding = exchange, pattern, queue
         self._bindings[binding] = exchange_type, BINDING_SECONDS
         self._known.pop(exchange, None)
@@ -137,13 +142,13 @@ class TransientQueues:
     def renew(self) -> list[str]:
         """Renew the bindings when a third of their life is over.
 
-        Return exclusive queues that were not renewed in time, and are another connection's now.
+        Return the exclusive queues that were not renewed in time and now belong to another connection.
         """
         now = time.monotonic()
         if now < self._renew_at:
             return []
         self._renew_at = now + BINDING_SECONDS / 3
-        lost = [queue for queue in self._owned if self._others(self._tokens(queue))]
+        lost = [queue for queue in self._owned if self._is_owned_elsewhere(self._tokens(queue))]
         for queue in lost:
             logger.error("%s", locked(queue, "it was not read for a minute, and another connection took it"))
             self._forget(queue)
@@ -156,13 +161,13 @@ class TransientQueues:
 
     def bound_queues(self, exchange: str, exchange_type: str, routing_key: str) -> list[str]:
         """Return the transient queues that a message to the exchange goes to."""
-        patterns = self._patterns(exchange, believe=exchange_type == "topic")
+        patterns = self._patterns(exchange, cached=exchange_type == "topic")
         bound = [queue for pattern, queue in patterns if matches(exchange_type, pattern, routing_key)]
         return list(dict.fromkeys(bound))
 
-    def _patterns(self, exchange: str, *, believe: bool) -> list[tuple[str, str]]:
+    def _patterns(self, exchange: str, *, cached: bool) -> list[tuple[str, str]]:
         known = self._known.get(exchange)
-        if believe and known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+        if cached and known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
             return known[1]
         with self._store() as store:
             patterns = store.volatile_bindings(exchange)
@@ -222,8 +227,8 @@ def _lifetime_seconds(message: dict[str, Any]) -> float:
 
 def _loaded(payload: str) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(payload)
-    body = message["body"].encode("utf-8", "surrogateescape")  # the bytes of a body may be no text
-    message["properties"]["delivery_tag"] = str(new_message_id())  # Kombu wants one
+    body = message["body"].encode("utf-8", "surrogateescape")  # a body may be any bytes
+    message["properties"]["delivery_tag"] = str(new_message_id())  # Kombu needs one
     return message | {"body": body}
 
 
@@ -234,24 +239,26 @@ def own_exchange(queue: str) -> str:
 
 
 def is_mailbox(queue: str) -> bool:
-    """Whether remote control reads the queue, which it declares exclusive and addresses through exchanges only.
+    """Return whether the queue is a mailbox of Celery's remote control.
 
-    Two workers of one name may start, as on Redis, and a killed worker may be started again at once.
+    Celery declares a mailbox exclusive. It is not kept exclusive here: two workers with one name may start, as on
+    Redis, and a killed worker may start again at once. A mailbox gets its messages through exchanges only, so it
+    needs no binding to itself.
     """
     return queue.endswith(".pidbox")
 
 
 def locked(queue: str, why: str) -> ResourceLocked:
-    """Return the error of a queue that is exclusive to another connection, in the words of an AMQP broker."""
+    """Return the error that an AMQP broker raises for a queue that is exclusive to another connection."""
     return ResourceLocked(f"RESOURCE_LOCKED - queue {queue!r}: {why}.", (50, 10), "Channel.queue_declare", 405)
 
 
-#: Token to the connection that may own queues, of this process: it is gone when nothing refers to it.
+#: The open connections of this process, by token. A connection leaves when nothing refers to it.
 _living: WeakValueDictionary[str, TransientQueues] = WeakValueDictionary()
 
 
 def is_gone(token: str) -> bool:
-    """Whether the connection of a token is known to have ended. Nothing is known of other machines."""
+    """Return whether the connection of a token has certainly ended; False for connections of other machines."""
     place, _, rest = token.partition("/")
     pid = rest.partition("/")[0]
     if place != _place() or not pid.isdigit():
@@ -270,7 +277,7 @@ def _runs(pid: int) -> bool:
 
 
 def _place() -> str:
-    """Name what process ids belong to: a machine, or a container on it."""
+    """Return a name for the machine or the container, within which process ids are unique."""
     space = ""
     with suppress(OSError):  # only Linux has it
         space = str(Path("/proc/self/ns/pid").readlink())

@@ -27,15 +27,15 @@ class Command(MQCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="act", required=True, metavar="create|edit|delete")
         for act in (self.create, self.edit, self.delete):
-            one = actions.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
-            super().add_arguments(one)
-            one.add_argument("name", metavar="QUEUE")
-            one.set_defaults(act=act)
+            command = actions.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
+            super().add_arguments(command)
+            command.add_argument("name", metavar="QUEUE")
+            command.set_defaults(act=act)
             if act == self.delete:
-                one.add_argument("--force", action="store_true", help=FORCE_HELP)
-                one.add_argument("--dry-run", action="store_true", help="Print what would be deleted.")
+                command.add_argument("--force", action="store_true", help=FORCE_HELP)
+                command.add_argument("--dry-run", action="store_true", help="Only print what would be deleted.")
             else:
-                _add_options(one)
+                _add_options(command)
 
     def run(self, alias: str, **options: Any) -> None:
         options["act"](alias, **options)
@@ -51,7 +51,7 @@ class Command(MQCommand):
         self.answer({"changed": name}, f"Queue {name!r} is changed.")
 
     def delete(self, alias: str, *, name: str, force: bool, dry_run: bool, **_: Any) -> None:
-        """Delete a queue: with messages only with --force, with claimed messages never."""
+        """Delete a queue: with --force if it has messages, and never while workers hold messages of it."""
         if dry_run:
             self._would_delete(name, alias, force=force)
             return
@@ -84,9 +84,9 @@ def _add_options(parser: ArgumentParser) -> None:
         kind = {"choices": [*option.choices]} if option.choices else {"metavar": option.base_type.upper()}
         parser.add_argument(f"--{flag}", type=READERS.get(option.base_type, str), **more, **kind)
         if option.optional:
-            more["help"] = "None again."
+            more["help"] = f"Set {name} to None."
             parser.add_argument(f"--no-{flag}", action="store_const", const=None, **more)
-    closed = "Whether publishing is refused."
+    closed = "Refuse new messages."
     parser.add_argument("--closed", action=BooleanOptionalAction, default=SUPPRESS, help=closed)
 
 

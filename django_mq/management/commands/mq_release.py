@@ -7,9 +7,9 @@ from django_mq.management.messages import MessageCommand
 
 class Command(MessageCommand):
     help = (
-        "Take messages from their workers, by their ids or all that match: they are ready again in their old "
-        "place. A worker that is handling such a message does not notice: the message may be handled twice, "
-        "and what that worker reports is ignored."
+        "Take messages from their workers, by their ids or all that match. The messages are ready again in their "
+        "old places. A worker that handles such a message goes on with it, so it may be handled twice; the result "
+        "of the first worker is ignored."
     )
     action, verb = "release", "released"
     asks = True

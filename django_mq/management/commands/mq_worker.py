@@ -24,19 +24,21 @@ LEFT_EARLY = 3
 
 class Command(MQCommand):
     help = (
-        "Consume queues with the handlers of the apps' consumers.py. TERM or INT ends it after the running "
-        "messages; a second one ends it at once and gives them back."
+        "Consume queues with the handlers of the apps' consumers.py. TERM or INT ends the worker after the "
+        "running messages. A second signal ends it at once and gives these messages back."
     )
     exit_codes: ClassVar = {
         0: "ended in order",
-        1: "it could not work, or too many handlers ran on after their time limit",
+        1: "an error, or too many handlers did not stop at their time limit",
         LEFT_EARLY: "ended at once",
     }
 
     arguments: ClassVar = (
-        argument("--queues", help="Comma-separated names; without it every queue that has a handler."),
-        argument("--threads", type=at_least_one, default=4, help="How many messages are handled at a time; 4."),
-        argument("--name", default="", help="Shown in the admin; native@HOST:PID without it."),
+        argument("--queues", help="Comma-separated names; default: every queue that has a handler."),
+        argument(
+            "--threads", type=at_least_one, default=4, help="How many messages are handled at a time; default: 4."
+        ),
+        argument("--name", default="", help="The name that the admin shows; default: native@HOST:PID."),
         argument("--until-empty", action="store_true", help="Stop when no message is ready."),
     )
     json = ""
@@ -62,19 +64,24 @@ class Command(MQCommand):
 
 
 class _Signals:
-    """The first TERM or INT ends the worker in order, the second at once, a third as the system does."""
+    """End the worker in order at the first TERM or INT, and at once at the second.
+
+    A third signal has the default effect of the system.
+    """
 
     def __init__(self, command: MQCommand, worker: Worker) -> None:
         self._command = command
         self._worker = worker
         self.count = 0
-        on_signals(self._heard)
+        on_signals(self._on_signal)
 
-    def _heard(self, number: int, _frame: object) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         self.count += 1
         if self.count == 1:
             running = plural(self._worker.unfinished, "message")
-            self._command.stdout.write(f"Ending after {running}; a second signal gives them back.")
+            self._command.stdout.write(
+                f"Ending when the handlers of {running} have returned; a second signal gives them back."
+            )
         else:
             signal.signal(number, signal.SIG_DFL)
         self._worker.stop(at_once=self.count > 1)

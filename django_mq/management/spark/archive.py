@@ -1,4 +1,4 @@
-"""archive, purge, verify, abandon, compact, retain, vacuum, restore."""
+"""The jobs of mq_spark for the archive: archive, purge, verify, abandon, compact, retain, vacuum, restore."""
 
 from __future__ import annotations
 
@@ -18,10 +18,22 @@ if TYPE_CHECKING:
 
 @job(
     "Write finished messages into the archive, then delete them.",
-    argument("--root", required=True, metavar="DIR", help="Where the archive is: a path, or an address."),
-    argument("--older-than", type=hours_of, default=24.0, metavar="HOURS", help="24 without it."),
-    argument("--keep", action="store_true", help="Delete nothing before the next run."),
-    argument("--lease", type=lease_of, default=30.0, metavar="SECONDS", help="How long a killed run blocks."),
+    argument("--root", required=True, metavar="DIR", help="Where the archive is: a path or a URL."),
+    argument(
+        "--older-than",
+        type=hours_of,
+        default=24.0,
+        metavar="HOURS",
+        help="Archive messages that finished at least so long ago; default: 24.",
+    ),
+    argument("--keep", action="store_true", help="Delete no rows now; the next run deletes them."),
+    argument(
+        "--lease",
+        type=lease_of,
+        default=30.0,
+        metavar="SECONDS",
+        help="How long other runs wait after this run was killed; default: 30.",
+    ),
 )
 def archive(command: Any, alias: str, *, root: str, older_than: float, keep: bool, lease: float, **_: Any) -> None:
     from django_mq.pipeline.archive.job import archive as run
@@ -37,14 +49,14 @@ def archive(command: Any, alias: str, *, root: str, older_than: float, keep: boo
         )
 
 
-@job("Finish a batch that was written and not purged.")
+@job("Delete the rows of a written batch from the history.")
 def purge(command: Any, alias: str, **_: Any) -> None:
     from django_mq.models import ArchiveBatch
     from django_mq.pipeline.archive import manifest, writer
 
     batch = manifest.under_way(alias)
     if batch is None or batch.state != ArchiveBatch.State.WRITTEN:
-        command.stdout.write("Nothing to purge: no batch is written and not purged.")
+        command.stdout.write("Nothing to purge: the rows of every written batch are deleted already.")
         return
     with manifest.held(batch, alias) as attempt:
         deleted = writer.purge(command.session(), batch, alias, attempt)
@@ -63,8 +75,8 @@ def verify(command: Any, alias: str, **_: Any) -> None:
     command.stdout.write(f"{good} batches match their manifests, {bad} do not.")
     if bad:
         raise CommandError(
-            "The archive is damaged; nothing was changed. Restore the files, or run mq_spark abandon --batch N: "
-            "then the rows of the batch that the history still has are archived again."
+            "The archive is damaged; nothing was changed. Restore the files, or run mq_spark abandon --batch N. "
+            "The next archive run then archives the rows of the batch that are still in the history."
         )
 
 
@@ -77,8 +89,8 @@ def abandon(command: Any, alias: str, *, batch: int, **_: Any) -> None:
 
     rows, left = run(command.session(), alias, batch)
     command.stdout.write(
-        f"Batch {batch} no longer counts: it had {plural(rows, 'row')}, the history still has {left:,} "
-        "of its time, and vacuum will delete its directory."
+        f"Batch {batch} with {plural(rows, 'row')} is excluded from the archive. The history still has {left:,} "
+        "rows of its time. vacuum will delete its directory."
     )
 
 
@@ -94,7 +106,10 @@ def compact(command: Any, alias: str, **_: Any) -> None:
     )
 
 
-@job("Delete older days from the archive.", argument("--days", type=int, required=True))
+@job(
+    "Delete older days from the archive.",
+    argument("--days", type=int, required=True, help="How many days to keep."),
+)
 def retain(command: Any, alias: str, *, days: int, **_: Any) -> None:
     from django_mq.pipeline.archive.maintenance import forget_days
 
@@ -104,7 +119,13 @@ def retain(command: Any, alias: str, *, days: int, **_: Any) -> None:
 
 @job(
     "Delete directories that no manifest names.",
-    argument("--grace-hours", type=hours_of, default=24.0, metavar="HOURS", help="Younger ones stay."),
+    argument(
+        "--grace-hours",
+        type=hours_of,
+        default=24.0,
+        metavar="HOURS",
+        help="Keep younger directories; default: 24.",
+    ),
 )
 def vacuum(command: Any, alias: str, *, grace_hours: float, **_: Any) -> None:
     from django_mq.pipeline.archive.maintenance import vacuum as run
@@ -125,13 +146,13 @@ def restore(command: Any, alias: str, *, day: date, **_: Any) -> None:
     names = _expired(alias, day)
     if names:
         command.stderr.write(
-            f"Maintenance will soon delete those of {', '.join(names)} again, and the archive no longer has them: "
-            "raise the queues' history_days, or archive once more."
+            f"Maintenance will soon delete the rows of {', '.join(names)} again. The archive no longer has them. "
+            "Raise history_days of these queues, or archive the day again."
         )
 
 
 def _expired(alias: str, day: date) -> list[str]:
-    """Return the queues that keep their history for less time than since that day."""
+    """Return the queues that no longer keep a history as old as that day."""
     from django_mq.diagnosis.state.overdue import over
     from django_mq.models import History
 

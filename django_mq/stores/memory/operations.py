@@ -1,4 +1,4 @@
-"""Browsing, steering by operators, and maintenance."""
+"""Browse messages, change them for operators, and do maintenance, in memory."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-#: How long the history of a queue that is gone is kept.
+#: How long the history of a deleted queue is kept.
 ORPHANED = timedelta(days=7)
-#: How long a failed attempt is kept once its message is gone.
+#: How long a failed attempt is kept after its message has left its queue.
 ATTEMPTS_KEPT = timedelta(days=30)
 
 
@@ -52,7 +52,7 @@ class Browser(Part):
         return Counts(scheduled, ready, claimed, dead, age, min(limit, due), min(limit, retrying))
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
-        """Return how long the oldest message has been waiting that is ready, or due and not yet promoted."""
+        """Return how long the oldest message that is ready, or due and not yet promoted, has waited."""
         since = [row_of(entry).ready_at.timestamp() for entry in queue.engine.heads()]
         now, due = self.broker.now().timestamp(), queue.engine.next_due()
         if due is not None and due <= now:
@@ -94,8 +94,8 @@ class Browser(Part):
 
 class Operations(Part):
     def cancel(self, ids: Sequence[int]) -> int:
-        loose = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
-        return sum([row.queue.engine.discard(row.entry, Cause.CANCELLED) for row in loose])
+        unclaimed = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
+        return sum([row.queue.engine.discard(row.entry, Cause.CANCELLED) for row in unclaimed])
 
     def release_held(self, ids: Sequence[int]) -> int:
         held = [row for row in self.broker.found(ids) if row.held]
@@ -160,13 +160,13 @@ class Maintenance(Part):
 
     def reap(self, *, spare: int = 0) -> list[Reaped]:
         now = self.broker.now()
-        sessions = [one for one in self.broker.sessions.values() if one.number != spare]
+        sessions = [session for session in self.broker.sessions.values() if session.number != spare]
         reaped = [self._reap(session) for session in sessions if session.deadline < now]
         self.broker.send_dead(row for _, dead in reaped for row in dead)
         return [each for each, _ in reaped]
 
     def _reap(self, session: WorkerSession) -> tuple[Reaped, list[Row]]:
-        """Forget a session; return its dead letters, too."""
+        """Remove a session and give its messages back. Return a report, and the new dead letters."""
         for row in session.held():
             if row.entry.suspect:
                 self.broker.record_failure(row, WORKER_LOST, session.info.name)
@@ -196,9 +196,9 @@ class Maintenance(Part):
         now = self.broker.now()
         kept = (timedelta(days=queue.settings.history_days) for queue in self.broker.queues.values())
         # The shortest time for which a queue keeps history.
-        border = timedelta(0) if whole else min((time for time in kept if time), default=ORPHANED)
+        shortest = timedelta(0) if whole else min((time for time in kept if time), default=ORPHANED)
         live = {row.message.message_id for row in self.broker.rows.values()}
-        history = _drop(self.broker.history, lambda item: self._is_past(item, now, border), limit)
+        history = _drop(self.broker.history, lambda item: self._is_past(item, now, shortest), limit)
         attempts = _drop(
             self.broker.attempts,
             lambda item: item.message_id not in live and now - item.failed_at > ATTEMPTS_KEPT,
@@ -213,10 +213,10 @@ class Maintenance(Part):
         self.broker.volatile_messages = kept = [item for item in messages if item[2] >= now]
         return len(bindings) - len(living) + len(messages) - len(kept)
 
-    def _is_past(self, item: SimpleNamespace, now: datetime, border: timedelta) -> bool:
+    def _is_past(self, item: SimpleNamespace, now: datetime, shortest: timedelta) -> bool:
         queue = self.broker.queues.get(item.queue_name)
         kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)
-        return bool(now - item.finished_at > max(kept, min(border, ORPHANED)))
+        return bool(now - item.finished_at > max(kept, min(shortest, ORPHANED)))
 
 
 def _in_order(rows: Iterable[Row]) -> list[Row]:

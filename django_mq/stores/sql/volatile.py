@@ -1,4 +1,4 @@
-"""Transient queues: rows that live for so many seconds, and go with their reader."""
+"""Write, read and delete the bindings and messages of transient queues. Rows expire after some seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class VolatileMessages(Part):
         return [(queue, payload) for _, queue, payload in sorted(self._taken(list(queues), limit))]
 
     def _taken(self, queues: list[str], limit: int) -> Rows:
-        """Remove the oldest; return the id, queue and payload of each."""
+        """Remove the oldest messages; return the id, queue and payload of each."""
         return self.rows("volatile_take", queues=queues, limit=limit)
 
     def volatile_drop(self, queue: str) -> int:

@@ -135,7 +135,7 @@ def test_a_process_that_ended_owns_nothing() -> None:
 def test_a_queue_that_others_may_use_is_not_taken(connection: Connection, other: Connection) -> None:
     Queue("mine")(connection.default_channel).declare()
 
-    with pytest.raises(ResourceLocked, match="it is there already, and not exclusive"):
+    with pytest.raises(ResourceLocked, match="it exists already, and is not exclusive"):
         MINE(other.default_channel).declare()
 
 

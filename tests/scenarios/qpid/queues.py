@@ -49,7 +49,7 @@ def read_rules(fields: Fields) -> Rules:
         dead_letter_queue=alternate,
         keep_dead=False,
         expiry_queue=alternate if expired_to_alternate else None,
-        ends_forgotten=False,
+        drops_expiry=False,
         lifetime=Lifetime(least=_bound(fields, "min_ttl"), most=_bound(fields, "max_ttl")),
         limits=Limits(_limit(fields, "max_messages"), _limit(fields, "max_bytes")),
         overflow=fields.choice("overflow", POLICIES, Overflow.NONE),
