@@ -112,6 +112,9 @@ PREPARED = {
     "next_due",
     "settle_finished",
     "settle_released",
+    "settle_dead",
+    "record_attempts",
+    "move_dead",
     "settle_and_claim",
     "settle_and_claim_across",
     "settle_and_claim_across_apart",
@@ -287,6 +290,16 @@ def walks_over_all(node: dict[str, Any]) -> bool:
     """Whether a scan of the messages' table has no condition by which it enters its index."""
     is_scan = node["Node Type"] in {"Index Scan", "Index Only Scan"} and reads_messages(node)
     return is_scan and "Index Cond" not in node
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+def test_a_plan_made_without_messages_gives_back_what_a_dead_session_held_by_its_ids() -> None:
+    with worker_store() as store, store.connection.cursor() as cursor:
+        cursor.execute("ANALYZE django_mq_message")
+
+        plan = list(explained(store, "release_held_by_expired", generic=True))
+
+    assert [node["Index Name"] for node in plan if walks_over_all(node)] == ["django_mq_message_claimed"]
 
 
 @contextmanager

@@ -78,5 +78,5 @@ SELECT m.message_id, m.correlation_id, q.name, m.type, m.attempts + (NOT given.c
        given.error, given.detail, given.traceback
 FROM unnest(%(ids)s::bigint[], %(counted)s::bool[], %(errors)s::text[], %(details)s::text[], %(tracebacks)s::text[])
     AS given(id, counted, error, detail, traceback)
-JOIN django_mq_message m ON m.id = given.id
+JOIN django_mq_message m ON {by_id} m.id = given.id
 JOIN django_mq_queue q ON q.id = m.queue_id

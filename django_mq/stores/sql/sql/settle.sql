@@ -18,7 +18,7 @@ UPDATE django_mq_message AS m
 SET state = 3, dead_reason = given.reason, dead_at = {now}, attempts = {counted},
     suspect = false, session_id = NULL, claim = NULL, claimed_at = NULL
 FROM {buried}
-WHERE m.id = given.id AND m.session_id = %(session)s AND m.claim = given.claim
+WHERE {by_id} m.id = given.id AND m.session_id = %(session)s AND m.claim = given.claim
 RETURNING {own_id}
 
 -- name: release_unknown. Gives back, uncounted, the messages of a session that it does not know of.
