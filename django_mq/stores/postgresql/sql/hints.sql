@@ -72,10 +72,8 @@ FROM registered r CROSS JOIN other o
 -- Ends a session's registration, and removes those that have expired.
 -- Locks: these rows. Index: the primary key, django_mq_idle_expires.
 DELETE FROM django_mq_idle
-WHERE session IN (
-    SELECT session FROM django_mq_idle WHERE session = %(session)s::text OR expires_at < now()
-    FOR UPDATE SKIP LOCKED
-)
+WHERE session {among:
+    SELECT session FROM django_mq_idle WHERE session = %(session)s::text OR expires_at < now()}
 
 -- name: notify_topics.
 -- Notifies all that listen to these topics. Sites in two schemas of one database do not hear each other.
