@@ -57,7 +57,13 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         return [_error(str(error), hint, "E006")]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
-    return [*_check_mask(), *_check_store(), *_check_autocommit(), *_check_memory_options()]
+    return [
+        *_check_mask(),
+        *_check_store(),
+        *_check_autocommit(),
+        *_check_memory_options(),
+        *_check_linked_queues(),
+    ]
 
 
 def check_broker_url(**_: Any) -> list[checks.CheckMessage]:
@@ -89,6 +95,37 @@ def _check_memory_options() -> list[checks.CheckMessage]:
     hint = "Leave them out, unless the queue is declared in memory only (django-mq:///:memory:)."
     problem = f"A database refuses to declare queues with these options of DJANGO_MQ: {', '.join(named)}."
     return [checks.Warning(problem, hint=hint, id="django_mq.W003")]
+
+
+def _check_linked_queues() -> list[checks.CheckMessage]:
+    """W005: dead-letter and expiry queues that QUEUES does not declare."""
+    from django_mq.delivery.queues import linked_queues  # noqa: PLC0415 - stores need the loaded apps
+
+    settings = conf.load()
+    missing = () if settings.AUTO_DECLARE else sorted(linked_queues().difference(settings.QUEUES))
+    return [
+        _undeclared(f"A queue in DJANGO_MQ['QUEUES'] names the dead-letter or expiry queue {name!r}", name)
+        for name in missing
+    ]
+
+
+def _check_handlers(alias: str) -> list[checks.CheckMessage]:
+    """W005: handlers of queues that are neither declared nor exist."""
+    from django_mq.delivery.consumer.handlers import discover  # noqa: PLC0415 - as above
+    from django_mq.delivery.queues import undeclared_among  # noqa: PLC0415 - as above
+
+    handlers = discover()
+    return [
+        _undeclared(f"{handlers[name][0].name} consumes the queue {name!r}", name)
+        for name in undeclared_among(handlers, using=alias)
+    ]
+
+
+def _undeclared(problem: str, name: str) -> checks.CheckMessage:
+    from django_mq.delivery.queues import similar  # noqa: PLC0415 - as above
+
+    hint = f"Add {name!r}: {{}} to DJANGO_MQ['QUEUES'].{similar(name, conf.load().QUEUES)}"
+    return checks.Warning(f"{problem}, which is not declared.", hint=hint, id="django_mq.W005")
 
 
 def _check_autocommit() -> list[checks.CheckMessage]:
@@ -149,7 +186,7 @@ def _check_mask() -> list[checks.CheckMessage]:
 
 
 def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
-    """E005: the database cannot be asked; W001: slow or fragile settings of it; W004: migrations to apply."""
+    """E005: the database cannot be asked; W001: slow or fragile settings of it; and what follows."""
     try:
         alias = conf.load().DATABASE
     except (ConfigurationError, TypeError):
@@ -166,16 +203,14 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[che
         return [_error(str(error), f"Start the database, or correct DATABASES[{alias!r}].", "E005")]
     return [
         *(checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems),
-        *_check_migrations(alias),
+        *([] if sys.argv[1:2] == ["migrate"] else _check_migrations(alias) or _check_handlers(alias)),
     ]
 
 
 def _check_migrations(alias: str) -> list[checks.CheckMessage]:
-    """W004: migrations that are not applied. The command that applies them does not report them."""
+    """W004: migrations that are not applied. The caller leaves it out for the command that applies them."""
     from django_mq.diagnosis.doctor.database import unapplied_migrations  # noqa: PLC0415 - as above
 
-    if sys.argv[1:2] == ["migrate"]:
-        return []
     with suppress(NodeNotFoundError):  # mq_doctor explains it
         if missing := unapplied_migrations(alias):
             problem = f"Migrations of django_mq are not applied to {alias!r}: {', '.join(missing)}."

@@ -12,8 +12,11 @@ from django.db import connections
 
 from django_mq.api import publish
 from django_mq.checks import check_broker_url, check_database, check_settings
+from django_mq.delivery.consumer.handlers import consumer, forget
+from django_mq.delivery.queues import declare
 from django_mq.errors import DriverMissing
 from django_mq.stores import registry
+from django_mq.stores.registry import shared_store
 from tests.conftest import ALIASES
 
 if TYPE_CHECKING:
@@ -191,6 +194,46 @@ def test_the_command_that_applies_migrations_does_not_report_them(
     monkeypatch.setattr(sys, "argv", ["manage.py", "migrate"])
 
     assert "django_mq.W004" not in ids(check_database(databases=[alias]))
+
+
+@pytest.mark.parametrize(
+    ("queues", "hint"),
+    [
+        ({"orders": {"dead_letter_queue": "dead"}}, "Add 'dead': {} to DJANGO_MQ['QUEUES']."),
+        ({"orders": {"expiry_queue": "latr"}, "later": {}}, "Did you mean 'later'?"),
+    ],
+)
+def test_a_dead_letter_queue_that_is_not_declared_is_a_warning(
+    settings: Settings, queues: dict[str, Any], hint: str
+) -> None:
+    settings.DJANGO_MQ = {"QUEUES": queues}
+
+    [found] = check_settings()
+
+    assert found.id == "django_mq.W005"
+    assert hint in (found.hint or "")
+    settings.DJANGO_MQ = {"QUEUES": queues, "AUTO_DECLARE": True}
+    assert not check_settings()
+
+
+@pytest.fixture
+def a_handler_of_ordres() -> Iterator[None]:
+    consumer("ordres")(print)
+    yield
+    forget("ordres")
+
+
+@pytest.mark.usefixtures("a_handler_of_ordres")
+@pytest.mark.django_db
+def test_a_handler_of_an_unknown_queue_is_a_warning_until_the_queue_exists(settings: Settings) -> None:
+    settings.DJANGO_MQ = {"QUEUES": {"orders": {}}}
+
+    [found] = [message for message in check_database(databases=["default"]) if "'ordres'" in message.msg]
+
+    assert (found.id, "print" in found.msg) == ("django_mq.W005", True)
+    assert found.hint == "Add 'ordres': {} to DJANGO_MQ['QUEUES']. Did you mean 'orders'?"
+    declare(shared_store("default"), "ordres")
+    assert not [message for message in check_database(databases=["default"]) if "'ordres'" in message.msg]
 
 
 def test_a_project_that_forgot_the_app_is_told_to_install_it() -> None:

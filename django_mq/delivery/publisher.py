@@ -16,7 +16,7 @@ from asgiref.sync import sync_to_async
 from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import encode_body, encode_json, new_message_id, new_uuids
-from django_mq.delivery.queues import declare, may_declare
+from django_mq.delivery.queues import declare, explained, may_declare
 from django_mq.engine.decisions.routing import queues_matching
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
@@ -384,10 +384,10 @@ def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:
     """
     try:
         return write()
-    except UnknownQueue:
+    except UnknownQueue as error:
         known = sorted(name for name in set(names) if may_declare(name))
         if not known:
-            raise
+            raise UnknownQueue(explained(error, store.alias), queue=error.queue) from None
         for name in known:
             declare(store, name)
         return write()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError, connections
 
 from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import ConfigurationError, InvalidMessage
-from django_mq.stores.errors import no_such_queue
+from django_mq.errors import ConfigurationError, InvalidMessage, StoreUnavailable, UnknownQueue
+from django_mq.stores.errors import no_such_queue, undeclared
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
@@ -60,14 +64,69 @@ def declare_all(store: Store) -> list[str]:
     return [name for name in conf.load().QUEUES if declare(store, name)]
 
 
+#: Queues of Django's tasks, which TASKS names.
+_queues_of_tasks: set[str] = set()
+#: At most so many names of existing queues are compared with a misspelt name.
+MOST_NAMES = 1000
+
+
+def allow(names: Iterable[str]) -> None:
+    """Let these queues be created as if the settings declared them."""
+    _queues_of_tasks.update(names)
+
+
+def linked_queues() -> set[str]:
+    """Return the dead-letter and expiry queues that the settings name."""
+    options = conf.load().QUEUES.values()
+    return {name for queue in options for name in (queue.dead_letter_queue, queue.expiry_queue) if name}
+
+
 def may_declare(name: str) -> bool:
-    """Return whether a native publish may create this queue."""
+    """Return whether a publisher or a worker may create this queue."""
     settings = conf.load()
-    return (
-        settings.AUTO_DECLARE
-        or name in settings.QUEUES
-        or any(name in (queue.dead_letter_queue, queue.expiry_queue) for queue in settings.QUEUES.values())
-    )
+    return settings.AUTO_DECLARE or name in settings.QUEUES or name in _queues_of_tasks or name in linked_queues()
+
+
+def undeclared_among(names: Iterable[str], *, using: str) -> list[str]:
+    """Return the names that no queue has and that may not be declared. Raises StoreError."""
+    unknown = [name for name in names if not may_declare(name)]
+    return [name for name in unknown if shared_store(using).queue(name) is None]
+
+
+def check_handled(names: Iterable[str], *, using: str) -> None:
+    """Raise UnknownQueue if a worker is to consume a queue that is not declared.
+
+    While the database cannot be reached, nothing is raised: the worker waits for the database.
+    """
+    with suppress(StoreUnavailable):
+        for name in undeclared_among(names, using=using):
+            error = undeclared(name)
+            raise UnknownQueue(f"A handler consumes an unknown queue. {explained(error, using)}", queue=name)
+
+
+def meant(name: str, using: str) -> str:
+    """Return ``" Did you mean 'orders'?"`` for a queue that does not exist, or nothing."""
+    from django_mq.models import Queue  # noqa: PLC0415 - the models need the loaded apps
+
+    names = {*conf.load().QUEUES, *_queues_of_tasks, *linked_queues()}
+    if using in connections:
+        with suppress(DatabaseError):  # a failed transaction cannot read
+            rows = Queue.objects.using(using).order_by("name").values_list("name", flat=True)
+            names.update(rows[:MOST_NAMES])
+    return similar(name, names)
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """Return ``" Did you mean 'orders'?"`` for the most similar of the names, or nothing if none is similar."""
+    close = get_close_matches(name, sorted(names), n=1, cutoff=0.7)
+    # "orders" is no misspelt "orders.dead".
+    return f" Did you mean {close[0]!r}?" if close and not name.startswith(close[0] + ".") else ""
+
+
+def explained(error: UnknownQueue, using: str) -> str:
+    """Return the text of the error, with the name that was perhaps meant."""
+    said = str(error)
+    return said if "Did you mean" in said else said + meant(error.queue, using)
 
 
 def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: str | None = None) -> None:

@@ -16,7 +16,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 
 from django_mq import conf
-from django_mq.diagnosis.messages.queue_names import meant
+from django_mq.delivery.queues import explained
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.management.arguments import UsageError
 from django_mq.stores.connections import translating
@@ -97,7 +97,7 @@ class MQCommand(BaseCommand):
         try:
             self.run(alias, **options)
         except UnknownQueue as error:
-            raise CommandError(f"{error}{meant(error.queue, alias)}") from error
+            raise CommandError(explained(error, alias)) from error
         except UnicodeEncodeError as error:
             # Typed bytes that are no UTF-8 arrive as halves of surrogate pairs, which no database stores.
             raise UsageError(f"{error.object!a} is no text: write it in UTF-8.") from error

@@ -17,12 +17,14 @@ from django_mq.api import publish_many
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.claim import STALLED_SECONDS
-from django_mq.models import History, Message, Operation, WorkerSession
+from django_mq.models import History, Message, Operation, Queue, WorkerSession
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_django import Settings
 
     from tests.commands.conftest import Run, Shop
 
@@ -145,6 +147,19 @@ def handled() -> Iterator[None]:
 def test_what_makes_no_sense_is_refused_with_a_sentence(run: Run, arguments: list[str], sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         run("mq_worker", *arguments)
+
+
+@pytest.mark.usefixtures("handled")
+def test_a_handler_of_an_unknown_queue_is_refused(committed_database: str, run: Run, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"handed": {}}}
+    arguments = "mq_worker", "--queues=handled", "--until-empty", f"--database={committed_database}"
+
+    with pytest.raises(CommandError, match=r"no queue 'handled'; declare it in .* Did you mean 'handed'\?"):
+        run(*arguments)
+    assert not Queue.objects.using(committed_database).exists()
+
+    declare(shared_store(committed_database), "handled")
+    assert "Ended." in run(*arguments)
 
 
 @pytest.mark.parametrize(

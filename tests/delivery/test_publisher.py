@@ -516,3 +516,16 @@ def test_an_async_publisher_does_not_wait_for_ever(committed_database: str) -> N
 
 def defaults() -> dict[str, object]:
     return asdict(QueueOptions())
+
+
+def test_an_unknown_queue_is_refused_with_a_similar_name(database: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"orders": {"dead_letter_queue": "lost"}}}
+    declare(shared_store(database), "invoices")
+
+    for typed, similar in (("ordres", "orders"), ("invoice", "invoices")):
+        with pytest.raises(UnknownQueue, match=f"Did you mean '{similar}'") as caught:
+            publish(typed)
+        assert caught.value.queue == typed
+    with pytest.raises(UnknownQueue) as caught:
+        publish("receipts")
+    assert "Did you mean" not in str(caught.value)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
-
-from django.db import DatabaseError
 
 from django_mq.models import Queue
 from django_mq.stores.errors import no_such_queue
@@ -21,15 +18,6 @@ NAMES = 1000
 def names_of_queues(alias: str) -> list[str]:
     """Return the names of the queues, sorted, at most NAMES of them."""
     return list(Queue.objects.using(alias).order_by("name").values_list("name", flat=True)[:NAMES])
-
-
-def meant(name: str, alias: str) -> str:
-    """Return ``" Did you mean 'orders'?"`` for a queue that does not exist, or nothing."""
-    try:
-        close = get_close_matches(name, names_of_queues(alias), n=1)
-    except DatabaseError:
-        return ""  # a failed transaction cannot read
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def check_names(names: Iterable[str], *, using: str) -> None:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.diagnosis.messages.queue_names import meant
+from django_mq.delivery.queues import explained
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.question import Question
 from django_mq.errors import MQError, UnknownQueue
@@ -69,7 +69,7 @@ class Probe:
         try:
             queues = overview(self._demands.queues, using=alias)
         except UnknownQueue as error:
-            return Health([f"{error}{meant(error.queue, alias)}"], [])
+            return Health([explained(error, alias)], [])
         alerts = [alert for queue in queues for alert in _alerts(queue, self._demands)]
         return Health(alerts, [_dead_letters(queue) for queue in queues if self._warns_of(queue)])
 

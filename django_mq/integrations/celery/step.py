@@ -11,6 +11,7 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.consumer.handlers import check_transactions, sole_handlers
+from django_mq.delivery.queues import check_handled
 from django_mq.integrations.celery import failures, revocation
 from django_mq.integrations.celery.native import NativeConsumer
 from django_mq.integrations.celery.qos import begin_if_certain, keep_given
@@ -66,7 +67,9 @@ def install(sender: Any) -> None:
         return
     try:
         if conf.load().CELERY_HANDLERS:
-            check_transactions(sole_handlers().values(), transport.alias)
+            handlers = sole_handlers()
+            check_transactions(handlers.values(), transport.alias)
+            check_handled(handlers, using=transport.alias)
     except Exception as error:
         # Celery logs any other exception of a signal's receiver and goes on, here without the step.
         why = f"The worker does not start, its handlers cannot be loaded: {type(error).__name__}: {error}"

@@ -10,13 +10,13 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from django_mq import conf
+from django_mq.delivery import queues
 from django_mq.delivery.publisher import publish
-from django_mq.delivery.queues import declare
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name
-from django_mq.errors import ConfigurationError, UnknownQueue
+from django_mq.errors import ConfigurationError
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import pack, priority_of, time_of
-from django_mq.stores.registry import MEMORY, shared_store
+from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +30,10 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
     supports_async_task = True
     supports_get_result = True
     supports_priority = True
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        queues.allow(self.queues)
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
         """Publish the task in the transaction that is open, and return its result, which is ready.
@@ -62,12 +66,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
             due = timezone.make_aware(due)
         given: dict[str, Any] = {"priority": priority_of(task.priority), "deliver_at": due}
         given |= {"type": task.module_path[:255], "using": self.database}
-        try:
-            return publish(task.queue_name, envelope, **given)
-        except UnknownQueue:
-            # TASKS names the queue, so it may be declared as if DJANGO_MQ["QUEUES"] named it.
-            declare(shared_store(self.database), task.queue_name)
-            return publish(task.queue_name, envelope, **given)
+        return publish(task.queue_name, envelope, **given)
 
     def get_result(self, result_id: str) -> Any:
         """Return the result of a task. Raises TaskResultDoesNotExist."""

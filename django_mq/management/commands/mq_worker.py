@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from django_mq.delivery.consumer.handlers import discover
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.queues import check_handled
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
 from django_mq.management.tables import plural
@@ -45,6 +46,7 @@ class Command(MQCommand):
 
     def run(self, alias: str, **options: Any) -> None:
         handlers = _chosen(options["queues"])
+        check_handled([handler.queue for handler in handlers], using=alias)
         _show_log()
         worker = Worker(handlers, threads=options["threads"], using=alias, name=options["name"])
         signals = _Signals(self, worker)

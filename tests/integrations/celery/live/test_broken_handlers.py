@@ -16,6 +16,7 @@ APP = "tests.integrations.celery.live.broken"
     ("fault", "reason"),
     [
         ("import", "a_module_that_is_not_installed"),
+        ("undeclared", "There is no queue 'ordres'; declare it in DJANGO_MQ['QUEUES']"),
         ("twice", "Queue 'orders' already has a handler, builtins.print"),
     ],
 )

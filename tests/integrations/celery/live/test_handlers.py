@@ -42,7 +42,7 @@ CHOSEN = ("well", "release", "reject", "retry")
 def shop(sites: Sites, redis_url: str) -> Iterator[Site]:
     """A site on which a handler that fails is called again at once, twice in all."""
     with sites("postgresql", SESSION_SECONDS=3, MAINTENANCE_SECONDS=0.5, REDIS_URL=redis_url) as site:
-        for queue in ("orders", "slow", "mails"):
+        for queue in ("orders", "booked", "slow", "mails"):
             site.declare(queue, max_attempts=2, backoff_seconds=0, backoff_jitter=0)
         yield site
 
@@ -91,7 +91,6 @@ def test_a_handler_that_raises_what_celery_might_take_for_its_own_fails_like_any
 
 
 def test_the_success_of_a_transactional_handler_is_no_void_settlement(shop: Site) -> None:
-    shop.declare("booked")
     with watched(shop) as worker:
         send(shop, *["an order"] * 5, queue="booked")
         ended(shop, finished=10, dead=0)

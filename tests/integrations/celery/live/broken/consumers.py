@@ -11,3 +11,5 @@ if os.environ["BROKEN"] == "import":
 elif os.environ["BROKEN"] == "twice":
     consumer("orders")(print)
     consumer("orders")(repr)
+elif os.environ["BROKEN"] == "undeclared":
+    consumer("ordres")(print)
