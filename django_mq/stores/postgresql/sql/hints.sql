@@ -5,8 +5,7 @@
 -- Locks: the rows of these sessions, passing over those that others have locked; and where it notifies, the
 -- server's notifications for a moment, so it must be a transaction of its own. Finds no session: writes nothing.
 -- A process that has ended holds its lock no more, and is passed over. A process that asks is no witness of its own.
--- Index: django_mq_idle_expires.
--- Returns how many sessions were notified.
+-- Index: django_mq_idle_expires. Returns: how many sessions were notified.
 WITH news AS (
     SELECT n.queue, n.kind, n.wanted + CASE WHEN n.due IS NULL OR EXISTS (
         SELECT FROM django_mq_idle a
@@ -32,8 +31,8 @@ WITH news AS (
 SELECT count(pg_notify(t.channel, t.session || ' ' || c.kind || ':' || c.queue))
 FROM notified t JOIN chosen c USING (session)
 
--- name: none_idle.
--- Returns whether no session of these queues is idle. Locks: nothing. Index: django_mq_idle_expires.
+-- name: none_idle. Looks for an idle session of these queues.
+-- Locks: nothing. Index: django_mq_idle_expires. Returns: whether there is none.
 SELECT NOT EXISTS (SELECT FROM django_mq_idle WHERE expires_at > now() AND queues && %(queues)s::text[])
 
 -- name: _connected.
@@ -44,7 +43,7 @@ SELECT NOT EXISTS (SELECT FROM django_mq_idle WHERE expires_at > now() AND queue
 -- Registers a session as idle, or keeps it registered. It waits for what is due in its queues, unless an idle session
 -- of these queues looks by then.
 -- Locks: the session's row. Index: the primary key, django_mq_idle_expires.
--- Returns whether it was not registered before, whether it waits for what is due, and in how many seconds the other
+-- Returns: whether it was not registered before, whether it waits for what is due, and in how many seconds the other
 -- session looks.
 WITH other AS (
     SELECT min(s.due_at) AS due_at FROM django_mq_idle s
@@ -70,29 +69,30 @@ FROM registered r CROSS JOIN other o
 
 -- name: unregister_idle.
 -- Ends a session's registration, and removes those that have expired.
--- Locks: these rows. Index: the primary key, django_mq_idle_expires.
+-- Locks: these rows. Index: the primary key, django_mq_idle_expires. Returns: nothing.
 DELETE FROM django_mq_idle
 WHERE session {among:
     SELECT session FROM django_mq_idle WHERE session = %(session)s::text OR expires_at < now()}
 
 -- name: notify_topics.
 -- Notifies all that listen to these topics. Sites in two schemas of one database do not hear each other.
--- Locks: the server's notifications for a moment, so it must be a transaction of its own.
+-- Locks: the server's notifications for a moment, so it must be a transaction of its own. Returns: how many
+-- topics.
 SELECT count(pg_notify({topic_channel}, '')) FROM unnest(%(topics)s::text[]) AS given (topic)
 
--- name: topic_channels.
--- Returns the channels of these topics, in their order.
+-- name: topic_channels. Computes the channels of these topics.
+-- Locks: nothing. Returns: their names, in the order of the topics.
 SELECT {topic_channel} FROM unnest(%(topics)s::text[]) WITH ORDINALITY AS given (topic, number) ORDER BY number
 
 -- name: _topic_channel.
 -- A channel's name has 63 bytes at most, and a topic's may have more.
 'django_mq_' || left(encode(sha256(convert_to(current_schema() || ' ' || topic, 'UTF8')), 'hex'), 32)
 
--- name: notify_channel.
--- Notifies one process on its own channel: that it hears.
+-- name: notify_channel. Notifies one process on its own channel: that it hears.
+-- Locks: the server's notifications for a moment. Returns: nothing.
 SELECT pg_notify(%(channel)s::text, %(payload)s::text)
 
 -- name: hold_listener_lock.
 -- Takes the lock by which others see that a process listens; the connection holds it until it ends.
--- Locks: it.
+-- Locks: it. Returns: nothing that is used.
 SELECT pg_advisory_lock(28018, %(own_lock)s::int), set_config('statement_timeout', %(limit)s::text, false)
