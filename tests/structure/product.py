@@ -153,6 +153,7 @@ def interfaces() -> None:
     for kind in ("direct", "fanout"):
         bind(kind, "plain", exchange_type=kind, using="default")
         publish(exchange=kind, body="accept")
+    _route_by_headers("plain")
     for ending, priority in (("Release", 9), ("Retry", 0), ("ValueError", 4)):
         publish("tasks", ending, priority=priority, deliver_at=datetime.now(UTC) - timedelta(seconds=1))
     with suppress(DuplicateMessage):
@@ -174,6 +175,26 @@ def interfaces() -> None:
     _publish_many_alike("plain", "bounded", "lasting")
     handle_all("tasks", _Endings())
     _one_group_before_another()
+
+
+def _route_by_headers(queue: str) -> None:
+    """Bind the queue by selectors, and by the arguments of AMQP, right and wrong ones, and publish."""
+    from kombu import Connection, Exchange, Queue
+
+    from django_mq.api import publish
+    from django_mq.delivery.operator.bindings import bind
+    from django_mq.errors import ConfigurationError, MalformedSelector
+    from django_mq.integrations.celery.url import register
+
+    bind("headers", queue, exchange_type="headers", selector="size > 1 AND vip", using="default")
+    for headers in ({"size": 3, "vip": True}, {"size": 1}):
+        publish(exchange="headers", headers=headers, body="accept")
+    register()
+    with Connection("django-mq://") as connection:
+        for arguments in ({"size": 3, "vip": None, "region": "eu"}, {"x-match": "any", "vip": True, "size": [1]}):
+            bound = Queue(queue, Exchange("regions", "headers"), binding_arguments=arguments)
+            with suppress(ConfigurationError, MalformedSelector):
+                bound(connection.default_channel).declare()
 
 
 def _browse_by_selectors(*queues: str) -> None:
