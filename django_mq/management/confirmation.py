@@ -8,9 +8,9 @@ from django.core.management.base import CommandError
 
 
 def confirm(question: str, *, otherwise: str) -> None:
-    """Go on if the answer is yes. Raises CommandError, saying ``otherwise`` for any other."""
+    """Ask the question. Raise CommandError with the text ``otherwise`` unless the answer is yes."""
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandError("Nobody is there to be asked; say --yes.")
+        raise CommandError("This command asks for confirmation, but the input is not a terminal. Give --yes.")
     try:
         answer = input(f"{question} [yes/no] ")
     except EOFError:

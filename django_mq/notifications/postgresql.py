@@ -116,7 +116,7 @@ class PostgreSQLNotifier(Notifier):
             return None
         try:
             rows = self._run(name, params, over)
-        except Exception as error:  # noqa: BLE001 - a publisher must not suffer, whatever went wrong
+        except Exception as error:  # noqa: BLE001 - a publisher must not fail, for any error here
             self._breaker.failed()
             self._outage.failed(self, error, "; hints are dropped, workers look regularly instead")
             return None
@@ -153,7 +153,7 @@ class PostgreSQLNotifier(Notifier):
         line = ListeningConnection(self.alias, self._listen_alias)
         try:
             line.connect()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+        except Exception as error:  # noqa: BLE001 - any error is the answer
             return str(error) or type(error).__name__
         finally:
             line.disconnect(line.store)
@@ -315,7 +315,7 @@ class ListeningConnection:
             return None if self._listeners else thread
 
     def run(self, name: str, params: dict[str, Any]) -> Rows:
-        """Run a statement. Raises whatever goes wrong, after which the connection is opened again."""
+        """Run a statement. Raises any error of the driver; the connection is then opened again."""
         if not self._speaking.acquire(timeout=PATIENCE_SECONDS):
             raise TimeoutError("the listening connection is busy")
         try:
@@ -339,7 +339,7 @@ class ListeningConnection:
                 pause = FIRST_PAUSE_SECONDS
                 self._warned = False
                 self._listen(bell)
-            except Exception as error:  # noqa: BLE001 - the thread must outlive whatever happens
+            except Exception as error:  # noqa: BLE001 - the thread must survive any error
                 if not self._warned:
                     logger.warning("PostgreSQL cannot be heard, looking regularly instead: %s", error)
                 self._warned = True

@@ -34,8 +34,12 @@ COINED = {
     "upkeep": "maintenance",
     "whole look|whole looks": "full scan",
 }
-#: Lines with a pronoun where a term should stand. Lower the bound when the number falls.
-MOST_PRONOUNS = 20
+#: Lines with a pronoun, in code and texts, each about people. Lower the bound when the number falls.
+MOST_PRONOUNS = 25
+FOLDERS = ("django_mq", "docs", "tests", "example_project")
+TEXTS = {".py", ".sql", ".lua", ".html", ".js", ".css", ".md", ".yml", ".toml", ".txt", ".po", ".json", ".sh"}
+#: The changelog names old words, and the ids of stored scenarios stay.
+NOT_COUNTED = ("docs/changelog.md", "docs/_build/", "tests/scenarios/data/", "tests/scenarios/stored/unfit.py")
 PRONOUNS = re.compile(r"\b(who|whoever|whom|nobody|somebody|whatever)\b", re.IGNORECASE)
 
 
@@ -48,7 +52,16 @@ def test_prose_has_no_coined_words() -> None:
 
 
 def test_pronouns_are_few() -> None:
-    found = [f"{where}: {line}" for where, line in lines() if PRONOUNS.search(line)]
+    files = {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXTS}
+    names = {str(path.relative_to(ROOT)): path for path in {*files, ROOT / "README.md"}}
+
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name, path in sorted(names.items())
+        if not name.startswith(NOT_COUNTED)
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        if PRONOUNS.search(line)
+    ]
 
     assert len(found) <= MOST_PRONOUNS, "\n".join(found)
 

@@ -103,6 +103,6 @@ def shop(
 @pytest.fixture
 def unattended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Standard input is no terminal."""
-    with Path(os.devnull).open() as nobody:
-        monkeypatch.setattr("sys.stdin", nobody)
+    with Path(os.devnull).open() as empty:
+        monkeypatch.setattr("sys.stdin", empty)
         yield

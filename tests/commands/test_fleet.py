@@ -131,7 +131,7 @@ def test_a_worker_is_told_what_to_do_by_its_name_or_its_id(database: str, run: R
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--quiet", "nobody"], "no worker session 'nobody'"),
+        (["--quiet", "unknown"], "no worker session 'unknown'"),
         (["--credit", "many", "shop-1"], "takes a number"),
         (["--credit", "5"], "takes a number"),
         (["--credit", "9999999999", "shop-1"], "give 0 to"),

@@ -124,7 +124,7 @@ settings.configure(
     DATABASES={"default": {
         "ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": sys.argv[1],
     }},
-    # As deaf as the database: whoever asked it would wait, or import its client.
+    # This Redis never answers, like the database: a probe that asked it would wait.
     DJANGO_MQ={"REDIS_URL": f"redis://127.0.0.1:{sys.argv[1]}"},
 )
 import django

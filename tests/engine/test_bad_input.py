@@ -116,7 +116,7 @@ def test_a_consumer_of_another_queue_is_not_served(queue: Queue, holder: Consume
 
 def test_a_consumer_that_is_subscribed_nowhere_gets_nothing(queue: Queue, holder: Consumer) -> None:
     with unchanged(queue):
-        assert queue.deliver(Consumer("nobody"), 10.0) is None
+        assert queue.deliver(Consumer("stranger"), 10.0) is None
 
 
 def test_a_consumer_is_subscribed_once(queue: Queue, holder: Consumer) -> None:
@@ -585,4 +585,4 @@ def test_a_queue_of_one_session_refuses_who_names_none() -> None:
     queue = Queue(rules=Rules(exclusivity=Exclusivity.SESSION))
 
     with unchanged(queue), pytest.raises(AccessRefused):
-        queue.add_consumer(Consumer("nobody"))
+        queue.add_consumer(Consumer("stranger"))

@@ -110,9 +110,9 @@ def test_the_first_owns_the_queue_and_may_come_again(policy: Exclusivity) -> Non
 def test_a_nameless_consumer_cannot_come_where_names_count(policy: Exclusivity) -> None:
     consumers = Consumers(policy)
 
-    for nobody in (Consumer("nobody"), Consumer("nobody", client=Client())):
+    for nameless in (Consumer("nameless"), Consumer("nameless", client=Client())):
         with pytest.raises(AccessRefused, match=policy.value):
-            consumers.enter(nobody)
+            consumers.enter(nameless)
 
 
 @pytest.mark.parametrize("policy", PASSING)

@@ -280,11 +280,11 @@ def test_an_immediate_message_is_the_consumers_that_can_take_it_now(queue: Queue
     assert queue.deliver(consumer, 0.0) is None
 
 
-@pytest.mark.parametrize("why", ["nobody", "no credit", "paused", "unwanted", "behind others", "scheduled"])
+@pytest.mark.parametrize("why", ["no consumer", "no credit", "paused", "unwanted", "behind others", "scheduled"])
 def test_an_immediate_message_that_nobody_can_take_is_not_kept(queue: Queue, why: str) -> None:
     all_options: dict[str, dict[str, Any]] = {"no credit": {"messages": 0}, "unwanted": {"selector": RED}}
     options = all_options.get(why, {})
-    if why != "nobody":
+    if why != "no consumer":
         subscribe(queue, **options)
     if why == "paused":
         queue.pause()

@@ -125,7 +125,7 @@ def test_a_turn_hands_over_what_was_reserved_before_anything_else() -> None:
 
     taken = [queue.deliver_next(0.0) for _ in range(2)]
 
-    assert [(who, entry.message.id) for who, entry in filter(None, taken)] == [
+    assert [(taker, entry.message.id) for taker, entry in filter(None, taken)] == [
         (consumer, "at once"),
         (consumer, "later"),
     ]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Environment(NamedTuple):
-    """How to make a broker, of which the engine's is one, and those who read its queues.
+    """How to make a broker, such as the engine's, and the consumers that read its queues.
 
     ``broker`` is called once for each scenario, with the number of seconds that pass for a
     clock on the wall while one passes for the engine.

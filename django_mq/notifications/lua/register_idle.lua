@@ -53,16 +53,16 @@ end
 
 -- Which session waits for what is due in a queue: when this session must look, and when another one does.
 local function share(armed)
-    local at, who = string.match(text_at(armed) or '', '^(%d+) (.*)$')
+    local at, waiter = string.match(text_at(armed) or '', '^(%d+) (.*)$')
     at = whole(at)
     if due == -1 then
-        if who == session then
+        if waiter == session then
             redis.call('DEL', armed)
         end
         return nil, nil
     end
     local mine = due == -2 and at or now + due
-    if at and at >= now - patience and at <= mine + 5 and who ~= session and (who == '' or alive(who)) then
+    if at and at >= now - patience and at <= mine + 5 and waiter ~= session and (waiter == '' or alive(waiter)) then
         return nil, math.max(at - now, 0)
     end
     if due == -2 and not at then

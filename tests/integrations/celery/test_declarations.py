@@ -80,7 +80,7 @@ def test_a_fanout_exchange_delivers_to_all(connection: Connection, rows: Rows) -
     exchange = Exchange("everybody", "fanout")
     declare(connection, Queue("a", exchange), Queue("b", exchange))
 
-    send(connection, exchange, "whatever")
+    send(connection, exchange, "any key")
 
     assert queues_of(rows) == ["a", "b"]
 

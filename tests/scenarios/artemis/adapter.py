@@ -62,7 +62,7 @@ class ArtemisAdapter:
         self._environment = environment
 
     def speaks(self, vocabulary: Json) -> bool:
-        """Nobody else's consumers are sent what they have not asked for, and expected to have it at once."""
+        """Return whether its scenarios expect deliveries that no consumer has asked for: only Artemis' do."""
         words = {word for key in vocabulary.get("ops", {}) for word in key.split(" / ")}
         return EXPECT in words or "grant_credit" in words or "remove_consumer" in words
 

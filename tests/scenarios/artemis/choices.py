@@ -21,7 +21,7 @@ CHOICES: Final[dict[str, frozenset[str]]] = {
     "the later value is the one that came to stand later": frozenset({"last_value", "deliver_at"}),
     "what is superseded is replaced at once": frozenset({"last_value"}),
     "a group whose owner is busy is passed over": frozenset({"group"}),
-    "a consumer is shown each message once, whatever becomes due": frozenset({"non_destructive"}),
+    "a consumer is shown each message once, also when others become due": frozenset({"non_destructive"}),
     "a dead letter forgets its schedule": frozenset({"dead_letter_queue", "deliver_at"}),
 }
 

@@ -62,7 +62,7 @@ def test_waiting_messages_are_found_by_their_correlation_id(store: Store, orders
     claim(store, session, credit=1)
     ready = publish(store, correlation_id="task")
     scheduled = publish(store, correlation_id="other", delay_seconds=60)
-    publish(store, correlation_id="nobody's")
+    publish(store, correlation_id="unasked")
     publish(store)
 
     assert waiting_ids(store, ["task", "other", "unknown"]) == [ready, scheduled]

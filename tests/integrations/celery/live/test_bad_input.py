@@ -31,7 +31,7 @@ ELSEWHERE = {
         "tests/integrations/celery/test_publishing.py",
         "test_a_body_over_the_limit_is_refused",
     ),
-    "a task that nobody knows": (DAY, "test_an_unknown_task_becomes_a_dead_letter_and_stops_nobody"),
+    "an unknown task": (DAY, "test_an_unknown_task_becomes_a_dead_letter_and_stops_nobody"),
     "a row that is no message": (DAY, "test_a_corrupt_row_becomes_a_dead_letter_and_stops_nobody"),
     "a message that is no task": (DAY, "test_a_message_that_makes_no_sense_to_celery_stops_nobody"),
 }

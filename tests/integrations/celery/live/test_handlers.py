@@ -220,7 +220,7 @@ ENQUEUE = f"""
 from opentelemetry import trace
 from {APP}.mails import mail
 with trace.get_tracer("shop").start_as_current_span("checkout"):
-    print(mail.enqueue("ann").id, mail.enqueue("nobody").id)
+    print(mail.enqueue("ann").id, mail.enqueue("unknown").id)
 """
 #: What is known of them.
 ASK = f"""

@@ -49,7 +49,7 @@ def test_each_revoked_task_is_reported_once_whichever_worker_removes_it(site: Si
     include = ("-c", "1", "--include", "tests.integrations.celery.live.revocations")
     with site.worker(*include, name="one") as one, site.worker(*include, name="two") as two:
         ids = [site.send("note", number, countdown=3600) for number in range(5)]
-        ids += [site.send("note", number, queue="nobody's") for number in range(5)]
+        ids += [site.send("note", number, queue="unread") for number in range(5)]
 
         site.app.control.revoke(ids)
         site.wait_until_settled()

@@ -10,6 +10,6 @@ from tests.journeys.project import diary
 def mail(to: str) -> str:
     """Note that it ran, or fail for one address."""
     diary.write(name=f"mail {to}")
-    if to == "nobody":
+    if to == "unknown":
         raise ValueError("no such address")
     return to
