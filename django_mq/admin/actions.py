@@ -122,7 +122,7 @@ class ActionAdmin(TableAdmin):
     def _question(
         self, action: Action, request: HttpRequest, preview: Preview, form: forms.Form
     ) -> TemplateResponse:
-        """Return the page that asks. Its form posts to the same address."""
+        """Return the page that asks. Its form posts to the same URL."""
         return self.page(
             request,
             "confirmation",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django_stubs_ext import StrOrPromise
 
-#: The newest rows whose values are offered as choices. An address may name any other value.
+#: How many of the newest rows give the values to choose from. The URL may have any other value.
 SAMPLE = 1000
 #: The most choices of a filter.
 CHOICES = 50
@@ -34,13 +34,13 @@ DELIVERY = "delivery"
 
 
 class Filter(admin.SimpleListFilter):
-    """Narrows the rows by a value in the address."""
+    """A filter by a value in the URL."""
 
     #: The choices, if they are always the same.
     offered: ClassVar[list[tuple[str, StrOrPromise]]] = []
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        """Return the values of some rows and the value in the address."""
+        """Return the values of some rows and the value in the URL."""
         if self.offered:
             return self.offered
         values = {*self.found(model_admin.model), *request.GET.getlist(str(self.parameter_name))}
@@ -193,7 +193,7 @@ class OrderFilter(Filter):
 
 
 def is_in_one_line(address: Mapping[str, str]) -> bool:
-    """Return whether an address shows the ready messages of one queue."""
+    """Return whether a URL shows the ready messages of one queue."""
     return bool(address.get("queue")) and address.get("state") == str(Message.Status.READY.value)
 
 
@@ -211,7 +211,7 @@ class PublishedFilter(Filter):
 
 
 class BeforeFilter(Filter):
-    """The rows that an earlier look did not reach; offered only if the address names it."""
+    """The rows that an earlier search did not reach; shown only if the URL has it."""
 
     title, parameter_name = _("where to look"), slices.BEFORE
     narrowed = staticmethod(criteria.by_end)
@@ -237,7 +237,7 @@ class SpanFilter(admin.ListFilter):
 
     template = "admin/django_mq/span_filter.html"
     title: StrOrPromise = _("time published")
-    #: The parameters in the address, and the field to compare.
+    #: The URL parameters, and the field to compare.
     names: ClassVar[tuple[str, str]] = ("since", "until")
     field = "published_at"
 
@@ -259,7 +259,7 @@ class SpanFilter(admin.ListFilter):
         return criteria.by_span(queryset, self.field, since, until)
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield the form: its fields, and the rest of the address as hidden fields."""
+        """Yield the form: its fields, and the other URL parameters as hidden fields."""
         left_out = {*self.names, "p", "e"}
         yield {
             "fields": [

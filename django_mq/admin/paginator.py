@@ -43,7 +43,7 @@ ID_DIGITS = 18
 class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable at run time
     """Finds ids up to a limit, which is always beyond the page that is asked for."""
 
-    #: The page that the address asks for.
+    #: The number of the page in the URL.
     wanted: str | int = 1
     #: Returns the ids of the rows that match, up to a limit.
     find: Callable[[QuerySet[Any], int], Look] = staticmethod(as_listed)
@@ -113,7 +113,7 @@ class BoundedChangeList(ChangeList):
 
     @property
     def further(self) -> str:
-        """The address of the rows that were not looked at, or nothing."""
+        """The URL of the page with the rows that were not read, or nothing."""
         look = self.paginator.look if isinstance(self.paginator, BoundedPaginator) else None
         if look is None or look.down_to is None:
             return ""

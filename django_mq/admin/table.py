@@ -66,7 +66,7 @@ class TableAdmin(BaseAdmin):
 
     #: Columns that only the page of a row fetches.
     late: Sequence[str] = ()
-    #: Further pages for users with the view permission: address to view.
+    #: Further pages for users with the view permission: path to view.
     pages: Mapping[str, Callable[[Any, HttpRequest], HttpResponse]] = {}
 
     class Media:
@@ -186,13 +186,13 @@ class TableAdmin(BaseAdmin):
         return request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
     def list_address(self, model: type[Model], **filters: Any) -> str:
-        """Return the address of a list, with these filters."""
+        """Return the URL of a list, with these filters."""
         name = model._meta.model_name
         address = reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_changelist")
         return f"{address}?{urlencode(filters)}" if filters else address
 
     def page_address(self, model: type[Model], row_id: int | None) -> str:
-        """Return the address of the page of a row."""
+        """Return the URL of the page of a row."""
         name = model._meta.model_name
         return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_change", args=[row_id])
 

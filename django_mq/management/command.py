@@ -57,7 +57,9 @@ class MQCommand(BaseCommand):
         return super().create_parser(*args, **{"epilog": f"Exit codes: {meanings}.", **options})
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--database", metavar="ALIAS", help="Where the queues are; DJANGO_MQ['DATABASE'].")
+        parser.add_argument(
+            "--database", metavar="ALIAS", help="The database of the queues; default: DJANGO_MQ['DATABASE']."
+        )
         for add in self.arguments:
             add(parser)
         if self.dry_run:

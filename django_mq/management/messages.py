@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.operator.actions import Row
     from django_mq.management.arguments import Argument
 
-#: Filters of the admin's message list: option, parameter of the list's address, metavar, help text.
+#: Filters of the admin's message list: option, URL parameter of the list, metavar, help text.
 FILTERS = (
     ("queue", "queue", "QUEUE", "Messages in this queue."),
     ("type", "type", "TYPE", "Messages of this type; the type of a Celery task is its name."),

@@ -79,7 +79,7 @@ def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run)
     ("arguments", "sentence"),
     [
         (["edit", "orders"], "Name at least one option"),
-        (["edit", "orders", "--overflow=ring"], "there is no limit"),
+        (["edit", "orders", "--overflow=ring"], "the queue has no limit"),
         (["edit", "orders", "--backoff-ticks-per-second=-1"], "backoff_ticks_per_second is -1; use 0 to 1000000"),
         (["edit", "orders", "--kind=last_value"], "needs last_value_key"),
         (["edit", "nowhere", "--levels=3"], "There is no queue 'nowhere'"),

@@ -61,7 +61,7 @@ def _kinds(admin: TableAdmin, request: HttpRequest) -> list[int]:
 
 
 def _address(admin: TableAdmin, entry: LogEntry) -> str:
-    """Return the address of the changed object, or nothing."""
+    """Return the URL of the changed object, or nothing."""
     if not entry.object_id or entry.content_type is None or entry.is_deletion():
         return ""
     name = f"{admin.admin_site.name}:{entry.content_type.app_label}_{entry.content_type.model}_change"

@@ -153,7 +153,7 @@ class QueueAdmin(ActionAdmin):
         return self.buttons(self._buttons_for(request, row)) | told
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
-        """Return the groups and consumer slots, if the queue has any, with the addresses of their workers."""
+        """Return the groups and consumer slots, if the queue has any, with the URLs of their workers."""
         options = queue.options
         if options.slots is None and not options.has_groups:
             return []

@@ -28,7 +28,7 @@ class Choice:
     """Ids name single messages, in any state. Filters name all that match, in the states that an action is for."""
 
     ids: Sequence[UUID] = ()
-    #: By their names in the address of the message list.
+    #: By their URL parameters in the list of messages.
     filters: Mapping[str, str] = field(default_factory=dict)
     #: The most messages, the oldest first; None = all.
     limit: int | None = None

@@ -114,7 +114,7 @@ def by_span(rows: QuerySet[Any], field: str, since: str, until: str) -> QuerySet
     return rows if end is None else rows.filter(**{f"{field}__lt": end})
 
 
-#: The filters by their names in the address of the list.
+#: The filters by their URL parameters.
 FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
     "state": by_state,
     "queue": by_queue,
@@ -148,5 +148,5 @@ def narrowed(rows: QuerySet[Any], filters: Mapping[str, str], now: datetime) -> 
 
 
 def known(address: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters in an address, without its other parameters."""
+    """Return the filters in a URL, without its other parameters."""
     return {name: value for name, value in address.items() if name in NAMES and value}

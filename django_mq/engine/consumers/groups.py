@@ -231,7 +231,7 @@ class SharedGroups(Groups):
 class SoleReceiver(Groups):
     """The first consumer to take a message receives all of them until it leaves.
 
-    The others stand by; even a consumer of a higher priority does not take over.
+    The others wait; even a consumer of a higher priority does not take over.
     """
 
     def group_of(self, message: "Message") -> str:  # noqa: ARG002

@@ -25,11 +25,11 @@ class Command(MQCommand):
         argument("--queue", metavar="QUEUE", help="Only bindings of this queue."),
         one_of(
             argument("--bind", nargs=2, metavar=ENDS, help="Deliver messages of the exchange to the queue."),
-            argument("--unbind", nargs=2, metavar=ENDS, help="Deliver them to the queue no more."),
+            argument("--unbind", nargs=2, metavar=ENDS, help="Stop delivering them to the queue."),
         ),
-        argument("--type", choices=TYPES, help="The type of a new exchange; direct."),
+        argument("--type", choices=TYPES, help="The type of a new exchange; default: direct."),
         argument("--pattern", default="", help="The binding's pattern; a fanout or headers exchange has none."),
-        argument("--selector", default="", help="Which messages a new binding takes; all."),
+        argument("--selector", default="", help="Which messages a new binding takes; default: all."),
     )
     dry_run = "what would be done"
     json = "a JSON array of the bindings, or an object of what was done"

@@ -31,7 +31,7 @@ class Command(MQCommand):
         QUEUE,
         argument("--state", choices=STATES, default="ready"),
         argument("--selector", default="", metavar="TEXT", help="Which messages: \"colour = 'red'\"."),
-        argument("--limit", type=at_least_one, default=20, help="How many; 20 without it."),
+        argument("--limit", type=at_least_one, default=20, help="How many to show; default: 20."),
     )
     json = "one JSON object a line, with the whole body"
 

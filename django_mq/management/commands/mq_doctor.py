@@ -33,7 +33,7 @@ class Command(MQCommand):
             type=more_than_zero,
             default=5.0,
             metavar="SECONDS",
-            help="Longest wait for the database's first answer; 5.",
+            help="Longest wait for the database's first answer; default: 5.",
         ),
     )
     json = "a JSON array"

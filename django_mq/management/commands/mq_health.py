@@ -29,7 +29,7 @@ class Command(MQCommand):
             type=more_than_zero,
             default=5.0,
             metavar="SECONDS",
-            help="Longest wait for the database; 5.",
+            help="Longest wait for the database; default: 5.",
         ),
     )
 

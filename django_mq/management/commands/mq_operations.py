@@ -27,7 +27,7 @@ class Command(MQCommand):
 
     arguments: ClassVar = (
         argument("--running", action="store_true", help="Only those that run."),
-        argument("--limit", type=at_least_one, default=20, metavar="N", help="How many; 20 without it."),
+        argument("--limit", type=at_least_one, default=20, metavar="N", help="How many to show; default: 20."),
         one_of(
             argument("--stop", nargs="+", type=at_least_one, metavar="ID", help="Stop these."),
             argument(

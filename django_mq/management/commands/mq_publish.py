@@ -55,10 +55,10 @@ class Command(MQCommand):
             "--copy",
             metavar="MESSAGE_ID",
             type=UUID,
-            help="A copy of this message: its body without BODY, its headers, type and priority without others.",
+            help="Copy this message. What you do not give comes from it: body, headers, type, priority.",
         ),
-        argument("--priority", type=int, help="0 to 9, 9 first; 4 without it."),
-        argument("--delay", type=float, metavar="SECONDS", help="Deliver not before so long from now."),
+        argument("--priority", type=int, help="0 to 9, 9 first; default: 4."),
+        argument("--delay", type=float, metavar="SECONDS", help="Deliver after so many seconds."),
         argument(
             "--deliver-at",
             metavar="TIME",

@@ -25,7 +25,7 @@ class Command(MessageCommand):
     arguments: ClassVar = (
         one_of(
             argument("--at", metavar="TIME", help="2031-01-31T09:00+01:00; without an offset in the site's zone."),
-            argument("--delay", type=more_than_zero, metavar="SECONDS", help="So long from now."),
+            argument("--delay", type=more_than_zero, metavar="SECONDS", help="After so many seconds."),
             argument("--now", action="store_true", help="Scheduled messages at once."),
             required=True,
         ),

@@ -23,10 +23,10 @@ class Command(MQCommand):
     )
     arguments: ClassVar = (
         one_of(
-            argument("--master", metavar="URL", help="Spark's master; without it, this machine's processors."),
+            argument("--master", metavar="URL", help="Spark's master; default: this machine's processors."),
             argument("--remote", metavar="URL", help="A Spark Connect server, sc://HOST[:PORT]."),
         ),
-        argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="A setting of Spark's."),
+        argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="A setting of Spark."),
         argument(
             "--py-files",
             metavar="FILE",

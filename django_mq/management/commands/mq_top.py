@@ -40,9 +40,11 @@ class Command(MQCommand):
     exit_codes: ClassVar = {1: "refused, or the database was unavailable at the last of --count looks"}
     arguments: ClassVar = (
         ONLY_QUEUES,
-        argument("--interval", type=float, default=2.0, metavar="SECONDS", help="Between looks; 2."),
-        argument("--count", type=at_least_one, metavar="N", help="Look so often, then end."),
-        argument("--once", action="store_const", const=1, dest="count", help="Print one look, then end."),
+        argument(
+            "--interval", type=float, default=2.0, metavar="SECONDS", help="Time between refreshes; default: 2."
+        ),
+        argument("--count", type=at_least_one, metavar="N", help="Refresh so many times, then end."),
+        argument("--once", action="store_const", const=1, dest="count", help="Print once, then end."),
     )
     json = "a JSON object a line, one for each look"
 

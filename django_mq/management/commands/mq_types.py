@@ -24,7 +24,7 @@ class Command(MQCommand):
     help = "Show how long the messages of each type wait and run, and which exceptions end them."
     arguments: ClassVar = (
         ONLY_QUEUES,
-        argument("--span", choices=[*SPANS], default="hour", help="How far back; hour."),
+        argument("--span", choices=[*SPANS], default="hour", help="How far back to look; default: hour."),
     )
 
     def run(self, alias: str, **options: Any) -> None:

@@ -30,9 +30,17 @@ COLUMNS = {
 
 @job(
     "Compute figures of the last days and print them.",
-    argument("--days", type=int, default=7, help="So many days up to today, in UTC; 7 without it."),
-    argument("--slo", type=seconds_of, default=60.0, metavar="SECONDS", help="A longer wait is too late; 60."),
-    argument("--starved", type=seconds_of, default=300.0, metavar="SECONDS", help="300 without it."),
+    argument("--days", type=int, default=7, help="How many days up to today, in UTC; default: 7."),
+    argument(
+        "--slo", type=seconds_of, default=60.0, metavar="SECONDS", help="A longer wait is too late; default: 60."
+    ),
+    argument(
+        "--starved",
+        type=seconds_of,
+        default=300.0,
+        metavar="SECONDS",
+        help="A longer wait counts as starved; default: 300.",
+    ),
 )
 def insights(command: Any, alias: str, *, days: int, slo: float, starved: float, **_: Any) -> None:
     from django_mq.pipeline.insights.figures import Limits
@@ -60,7 +68,7 @@ def _times(days: int) -> tuple[datetime, datetime]:
 
 @job(
     "Print the stored figures. Starts no Spark.",
-    argument("--of", choices=[*reading.EXPORTS], default="hours", help="hours without it."),
+    argument("--of", choices=[*reading.EXPORTS], default="hours", help="What to print; default: hours."),
     argument("--days", type=int, default=7),
     argument("--queue"),
     argument("--format", choices=["json", "csv"], default="json"),

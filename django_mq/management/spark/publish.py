@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     argument("paths", nargs="+", metavar="PATH", help="Files or directories."),
     argument("--format", choices=["parquet", "csv", "json"], default="parquet"),
     argument("--job", dest="key", required=True, metavar="KEY", help="The load's key: it is published once."),
-    argument("--queue", help="The queue of all messages; without it, the column queue has it."),
+    argument("--queue", help="The queue of all messages; default: the column queue names it."),
 )
 def publish(command: Any, alias: str, *, paths: list[str], key: str, queue: str | None, **options: Any) -> None:
     from pyspark.sql import functions as f

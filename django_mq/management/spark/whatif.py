@@ -31,7 +31,7 @@ HEADINGS = ("CLASS", "RANK", "SCENARIO", "MESSAGES", "WAIT MEAN", "P50", "P95", 
         metavar="NAME:KEY=VALUE,...",
         help=(
             "consumers, credit, service, arrivals, failures, and options of the queue, such as kind, max_messages "
-            "or ttl_seconds; without it, a few common scenarios."
+            "or ttl_seconds; default: a few common scenarios."
         ),
     ),
     argument("--json", action="store_true"),

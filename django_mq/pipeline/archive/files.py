@@ -41,18 +41,18 @@ def reaching(act: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str,
 
 
 def absolute(root: str) -> str:
-    """Return the root as it is stored: an address unchanged, a path as an absolute one."""
+    """Return the root as it is stored: a URL unchanged, a path as an absolute path."""
     return root.rstrip("/") if "://" in root else str(Path(root).absolute())
 
 
 def opened(path: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of an address, and the path in it. Raises OSError and ValueError."""
+    """Return the file system of a URL, and the path in it. Raises OSError and ValueError."""
     system, inner = fs.FileSystem.from_uri(spelt_for_arrow(path))
     return system, inner
 
 
 def spelt_for_arrow(address: str) -> str:
-    """Return the address with s3:// for s3a://, Hadoop's own name for S3, which Arrow does not know."""
+    """Return the URL with s3:// for s3a://, Hadoop's own name for S3, which Arrow does not know."""
     return f"s3://{address.removeprefix('s3a://')}" if address.startswith("s3a://") else address
 
 
