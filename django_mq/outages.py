@@ -26,6 +26,10 @@ UNUSABLE = "cannot be used"
 REFUSES = "refuses a statement"
 
 
+#: The outages that are not over. While there is none, a part that works does not have to report it.
+ongoing: set[Outage] = set()
+
+
 class Outage:
     """The outage of one server. It is over when no part of the process that failed still fails.
 
@@ -58,6 +62,7 @@ class Outage:
         if self._since is None:
             self._since, self._interval, self._next_at = now, FIRST_INTERVAL_SECONDS, now + FIRST_INTERVAL_SECONDS
         self._failing.add(part)
+        ongoing.add(self)
         if problem not in self._logged:
             self._logged.add(problem)
             lasting = ""
@@ -79,6 +84,7 @@ class Outage:
         if self._failing:
             return
         since, self._since = self._since, None
+        ongoing.discard(self)
         if since is not None:  # another thread may have logged the end
             self._logged.clear()
             self._logger.warning("%s works again, after %.1f s", self._server, self._clock() - since)

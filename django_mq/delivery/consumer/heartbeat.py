@@ -97,7 +97,8 @@ class HeartbeatThread:
 
     def close(self) -> None:
         """Close the connection, and end the other processes."""
-        outages.database(self._session.alias).leave(self)
+        if outages.ongoing:
+            outages.database(self._session.alias).leave(self)
         self._maintenance.close()
         if self._sidecar is not None:
             self._sidecar.close()
@@ -113,16 +114,17 @@ class HeartbeatThread:
         self._renew_at = time.monotonic() + self._deadline_seconds / RENEWALS
 
     def _run(self) -> None:
-        pause, outage = ROUND_SECONDS, outages.database(self._session.alias)
+        pause, alias = ROUND_SECONDS, self._session.alias
         while not self._sleep(pause):
             try:
                 if self._sidecar is not None:
                     self._sidecar.beat()
                 self._round()
                 pause = ROUND_SECONDS
-                outage.succeeded(self)
+                if outages.ongoing:
+                    outages.database(alias).succeeded(self)
             except StoreError as error:
-                outage.failed(self, error)
+                outages.database(alias).failed(self, error)
                 self.store.close()
                 pause = min(pause * 2, OUTAGE_CAP_SECONDS)
                 if isinstance(error, StoreUnavailable):

@@ -390,7 +390,8 @@ class Session:
         with self._writer.stopped(), self._closing:
             session_id, self.id = self.id, None
         _live.discard(self)
-        outages.database(self.alias).leave(self._writer)
+        if outages.ongoing:
+            outages.database(self.alias).leave(self._writer)
         if session_id is None:
             self.store.close()
         else:

@@ -112,7 +112,6 @@ class SettlementWriter:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._outage = outages.database(session.alias)
         self._flushing = threading.Lock()
         self._flusher: int | None = None
 
@@ -128,12 +127,13 @@ class SettlementWriter:
             while batch := self._session.settlements.take():
                 self._write_or_put_back(batch)
         except StoreError as error:
-            self._outage.failed(self, error)
+            outages.database(self._session.alias).failed(self, error)
             return False
         finally:
             self._flusher = None
             self._flushing.release()
-        self._outage.succeeded(self)
+        if outages.ongoing:
+            outages.database(self._session.alias).succeeded(self)
         return True
 
     def _write_or_put_back(self, batch: list[Settlement]) -> None:

@@ -63,7 +63,6 @@ class Worker:
         self, handlers: Iterable[Handler], *, threads: int, using: str | None = None, name: str = ""
     ) -> None:
         self._alias = using or conf.load().DATABASE
-        self._outage = outages.database(self._alias)
         self._name = name
         self._handlers = [replace(handler, credit=handler.credit_with(threads)) for handler in handlers]
         check_transactions(self._handlers, self._alias)
@@ -172,7 +171,8 @@ class Worker:
                         else:
                             self._wait()
                     pause, has_worked = FIRST_PAUSE_SECONDS, True
-                    self._outage.succeeded(self)
+                    if outages.ongoing:
+                        outages.database(self._alias).succeeded(self)
                 except SessionLost:
                     logger.warning("The session was lost; beginning anew")
                     self._begin_anew()
@@ -188,7 +188,7 @@ class Worker:
 
     def _recover(self, error: StoreError, pause_seconds: float) -> None:
         """Log the error, and wait for the whole pause, whether something wakes the worker or not."""
-        self._outage.failed(self, error)
+        outages.database(self._alias).failed(self, error)
         if not isinstance(error, StoreUnavailable):
             self.session.flush()  # finds the refused settlement, if the error is about one
         self.session.store.close()  # the next statement opens a new connection

@@ -136,7 +136,8 @@ class Transport(virtual.Transport):
             raise self._wrong
         with self._committing() as store:
             store.queue("")
-        outages.database(self.alias).succeeded(self)
+        if outages.ongoing:
+            outages.database(self.alias).succeeded(self)
         return super().establish_connection()
 
     @apart_from_event_loops
