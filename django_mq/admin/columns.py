@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin.table import alias
+from django_mq.models import Message
 from django_mq.stores.records import Counts
 from django_mq.stores.registry import shared_store
 
@@ -79,6 +80,11 @@ def attempts(failed: int, most: int) -> str:
         return ngettext("%(failed)s attempt", "%(failed)s attempts", failed) % {"failed": failed}
     words = ngettext("%(failed)s of %(most)s attempt", "%(failed)s of %(most)s attempts", most)
     return words % {"failed": failed, "most": most}
+
+
+def state_name(state: int) -> str:
+    """Return the name of a state, as every page has it."""
+    return _("dead letter") if state == Message.Status.DEAD else str(Message.Status(state).label)
 
 
 def measure(queues: Iterable[Queue]) -> dict[str, Counts]:

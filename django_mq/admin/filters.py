@@ -61,8 +61,9 @@ class StateFilter(Filter):
     title, parameter_name = _("state"), "state"
     narrowed = staticmethod(criteria.by_state)
     offered = [
-        *((str(value), label) for value, label in Message.Status.choices),
+        *((str(state.value), state.label) for state in Message.Status if state != Message.Status.DEAD),
         (indexes.RETRYING, _("retrying")),
+        (str(Message.Status.DEAD.value), _("dead letters in their own queues")),
         (indexes.DEAD_LETTERS, _("dead letters, also in dead-letter queues")),
     ]
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from django_mq.admin.messages.failures import WORDS
 from django_mq.models import Message
-from tests.admin.conftest import list_of
+from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -45,7 +45,7 @@ def test_the_first_and_the_last_error_are_told(site: str, browse: Client, make: 
 
     assert found[never.message_id] == ["0", "-", "-"]
     count, first, last = found[mended.message_id]
-    assert (count, "ValueError: &lt;b&gt;1&lt;/b&gt;" in first, "TimeoutError" in last) == ("3", True, True)
+    assert (count, "ValueError: &lt;b&gt;1&lt;/b&gt;" in first, "TimeoutError" in last) == ("3 of 10", True, True)
 
 
 def test_attempts_of_a_task_count_under_its_own_id_once(site: str, browse: Client, make: Make) -> None:
@@ -56,9 +56,9 @@ def test_attempts_of_a_task_count_under_its_own_id_once(site: str, browse: Clien
 
     found = cells(browse, LETTERS)
 
-    assert found[task.message_id][0] == "2"
+    assert found[task.message_id][0] == "2 of 10"
     assert ["First" in found[task.message_id][1], "Last" in found[task.message_id][2]] == [True, True]
-    assert found[other.message_id][0] == "1"
+    assert found[other.message_id][0] == "1 of 10"
 
 
 def test_a_letter_that_was_moved_keeps_its_failures(site: str, browse: Client, make: Make) -> None:
@@ -67,7 +67,28 @@ def test_a_letter_that_was_moved_keeps_its_failures(site: str, browse: Client, m
     moved = make.message(READY, queue=letters, attempts=0, headers={"x-origin-queue": queue.name})
     make.attempt(message_id=moved.message_id)
 
-    assert cells(browse, LETTERS)[moved.message_id][0] == "1"
+    assert cells(browse, LETTERS)[moved.message_id][0] == "1 of 10"
+
+
+def test_a_dead_letter_in_a_dead_letter_queue_says_so_with_its_reason_and_its_attempts(
+    site: str, browse: Client, make: Make
+) -> None:
+    letters = make.queue("letters")
+    queue = make.queue(dead_letter_queue=letters, max_attempts=4)
+    headers = {"x-origin-queue": queue.name, "x-origin-attempts": 3}
+    moved = make.message(READY, queue=letters, headers=headers, dead_reason="rejected")
+    kept = make.message(DEAD, queue=queue, attempts=4)
+
+    listed = browse.get(list_of("message")).content.decode()
+    assert '<td class="field-situation">dead letter: rejected</td>' in listed
+    assert '<td class="field-situation">dead letter</td>' in listed
+    assert '<td class="field-failed">3 of 4</td>' in listed
+    assert '<td class="field-failed">4 of 4</td>' in listed
+    page = browse.get(page_of(moved)).content.decode()
+    assert "dead letter: rejected" in page
+    assert "3 of 4" in page
+    assert "dead letter" in browse.get(page_of(kept)).content.decode()
+    assert '<span class="mq-bad">dead letters</span>' in browse.get(list_of("queue")).content.decode()
 
 
 @pytest.mark.django_db
@@ -77,7 +98,7 @@ def test_other_lists_are_as_they_were(browse: Client, make: Make) -> None:
     listed = browse.get(list_of("message")).context["cl"].list_display
 
     assert "first_error" not in listed
-    assert "attempts" in listed
+    assert "failed" in listed
 
 
 def test_the_words_of_a_failure_are_bounded(site: str, browse: Client, make: Make) -> None:

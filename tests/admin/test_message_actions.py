@@ -47,7 +47,7 @@ def test_messages_are_moved_and_those_that_workers_hold_are_named(site: str, bro
     assert asked.context["preview"].rows == [
         ["ready", "2", ""],
         ["claimed", "2", "will be left alone"],
-        ["dead", "1", ""],
+        ["dead letter", "1", ""],
     ]
     assert said(response) == ["Moved to elsewhere: 3 of 5 messages. Left alone: 2 are held by workers."]
     assert Message.objects.filter(queue__name="elsewhere").count() == 3

@@ -16,6 +16,7 @@ from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
     from django.test import Client
+    from pytest_django import Settings
 
     from tests.admin.conftest import Make
 
@@ -71,13 +72,36 @@ def test_the_list_takes_as_many_queries_for_many_messages_as_for_one(
     assert len(many) == len(few)
 
 
-def test_the_list_fetches_no_body_and_no_headers(site: str, browse: Client, make: Make) -> None:
-    make.message()
+def test_the_list_fetches_no_more_than_the_heads_of_bodies(site: str, browse: Client, make: Make) -> None:
+    make.message(type="long", content_type="text/plain", body=b"x" * 5_000)
+    make.message(body=b'{"order": 7, "lines": [1, 2]}')
+    make.message(type="bytes", content_type="application/octet-stream", body=b"\x00\xff\x01")
+    make.message(type="task", headers={"argsrepr": "(7, 'a')", "kwargsrepr": "{}"})
+    make.session().consumers.create(queue_name="orders", handler="shop.consumers.place")
 
-    sent = " ".join(statements(browse, site, list_of("message")))
+    page = browse.get(list_of("message"))
 
-    assert '"body"' not in sent
-    assert '"headers"' not in sent
+    contents = {row.type: row.description.preview for row in page.context["cl"].result_list}
+    assert contents["long"] == "x" * 79 + "…"
+    assert contents[""] == '{"order": 7, "lines": [1, 2]}'
+    assert contents["bytes"] == "3\xa0bytes"
+    assert contents["task"] == "(7, 'a')"
+    assert "shop.consumers.place<br>" in page.content.decode()
+    sent = [one.replace("`", '"') for one in statements(browse, site, list_of("message"))]
+    (reading,) = (one for one in sent if '"body"' in one)
+    assert "2000)" in reading
+
+
+def test_a_preview_is_masked(site: str, browse: Client, make: Make, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MASK": ["card"]}
+    make.message(body=b'{"card": "4111", "order": 7}', headers={"argsrepr": "('4111',)"})
+    make.message(body=b'{"card": "4111", "more": "%s"}' % (b"x" * 5_000))
+
+    page = browse.get(list_of("message"))
+
+    previews = [row.description.preview for row in page.context["cl"].result_list]
+    assert previews == ["***", '{"card": "***", "order": 7}']
+    assert "4111" not in page.content.decode()
 
 
 def test_the_list_counts_up_to_a_bound(

@@ -30,7 +30,7 @@ from django_mq.admin.filters import (
     WorkerFilter,
     is_in_one_line,
 )
-from django_mq.admin.messages import failures, payload, publish_form, timeline
+from django_mq.admin.messages import descriptions, failures, payload, publish_form, timeline
 from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
@@ -62,7 +62,7 @@ DEAD_LETTER_COLUMNS = [
     "short_id",
     "queue",
     "situation",
-    "type",
+    "content",
     "failed",
     "first_error",
     "last_error",
@@ -70,12 +70,12 @@ DEAD_LETTER_COLUMNS = [
 ]
 
 
-class DeadLetterList(BoundedChangeList):
-    """A page of dead letters. A few statements read the failed attempts of the whole page."""
+class MessageList(BoundedChangeList):
+    """A page of messages. A few statements read the contents and failed attempts of the whole page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        failures.summarise(self.result_list)
+        descriptions.describe(self.result_list)
 
 
 class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
@@ -84,7 +84,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     paginator = BoundedPaginator
     actions = [*ACTIONS, download_json, download_csv]
     late = ["body"]
-    list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
+    list_display = ["short_id", "queue", "situation", "content", "priority", "failed", "last_error", "published"]
     list_filter = [
         StateFilter,
         QueueFilter,
@@ -107,7 +107,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     fieldsets = [
         (None, {"fields": ["message_id", "queue", "situation", "holder"]}),
         (gettext_lazy("Order"), {"fields": [("priority", "level"), ("place", "id")]}),
-        (gettext_lazy("Deliveries"), {"fields": [("attempts", "redelivered", "suspect")]}),
+        (gettext_lazy("Deliveries"), {"fields": [("failed", "redelivered", "suspect")]}),
         (
             gettext_lazy("Times"),
             {"fields": [("published_at", "deliver_at", "expires_at"), ("claimed_at", "dead_at")]},
@@ -167,8 +167,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
 
     # Columns.
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return DeadLetterList if _shows_dead_letters(request.GET) else super().get_changelist(request, **kwargs)
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - as everywhere
+        return MessageList
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return DEAD_LETTER_COLUMNS if _shows_dead_letters(request.GET) else super().get_list_display(request)
@@ -177,13 +177,15 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     def situation(self, message: Message) -> str:
         """Return the state, with its time, its worker or its reason."""
         words = {"state": message.get_state_display(), "reason": message.dead_reason}
+        if descriptions.of_row(message).is_dead_letter:
+            return _("dead letter: %(reason)s") % words if message.dead_reason else _("dead letter")
         if message.is_retrying:
             return _retrying(message)
         if message.state == Message.Status.SCHEDULED and message.deliver_at:
             return _("%(state)s, due %(time)s") % {**words, "time": columns.time_text(message.deliver_at)}
         if message.state == Message.Status.CLAIMED:
             return _("%(state)s by %(worker)s") % {**words, "worker": _worker(message)}
-        return "{state}: {reason}".format(**words) if message.dead_reason else words["state"]
+        return words["state"]
 
     @admin.display(description=gettext_lazy("held by"))
     def holder(self, message: Message) -> str:
@@ -198,8 +200,16 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
 
     @admin.display(description=gettext_lazy("failed attempts"))
-    def failed(self, message: Message) -> int:
-        return failures.of_row(message).attempts
+    def failed(self, message: Message) -> str:
+        return descriptions.of_row(message).attempts
+
+    @admin.display(description=gettext_lazy("content"))
+    def content(self, message: Message) -> str:
+        """Return the type of the message, or the handlers of its queue, and a preview of its arguments or body."""
+        found = descriptions.of_row(message)
+        name = message.type or found.handlers
+        parts = format_html('<span class="quiet">{}</span>', found.preview)
+        return format_html("{}<br>{}", name, parts) if name else parts
 
     @admin.display(description=gettext_lazy("first error"), empty_value="-")
     def first_error(self, message: Message) -> str | None:

@@ -82,7 +82,7 @@ class SelectionAdmin(ActionAdmin):
     def preview(self, action: Any, chosen: Selection) -> Preview:
         rows = [
             [
-                str(Message.Status(state).label),
+                columns.state_name(state),
                 columns.exact(count),
                 "" if state in action.states else _("will be left alone"),
             ]

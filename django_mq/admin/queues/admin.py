@@ -129,6 +129,8 @@ class QueueAdmin(ActionAdmin):
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
         if not pauses(queue):
+            if self.counts(queue).ready and is_taker(queue) and not _consumers(queue) and not queue.closed:
+                return format_html('<span class="mq-bad">{}</span>', _("dead letters"))
             if self.counts(queue).ready and not is_taker(queue) and not _consumers(queue):
                 return format_html('<span class="mq-warn">{}</span>', _("no worker"))
             return _("closed to new messages") if queue.closed else _("running")

@@ -1,0 +1,150 @@
+"""What the messages of a list are: a preview of their arguments or body, and how often they were tried."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db import DatabaseError
+from django.db.models import BinaryField, TextField
+from django.db.models.functions import Cast, Left, Length, Substr
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+
+from django_mq.admin.messages import failures, payload
+from django_mq.admin.table import alias
+from django_mq.delivery.operator.redrives import origin_of
+from django_mq.diagnosis.messages import masking
+from django_mq.engine.entries.afterlife import ORIGIN_ATTEMPTS
+from django_mq.models import Consumer, Message, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+#: The most bytes of a body, and characters of headers, that are read for a list.
+BODY_HEAD, HEADERS_HEAD = 2_000, 20_000
+#: The most characters of a preview.
+WORDS = 80
+#: Headers of a Celery task with its arguments.
+ARGUMENTS = ("argsrepr", "kwargsrepr")
+#: Spaces that indented JSON has inside its brackets.
+SPACE_INSIDE = re.compile(r"(?<=[\[{])\s+|\s+(?=[\]}])")
+#: Arguments of a task that has none.
+EMPTY = {"()", "[]", "{}", ""}
+
+
+class Description(NamedTuple):
+    """What a list says of a message beside its row."""
+
+    preview: str = ""
+    #: Failed attempts here, or in the queue where it died, and the most that this queue allows; 0 for no limit.
+    failed: int = 0
+    most: int = 0
+    is_dead_letter: bool = False
+    #: The handlers of live workers for the queue.
+    handlers: str = ""
+
+    @property
+    def attempts(self) -> str:
+        """How many attempts failed: ``3 of 10``, ``3``."""
+        words = {"failed": self.failed, "most": self.most}
+        return _("%(failed)s of %(most)s") % words if self.most and self.failed else str(self.failed)
+
+
+def describe(messages: Iterable[Message]) -> None:
+    """Set ``description`` and ``failures`` of each message: a few statements for all of them."""
+    rows = list(messages)
+    failures.summarise(rows)
+    contents = _contents(rows)
+    headers = {row.pk: _headers(contents[row.pk][0]) for row in rows if row.pk in contents}
+    origins = {row.pk: origin_of(row.queue.name, headers.get(row.pk)) for row in rows}
+    limits = _limits({origins[row.pk] for row in rows if origins[row.pk] != row.queue.name})
+    handlers = _handlers({row.queue.name for row in rows if not row.type})
+    for row in rows:
+        origin, known = origins[row.pk], headers.get(row.pk, {})
+        is_sent = origin != row.queue.name
+        counted = _number(known.get(ORIGIN_ATTEMPTS)) if is_sent else row.attempts
+        row.description = Description(  # type: ignore[attr-defined] # for this page
+            preview=_preview(row, known, *contents[row.pk][1:]) if row.pk in contents else "",
+            failed=max(counted, failures.of_row(row).attempts),
+            most=limits.get(origin, 0) if is_sent else row.queue.max_attempts,
+            is_dead_letter=row.state == Message.Status.DEAD or (is_sent and row.state == Message.Status.READY),
+            handlers=handlers.get(row.queue.name, ""),
+        )
+
+
+def of_row(message: Message) -> Description:
+    """Return the description, which the page of a single message has not read yet."""
+    if not hasattr(message, "description"):
+        describe([message])
+    found: Description = message.description  # type: ignore[attr-defined] # set above
+    return found
+
+
+def _contents(rows: Iterable[Message]) -> dict[int, tuple[str | None, Any, int]]:
+    """Return the headers as text, the head of the body and its length; nothing if a row is not readable."""
+    found = Message.objects.using(alias()).filter(pk__in=[row.pk for row in rows]).order_by()
+    columns = (
+        Left(Cast("headers", TextField()), HEADERS_HEAD),
+        Substr("body", 1, BODY_HEAD, output_field=BinaryField()),
+        Length("body"),
+    )
+    try:
+        return {pk: (headers, body, size) for pk, headers, body, size in found.values_list("pk", *columns)}
+    except (DatabaseError, ValueError):  # SQLite may have text that is no UTF-8
+        return {}
+
+
+def _headers(text: str | None) -> dict[str, Any]:
+    try:
+        headers = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return headers if isinstance(headers, dict) else {}
+
+
+def _preview(row: Message, headers: dict[str, Any], head: Any, size: int) -> str:
+    """Return the arguments of a task or the body in one line, masked."""
+    if not masking.is_masking() and "argsrepr" in headers:
+        return _line(" ".join(text for name in ARGUMENTS if (text := str(headers.get(name, ""))) not in EMPTY))
+    if size > BODY_HEAD:
+        # Only a whole body can be masked.
+        return masking.HIDDEN if masking.is_masking() else _line(_text(head))
+    shown = payload.body(head, row.content_type, row.content_encoding, queue=row.queue.name)
+    if shown.kind == "bytes" and not shown.masked:
+        return filesizeformat(size)
+    return _line(SPACE_INSIDE.sub("", shown.text) if shown.kind == "json" else shown.text)
+
+
+def _text(head: Any) -> str:
+    return head if isinstance(head, str) else bytes(head).decode("utf-8", "replace")
+
+
+def _line(text: str) -> str:
+    line = payload.sendable(" ".join(text.split()))
+    return line if len(line) <= WORDS else f"{line[: WORDS - 1]}…"
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _limits(names: set[str]) -> dict[str, int]:
+    """Return the most attempts of these queues."""
+    queues = Queue.objects.using(alias()).filter(name__in=names).order_by() if names else ()
+    return {queue.name: queue.max_attempts for queue in queues}
+
+
+def _handlers(names: set[str]) -> dict[str, str]:
+    """Return the names of the handlers for these queues."""
+    if not names:
+        return {}
+    consumers = (
+        Consumer.objects.using(alias()).filter(queue_name__in=names).exclude(handler="").order_by("handler")
+    )
+    found: dict[str, list[str]] = {}
+    for queue, handler in consumers.values_list("queue_name", "handler").distinct():
+        found.setdefault(queue, []).append(handler)
+    return {queue: ", ".join(handlers[:3]) for queue, handlers in found.items()}
