@@ -307,7 +307,7 @@ def test_a_dry_run_changes_nothing(database: str, run: Run, command: str) -> Non
 def test_nobody_to_ask_is_no_yes(database: str, run: Run, unattended: None, command: str) -> None:
     message = publish("orders")
 
-    with pytest.raises(CommandError, match="say --yes"):
+    with pytest.raises(CommandError, match="Give --yes"):
         run(command, "--queue", "orders")
 
     assert states(database) == {message: READY}

@@ -64,7 +64,7 @@ def test_a_dry_purge_removes_nothing(database: str, run: Run) -> None:
 def test_without_a_terminal_a_purge_wants_to_be_told(database: str, run: Run) -> None:
     publish("here")
 
-    with pytest.raises(CommandError, match="say --yes"):
+    with pytest.raises(CommandError, match="Give --yes"):
         run("mq_purge", "here")
 
     assert held(database)

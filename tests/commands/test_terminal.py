@@ -228,8 +228,8 @@ def test_a_full_disk_is_a_sentence(environment: dict[str, str]) -> None:
     [
         (["mq_publish", "orders", "-"], "There is no standard input"),
         (["mq_publish", "orders", "--lines"], "There is no standard input"),
-        (["mq_purge", "orders"], "say --yes"),
-        (["mq_cancel", "--queue", "orders"], "say --yes"),
+        (["mq_purge", "orders"], "Give --yes"),
+        (["mq_cancel", "--queue", "orders"], "Give --yes"),
     ],
 )
 def test_no_standard_input_at_all_is_a_sentence(
