@@ -109,6 +109,20 @@ def _check_linked_queues() -> list[checks.CheckMessage]:
     ]
 
 
+def _check_queues(alias: str) -> list[checks.CheckMessage]:
+    """W006: options that a queue has kept; and handlers."""
+    from django_mq.delivery.operator.drift import differences  # noqa: PLC0415 - as above
+
+    hint = "To overwrite the option, run manage.py mq_queue sync --force."
+    return [
+        *_check_handlers(alias),
+        *(
+            checks.Warning(f"Queue {each.queue!r}: {each}.", hint=hint, id="django_mq.W006")
+            for each in differences(using=alias)
+        ),
+    ]
+
+
 def _check_handlers(alias: str) -> list[checks.CheckMessage]:
     """W005: handlers of queues that are neither declared nor exist."""
     from django_mq.delivery.consumer.handlers import discover  # noqa: PLC0415 - as above
@@ -203,7 +217,7 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[che
         return [_error(str(error), f"Start the database, or correct DATABASES[{alias!r}].", "E005")]
     return [
         *(checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems),
-        *([] if sys.argv[1:2] == ["migrate"] else _check_migrations(alias) or _check_handlers(alias)),
+        *([] if sys.argv[1:2] == ["migrate"] else _check_migrations(alias) or _check_queues(alias)),
     ]
 
 

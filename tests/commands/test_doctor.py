@@ -97,6 +97,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
         "orphans",
         "states",
         "queues",
+        "options",
         "operations",
     ]
     assert {item["level"] for item in findings.all} == {"ok"}

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 from django.core.management.base import CommandError
 
 from django_mq.api import publish
+from django_mq.checks import check_database
+from django_mq.delivery.operator.drift import log_differences
+from django_mq.delivery.queues import declare
 from django_mq.models import Queue
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from pytest_django import Settings
+
     from tests.commands.conftest import Run
 
 
@@ -146,3 +153,55 @@ def test_the_database_may_be_named(committed_database: str, run: Run) -> None:
     run("mq_queue", "create", "orders", "--database", committed_database)
 
     assert queue(committed_database)
+
+
+@pytest.fixture
+def drifted(database: str, settings: Settings) -> str:
+    """Two declared queues: one has kept an older option, and another option of an operator; one is missing."""
+    settings.DJANGO_MQ = {"DATABASE": database, "QUEUES": {"orders": {"levels": 3, "max_attempts": 5}, "dead": {}}}
+    declare(shared_store(database), "orders")
+    Queue.objects.using(database).update(levels=7, history_days=2.0)
+    return database
+
+
+def test_sync_creates_what_is_missing_and_keeps_what_differs(drifted: str, run: Run) -> None:
+    kept = "Queue 'orders': levels is 7, and DJANGO_MQ['QUEUES'] says 3 (kept; --force overwrites it).\n"
+
+    assert run("mq_queue", "sync", "--dry-run") == f"Queue 'dead' would be created.\n{kept}"
+    assert not Queue.objects.using(drifted).filter(name="dead").exists()
+    assert run("mq_queue", "sync") == f"Queue 'dead' is created.\n{kept}"
+    assert queue(drifted).levels == 7
+
+
+def test_sync_with_force_overwrites_the_options_that_the_settings_name(drifted: str, run: Run) -> None:
+    would = json.loads(run("mq_queue", "sync", "orders", "--force", "--dry-run", "--json"))
+    change = {"queue": "orders", "option": "levels", "declared": 3, "stored": 7}
+    assert (would, queue(drifted).levels) == ({"would_create": [], "would_change": [change]}, 7)
+
+    run("mq_queue", "sync", "orders", "--force")
+
+    assert (queue(drifted).levels, queue(drifted).max_attempts, queue(drifted).history_days) == (3, 5, 2.0)
+    assert run("mq_queue", "sync", "orders") == "All queues are as the settings say.\n"
+
+
+def test_show_names_both_values_of_an_option(drifted: str, run: Run) -> None:
+    assert "levels = 7 (the settings: 3)\n" in run("mq_queue", "show", "orders")
+    shown = json.loads(run("mq_queue", "show", "orders", "--json"))
+    assert (shown["options"]["levels"], shown["differing"]) == (7, {"levels": 3})
+
+
+def test_sync_refuses_a_queue_that_is_not_declared(drifted: str, run: Run) -> None:
+    with pytest.raises(CommandError, match=r"does not declare 'ordres'. Did you mean 'orders'\?"):
+        run("mq_queue", "sync", "ordres", f"--database={drifted}")
+
+
+def test_the_check_the_doctor_and_a_worker_name_the_difference(
+    drifted: str, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    sentence = "levels is 7, and DJANGO_MQ['QUEUES'] says 3"
+
+    [found] = [each for each in check_database(databases=[drifted]) if each.id == "django_mq.W006"]
+    assert found.msg == f"Queue 'orders': {sentence}."
+    assert sentence in run("mq_doctor")
+    log_differences(["orders"], using=drifted)
+    assert sentence in caplog.text

@@ -2,6 +2,7 @@
 
 browser.py       read messages without taking them
 queue_editor.py  create queues and change their options
+drift.py         compare queues with the settings
 bindings.py      bind queues to exchanges
 actions.py       move, cancel, release, reschedule and prioritise selected messages
 moves.py         move many messages from one queue to another

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Exists, OuterRef
 
 from django_mq import __version__
+from django_mq.delivery.operator.drift import differences
 from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.messages.indexes import in_state
@@ -164,4 +165,14 @@ def _unconsumed(about: str, queue: QueueState) -> Finding:
     return problem(about, f"{waiting} and no live worker takes from it.", mend)
 
 
-LOOKS = (look_at_leases, look_at_orphans, look_at_states, look_at_queues, look_at_operations)
+def look_at_options(alias: str) -> Iterator[Finding]:
+    """Find options of queues that differ from the settings."""
+    found = differences(using=alias)
+    for each in found:
+        mend = f"To overwrite it: manage.py mq_queue sync {each.queue} --force."
+        yield notice(f"queue {each.queue}", f"{each}.", mend)
+    if not found:
+        yield ok("options", "All declared queues have the options of the settings.")
+
+
+LOOKS = (look_at_leases, look_at_orphans, look_at_states, look_at_queues, look_at_options, look_at_operations)

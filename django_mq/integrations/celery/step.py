@@ -11,6 +11,7 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.consumer.handlers import check_transactions, sole_handlers
+from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.integrations.celery import failures, revocation
 from django_mq.integrations.celery.native import NativeConsumer
@@ -70,6 +71,7 @@ def install(sender: Any) -> None:
             handlers = sole_handlers()
             check_transactions(handlers.values(), transport.alias)
             check_handled(handlers, using=transport.alias)
+        log_differences(None, using=transport.alias)
     except Exception as error:
         # Celery logs any other exception of a signal's receiver and goes on, here without the step.
         why = f"The worker does not start, its handlers cannot be loaded: {type(error).__name__}: {error}"

@@ -1,11 +1,17 @@
-"""Create, edit and delete queues."""
+"""Create, edit, show and delete queues, and give them the options of the settings."""
 
 from __future__ import annotations
 
 from argparse import SUPPRESS, BooleanOptionalAction
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.operator.queue_editor import EDITABLE, create_queue, edit_queue
+from django.core.management.base import CommandError
+
+from django_mq import conf
+from django_mq.delivery.operator.drift import differences, overwrite
+from django_mq.delivery.operator.queue_editor import EDITABLE, create_queue, edit_queue, queue_named
+from django_mq.delivery.queues import declare, similar
 from django_mq.diagnosis.state.overview import overview
 from django_mq.engine.options import OPTIONS
 from django_mq.management.command import MQCommand
@@ -18,23 +24,29 @@ if TYPE_CHECKING:
 
 #: The functions that read an option's value; other values are text.
 READERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
+OVERWRITE_HELP = "Overwrite the options of existing queues, also those that an operator has changed."
 FORCE_HELP = "Move the messages to the dead-letter queue, or delete them if there is none."
 
 
 class Command(MQCommand):
-    help = "Create, edit or delete a queue."
+    help = "Create, edit, show or delete a queue, or compare queues with the settings."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        actions = parser.add_subparsers(dest="act", required=True, metavar="create|edit|delete")
-        for act in (self.create, self.edit, self.delete):
+        actions = parser.add_subparsers(dest="act", required=True, metavar="create|edit|delete|show|sync")
+        for act in (self.create, self.edit, self.delete, self.show, self.sync):
             command = actions.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
             super().add_arguments(command)
-            command.add_argument("name", metavar="QUEUE")
             command.set_defaults(act=act)
+            if act == self.sync:
+                command.add_argument("names", metavar="QUEUE", nargs="*", help="All declared queues without it.")
+                command.add_argument("--force", action="store_true", help=OVERWRITE_HELP)
+                command.add_argument("--dry-run", action="store_true", help="Only print what would be changed.")
+                continue
+            command.add_argument("name", metavar="QUEUE")
             if act == self.delete:
                 command.add_argument("--force", action="store_true", help=FORCE_HELP)
                 command.add_argument("--dry-run", action="store_true", help="Only print what would be deleted.")
-            else:
+            elif act != self.show:
                 _add_options(command)
 
     def run(self, alias: str, **options: Any) -> None:
@@ -57,6 +69,36 @@ class Command(MQCommand):
             return
         removed = shared_store(alias).delete_queue(name, force=force)
         self.answer({"deleted": name, "removed": removed}, _deleted(name, "is deleted", removed))
+
+    def show(self, alias: str, *, name: str, **_: Any) -> None:
+        """Show the options of a queue, and those of the settings that differ."""
+        stored = asdict(queue_named(name, using=alias).options)
+        differing = {each.option: each.declared for each in differences([name], using=alias)}
+        lines = [
+            f"{option} = {value!r}" + (f" (the settings: {differing[option]!r})" if option in differing else "")
+            for option, value in stored.items()
+        ]
+        self.answer({"queue": name, "options": stored, "differing": differing}, "\n".join(lines))
+
+    def sync(self, alias: str, *, names: list[str], force: bool, dry_run: bool, **_: Any) -> None:
+        """Create declared queues that do not exist; with --force, give the others the options of the settings."""
+        declared, store = conf.load().QUEUES, shared_store(alias)
+        for name in names:
+            if name not in declared:
+                raise CommandError(f"DJANGO_MQ['QUEUES'] does not declare {name!r}.{similar(name, declared)}")
+        missing = [name for name in names or declared if store.queue(name) is None]
+        found = differences(names or None, using=alias)
+        if not dry_run:
+            for name in missing:
+                declare(store, name)
+            if force:
+                overwrite(found, using=alias)
+        created, changed = ("would_create", "would_change") if dry_run else ("created", "changed")
+        answer = {created: missing, changed if force else "kept": [asdict(each) for each in found]}
+        lines = [f"Queue {name!r} {'would be' if dry_run else 'is'} created." for name in missing]
+        kept = "" if force else " (kept; --force overwrites it)"
+        lines += [f"Queue {each.queue!r}: {each}{kept}." for each in found]
+        self.answer(answer, "\n".join(lines) or "All queues are as the settings say.")
 
     def _would_delete(self, name: str, alias: str, *, force: bool) -> None:
         (queue,) = overview([name], using=alias)

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from django_mq.delivery.consumer.handlers import discover
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
@@ -46,8 +47,10 @@ class Command(MQCommand):
 
     def run(self, alias: str, **options: Any) -> None:
         handlers = _chosen(options["queues"])
-        check_handled([handler.queue for handler in handlers], using=alias)
+        queues = [handler.queue for handler in handlers]
+        check_handled(queues, using=alias)
         _show_log()
+        log_differences(queues, using=alias)
         worker = Worker(handlers, threads=options["threads"], using=alias, name=options["name"])
         signals = _Signals(self, worker)
         taken = ", ".join(
