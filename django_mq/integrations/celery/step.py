@@ -41,8 +41,12 @@ class MQStep(bootsteps.StartStopStep):
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
-            for queue, handler in sole_handlers().items():
+            handlers = sole_handlers()
+            for queue, handler in handlers.items():
                 transport.consume_native(queue, NativeConsumer(handler, consumer, transport))
+            if handlers:
+                named = ", ".join(f"{handler.name} of {queue!r}" for queue, handler in handlers.items())
+                logger.info("This worker also runs the handlers %s", named)
 
     def stop(self, consumer: Any) -> None:
         """Stop claiming for native handlers."""

@@ -95,6 +95,8 @@ def test_the_success_of_a_transactional_handler_is_no_void_settlement(shop: Site
         send(shop, *["an order"] * 5, queue="booked")
         ended(shop, finished=10, dead=0)
         assert worker.stop() == 0
+    assert f"{APP}.consumers." in worker.log
+    assert "of 'booked'" in worker.log
 
     assert set(outcomes(shop).values()) == {History.Outcome.ACCEPTED}
     assert "void" not in worker.log
