@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import suppress
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -17,7 +18,7 @@ from django.db.migrations.exceptions import NodeNotFoundError
 from django.utils.module_loading import import_string
 
 from django_mq import conf
-from django_mq.engine.options import MEMORY_OPTIONS
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS
 from django_mq.errors import (
     ConfigurationError,
     ContradictoryOptions,
@@ -48,15 +49,19 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     except ConfigurationError as error:
         return [_error(str(error), "Write DJANGO_MQ = {...} in the settings.", "E001")]
     if unknown:
-        hint = "Remove them, or correct the spelling; docs/reference/settings.md lists all settings."
+        hint = (
+            "Remove them, or correct the spelling. The settings are"
+            f" {', '.join(sorted(item.name for item in fields(conf.Settings)))};"
+            f" the options of a queue are {', '.join(sorted(OPTIONS))}."
+        )
         return [_error(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}.", hint, "E002")]
     try:
         conf.load()
     except ContradictoryOptions as error:
-        hint = "Leave one of the two out; docs/reference/settings.md says what each of them does."
+        hint = "Leave one of the two out."
         return [_error(str(error), hint, "E006")]
     except (ConfigurationError, TypeError) as error:
-        return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
+        return [_error(str(error), "Correct the value in DJANGO_MQ. The message says what is allowed.", "E003")]
     return [
         *_check_mask(),
         *_check_store(),

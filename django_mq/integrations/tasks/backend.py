@@ -92,7 +92,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         try:
             in_memory = self.our_options is not None and self.database == MEMORY
         except ConfigurationError as error:
-            yield self._error(str(error).rstrip("."), "See docs/how-to/messages/django-tasks.md.")
+            yield self._error(str(error).rstrip("."), "Correct OPTIONS of this backend in TASKS.")
             return
         if in_memory:
             hint = "Use a database, or, in tests, one of Django's own backends."
