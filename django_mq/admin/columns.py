@@ -74,6 +74,22 @@ def duration(seconds: float) -> str:
     return " ".join(shown) or f"0 {_('s')}"
 
 
+def precise(seconds: float) -> str:
+    """Return a duration that may be short: ``3.2 ms``, ``1 s``, ``2 min 5 s``."""
+    return f"{max(0.0, seconds) * 1000:.3g} ms" if seconds < 1 else duration(seconds)
+
+
+def yes_no_column(field: str, label: StrOrPromise) -> Any:
+    """Return a column that says yes or no: Django shows "no" as a red cross, also where it is good."""
+
+    @admin.display(description=label)
+    def column(_page: Any, row: Any) -> str:
+        value = getattr(row, field)
+        return "-" if value is None else _("yes") if value else _("no")
+
+    return column
+
+
 def attempts(failed: int, most: int) -> str:
     """Return how many attempts failed, of how many if there is a limit: ``3 of 10 attempts``, ``1 attempt``."""
     if not most:

@@ -130,3 +130,17 @@ def test_many_dead_letters_take_no_more_statements_than_few(site: str, browse: C
 @pytest.mark.parametrize("query", ["?state=3", LETTERS, "?state=3&q=0badcafe"])
 def test_an_empty_list_is_a_list(query: str, site: str, browse: Client) -> None:
     assert cells(browse, query) == {}
+
+
+def test_the_page_of_a_message_begins_with_its_last_error(site: str, browse: Client, make: Make) -> None:
+    dead = make.message(DEAD)
+    make.attempt(message_id=dead.message_id, error="LastError", traceback="Traceback of the last error")
+
+    page = browse.get(page_of(dead)).content.decode()
+
+    places = [
+        page.index(words) for words in ("Traceback of the last error", ">Body<", "field-message_id", ">Timeline<")
+    ]
+    assert places == sorted(places)
+    assert page.count("Traceback of the last error") == 1
+    assert "icon-no" not in page

@@ -107,7 +107,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     fieldsets = [
         (None, {"fields": ["message_id", "queue", "situation", "holder"]}),
         (gettext_lazy("Order"), {"fields": [("priority", "level"), ("place", "id")]}),
-        (gettext_lazy("Deliveries"), {"fields": [("failed", "redelivered", "suspect")]}),
+        (gettext_lazy("Deliveries"), {"fields": [("failed", "delivered_again", "is_suspect")]}),
         (
             gettext_lazy("Times"),
             {"fields": [("published_at", "deliver_at", "expires_at"), ("claimed_at", "dead_at")]},
@@ -150,6 +150,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return searches and set(self.get_list_filter(request)) <= set(MessageAdmin.list_filter)
 
     short_id = columns.id_column
+    delivered_again = columns.yes_no_column("redelivered", gettext_lazy("redelivered"))
+    is_suspect = columns.yes_no_column("suspect", gettext_lazy("suspect"))
     published = columns.ago_column("published_at", gettext_lazy("published"))
 
     # Search.

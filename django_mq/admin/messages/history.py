@@ -51,7 +51,7 @@ class HistoryAdmin(ReadOnly, IdSearch):
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [
-        (None, {"fields": [*IDENTITY, ("priority", "attempts", "redelivered")]}),
+        (None, {"fields": [*IDENTITY, ("priority", "attempts", "delivered_again")]}),
         (
             gettext_lazy("Times"),
             {"fields": [("published_at", "ready_at", "claimed_at", "finished_at"), ("waited", "ran")]},
@@ -65,6 +65,7 @@ class HistoryAdmin(ReadOnly, IdSearch):
     )
 
     short_id = columns.id_column
+    delivered_again = columns.yes_no_column("redelivered", gettext_lazy("redelivered"))
     finished = columns.ago_column("finished_at", gettext_lazy("finished"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[History]:
@@ -83,11 +84,11 @@ class HistoryAdmin(ReadOnly, IdSearch):
     @admin.display(description=gettext_lazy("waited"))
     def waited(self, row: History) -> str:
         end = row.claimed_at or row.finished_at
-        return columns.duration((end - row.ready_at).total_seconds())
+        return columns.precise((end - row.ready_at).total_seconds())
 
     @admin.display(description=gettext_lazy("ran"))
     def ran(self, row: History) -> str:
-        return columns.duration((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
+        return columns.precise((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
 
     def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - the base class's signature
         attempts = failures.of_message(row.message_id, row.correlation_id)
