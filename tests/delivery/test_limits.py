@@ -65,7 +65,7 @@ def test_what_is_dropped_is_counted(database: str) -> None:
 
 
 def test_options_that_contradict_are_refused_before_anything_is_written(database: str) -> None:
-    with pytest.raises(ConfigurationError, match="overflow is 'ring', and there is no limit"):
+    with pytest.raises(ConfigurationError, match="overflow is 'ring', but the queue has no limit"):
         create_queue("orders", {"overflow": "ring"}, using=database)
     create_queue("orders", {}, using=database)
     with pytest.raises(ConfigurationError, match="above max_ttl_seconds"):

@@ -194,7 +194,7 @@ def test_options_that_the_history_cannot_say_are_refused_and_left_out_of_a_recor
         ("x:service=nan", "service is nan"),
         ("x:failures=2", "failures is 2.0; use 0 to 1"),
         ("x:failures=1,max_attempts=0", "no message would ever be done"),
-        ("x:overflow=ring", "there is no limit"),
+        ("x:overflow=ring", "the queue has no limit"),
         ("x:max_messages=0", "use 1 to"),
         ("x:grouping=shared", "there is no setting 'grouping'"),
     ],
