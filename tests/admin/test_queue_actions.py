@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.core.management import call_command
 
 from django_mq.models import Binding, History, Message, Queue
 from tests.admin.conftest import list_of, page_of, run_action, said
@@ -192,3 +194,20 @@ def test_the_confirmation_escapes_the_names(browse: Client, make: Make) -> None:
 
     for page in pages:
         assert "<script>alert" not in page.content.decode()
+
+
+def test_a_redrive_into_a_paused_or_full_queue_says_so_before(site: str, browse: Client, make: Make) -> None:
+    taker = make.queue("graveyard")
+    paused = make.queue("paused", dead_letter_queue=taker, paused=True)
+    make.message(READY, make.queue("full", dead_letter_queue=taker, max_messages=1))
+    make.message(READY, taker, headers={"x-origin-queue": paused.name})
+
+    asked = run_action(browse, "queue", "redrive", [taker]).content.decode()
+
+    assert "“paused” is paused: messages that return to it wait until it resumes." in asked
+    assert "“full” is full: messages that do not fit stay where they are." in asked
+    assert "is paused" not in run_action(browse, "queue", "purge", [taker]).content.decode()
+    errors = io.StringIO()
+    call_command("mq_redrive", "graveyard", "--dry-run", "--database", site, stdout=io.StringIO(), stderr=errors)
+    assert "Warning: queue 'paused', to which messages return, is paused." in errors.getvalue()
+    assert "Warning: queue 'full', to which messages return, is full." in errors.getvalue()

@@ -26,6 +26,7 @@ from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.groups import groups
+from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import live_consumers
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.errors import MQError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from django_mq.admin.actions import Action
     from django_mq.diagnosis.state.groups import Group
+    from django_mq.diagnosis.state.overview import QueueState
     from django_mq.stores.records import Counts
 
 LIVE = ("ready", "scheduled", "retrying", "claimed", "dead", "oldest_ready", "pausing")
@@ -183,7 +185,9 @@ class QueueAdmin(ActionAdmin):
             [name, *map(columns.shown, (found.ready, found.scheduled, found.dead, found.claimed))]
             for name, found in columns.measure(chosen).items()
         ]
-        return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows)
+        names = [queue.name for queue in chosen] if action is REDRIVE else []
+        more = " ".join(_obstacle(state) for state in obstacles(names, using=alias()))
+        return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows, more)
 
     def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Queue) -> str:
         if action is not DELETE:
@@ -218,6 +222,15 @@ class QueueAdmin(ActionAdmin):
 def _consumers(queue: Any) -> int:
     """Return the number of live workers, which the list has fetched for all its queues."""
     return queue.consumers if hasattr(queue, "consumers") else live_consumers(alias())[queue.name]
+
+
+def _obstacle(state: QueueState) -> str:
+    """Return why dead letters that return to the queue are not delivered."""
+    if state.paused:
+        return _("“%(queue)s” is paused: messages that return to it wait until it resumes.") % {
+            "queue": state.name
+        }
+    return _("“%(queue)s” is full: messages that do not fit stay where they are.") % {"queue": state.name}
 
 
 def pauses(queue: Queue) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery.operator import redrives
+from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.management.arguments import UsageError, argument
 from django_mq.management.messages import MessageCommand, is_id, read_ids
 
@@ -39,6 +40,10 @@ class Command(MessageCommand):
         options["ids"] = read_ids(names)
         if options["to"] is not None:
             redrives.check_target(options["to"], using=alias)
+        elif options["queue"]:
+            for state in obstacles([options["queue"]], using=alias):
+                word = "paused" if state.paused else "full"
+                self.stderr.write(f"Warning: queue {state.name!r}, to which messages return, is {word}.")
         self.back = Counter[str]()
         super().run(alias, **options)
 
