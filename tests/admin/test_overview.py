@@ -269,11 +269,11 @@ def test_the_page_renews_itself_until_told_to_stand_still(
         picture(page, f"overview-{'dark' if dark else 'light'}")
         expect(figures).to_have_attribute("data-renewed", ANY_NUMBER)
 
-        page.get_by_role("button", name="Stop refreshing").click()
-        expect(page.get_by_role("button", name="Refresh again")).to_have_attribute("aria-pressed", "true")
+        page.get_by_role("button", name="Pause refresh").click()
+        expect(page.get_by_role("button", name="Resume refresh")).to_have_attribute("aria-pressed", "true")
         before = int(figures.get_attribute("data-renewed") or 0)
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        page.get_by_role("button", name="Refresh again").click()
+        page.get_by_role("button", name="Resume refresh").click()
         # It may have renewed itself once more by the time that we look.
         page.wait_for_function(
             "before => Number(document.getElementById('mq-figures').dataset.renewed) > before", arg=before
