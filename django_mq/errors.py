@@ -258,19 +258,19 @@ class WrongColumns(PipelineError):
 # Outcomes: a handler raises one of these to settle its message.
 
 
-class Outcome(Exception):
+class ChosenOutcome(Exception):
     """The handler chose how its message is settled."""
 
 
-class Reject(Outcome):
+class Reject(ChosenOutcome):
     """Dead-letter the message now, without further attempts."""
 
 
-class Release(Outcome):
+class Release(ChosenOutcome):
     """Give the message back to its place, uncounted."""
 
 
-class Retry(Outcome):
+class Retry(ChosenOutcome):
     """Count this attempt as failed and deliver the message again later."""
 
     def __init__(self, reason: str = "", *, delay_seconds: timedelta | float | None = None) -> None:

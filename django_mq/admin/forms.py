@@ -40,7 +40,7 @@ class Typed(forms.Form):
         return typed
 
 
-class Target(forms.Form):
+class TargetForm(forms.Form):
     target = forms.ModelChoiceField(
         queryset=Queue.objects.none(),
         to_field_name="name",

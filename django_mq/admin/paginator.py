@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, QueryDict
 
-    from django_mq.diagnosis.messages.slices import Look
+    from django_mq.diagnosis.messages.slices import FoundKeys
 
 #: The most rows that page numbers reach.
 COUNT_LIMIT = 10_000
@@ -46,7 +46,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
     #: The number of the page in the URL.
     wanted: str | int = 1
     #: Returns the ids of the rows that match, up to a limit.
-    find: Callable[[QuerySet[Any], int], Look] = staticmethod(as_listed)
+    find: Callable[[QuerySet[Any], int], FoundKeys] = staticmethod(as_listed)
     #: All rows of the list, without filters; the rows that match, if it is not given.
     every: QuerySet[Any] | None = None
 
@@ -56,7 +56,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
         return rows
 
     @cached_property
-    def look(self) -> Look:
+    def look(self) -> FoundKeys:
         return self.find(self._rows, self.limit)
 
     @property

@@ -105,9 +105,9 @@ class TableAdmin(BaseAdmin):
 
     def look(
         self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None
-    ) -> slices.Look:
+    ) -> slices.FoundKeys:
         """Return what ``find`` finds, once for each request."""
-        found: tuple[slices.Look, int] | None = getattr(request, FOUND, None)
+        found: tuple[slices.FoundKeys, int] | None = getattr(request, FOUND, None)
         if found is not None and not among and len(found[0].ids) < found[1]:
             return found[0]._replace(ids=found[0].ids[:limit])
         look = self.find(request, rows, limit, among=among)
@@ -117,7 +117,7 @@ class TableAdmin(BaseAdmin):
 
     def find(
         self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None
-    ) -> slices.Look:
+    ) -> slices.FoundKeys:
         """Return the keys of the first of these rows, which the request asks for, that are in ``among``."""
         rows = rows.filter(among) if among else rows
         by_key = {*rows.query.order_by} <= {"-id", "-pk"}

@@ -158,7 +158,7 @@ def _worker(alias: str, function: Callable[[Any], object], credit: int) -> Worke
     return Worker([handler], threads=1, using=alias)
 
 
-class Clock:
+class Stopwatch:
     """Measures the time until a message arrives."""
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class Clock:
 
 def pick_ups(alias: str, samples: int) -> list[float]:
     """Return the milliseconds from each publish to the first line of an idle worker's handler."""
-    clock = Clock()
+    clock = Stopwatch()
     worker = _worker(alias, clock.stamp, credit=20)
     thread = threading.Thread(target=worker.run, daemon=True)
     thread.start()

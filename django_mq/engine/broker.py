@@ -13,7 +13,7 @@ from django_mq.errors import QueueInUse, UnknownQueue
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.engine.entries.contents import Listener
+    from django_mq.engine.entries.contents import EntryListener
     from django_mq.engine.entries.entry import Entry
 
 
@@ -23,7 +23,7 @@ class Broker:
     Its queues share one lock, so that a message that moves is always in exactly one of them.
     """
 
-    def __init__(self, policy: QueuePolicy = IN_PROCESS, listener: "Listener | None" = None) -> None:
+    def __init__(self, policy: QueuePolicy = IN_PROCESS, listener: "EntryListener | None" = None) -> None:
         """With a ``listener``, arrivals are numbered over all queues."""
         self.lock = RLock()
         self._policy = policy

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from django_mq.engine.consumers.groups import Groups
-    from django_mq.engine.entries.contents import Listener
+    from django_mq.engine.entries.contents import EntryListener
     from django_mq.engine.entries.overflow import Producer
     from django_mq.engine.message import Message
 
@@ -119,7 +119,7 @@ class Queue:
         resolve: Resolve = lambda _: None,
         policy: QueuePolicy = IN_PROCESS,
         arrivals: Arrivals | None = None,
-        listener: Listener | None = None,
+        listener: EntryListener | None = None,
     ) -> None:
         self.name = name
         #: Reentrant. Queues with dead letters or targets in common share one lock.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class QueueSummary:
     """A queue over a span of time. Durations in seconds, shares from 0 to 1; None if there is no figure."""
 
     queue: str
@@ -85,7 +85,7 @@ class _Hour(NamedTuple):
     runs: str
 
 
-def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> list[Summary]:
+def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> list[QueueSummary]:
     """Return the summary of this queue or of all, by name. One statement."""
     rows = hours(alias, since=since, until=until, queue=queue).filter(level=InsightHour.ALL_LEVELS)
     texts = {"waits": Cast("wait_histogram", TextField()), "runs": Cast("run_histogram", TextField())}
@@ -94,12 +94,12 @@ def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None
     return sorted(told, key=lambda one: one.queue)
 
 
-def _summary(queue: str, rows: Sequence[_Hour]) -> Summary:
+def _summary(queue: str, rows: Sequence[_Hour]) -> QueueSummary:
     waits = figures.merged(row.waits for row in rows)
     runs = figures.merged(row.runs for row in rows)
     done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)
     end = figures.outgrown(_days(rows))
-    return Summary(
+    return QueueSummary(
         queue=queue,
         arrivals=sum(row.arrivals for row in rows),
         completions=done,
@@ -163,7 +163,7 @@ HOUR = (
     *("wait_histogram", "run_histogram"),
 )
 #: Fields of a summary.
-QUEUE = tuple(Summary.__dataclass_fields__)
+QUEUE = tuple(QueueSummary.__dataclass_fields__)
 #: Fields of a cause.
 CAUSE = ("queue_name", "day", "dead", "reason", "messages")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Mapping, Sequence
 
-    from django_mq.delivery.operator.actions import Row
+    from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.management.arguments import Argument
 
 #: Filters of the admin's message list: option, URL parameter of the list, metavar, help text.
@@ -130,7 +130,7 @@ class MessageCommand(MQCommand):
         if missing or tally.left:
             raise SystemExit(1)
 
-    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
         """Change these messages and return how many were changed. Raises MQError."""
         changed: int = getattr(actions, self.action)(rows, using=alias)
         return changed

@@ -52,7 +52,7 @@ LOOKUPS: dict[type[Filter], str] = {
 ORDERED = frozenset({"bigint", "int", "timestamp"})
 
 
-class Options:
+class ReadOptions:
     """The options of ``.option()``, checked. Spark ignores the case of their names."""
 
     NAMES = frozenset(
@@ -114,16 +114,16 @@ class MessageSource(DataSource):
         return "django_mq"
 
     def schema(self) -> str:
-        return ", ".join(f"{column.name} {column.type}" for column in Options(self.options).chosen())
+        return ", ".join(f"{column.name} {column.type}" for column in ReadOptions(self.options).chosen())
 
     def reader(self, schema: StructType) -> MessageReader:  # noqa: ARG002 - the options say which columns
-        options = Options(self.options)
+        options = ReadOptions(self.options)
         return FilteringReader(options) if options.pushdown else MessageReader(options)
 
     def streamReader(self, schema: StructType) -> HistoryStream:  # noqa: N802, ARG002 - Spark's names
         from django_mq.pipeline.stream import HistoryStream
 
-        return HistoryStream(Options(self.options))
+        return HistoryStream(ReadOptions(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
         from django_mq.pipeline.sink import MessageWriter
@@ -155,7 +155,7 @@ class Ids(InputPartition):
 class MessageReader(DataSourceReader):
     """Reads ranges of ids."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self.options = options
         self.condition = Q()
 

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from django_mq.errors import PipelineError
-from django_mq.pipeline.source import Ids, MessageReader, Options
+from django_mq.pipeline.source import Ids, MessageReader, ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.05
 class HistoryStream(DataSourceStreamReader):
     """Reads the history as it grows. An offset is the last id that was read."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         if options.dataset_name != "history":
             raise PipelineError("Only the history can be read as a stream: live messages come and go.")
         self.options = options

@@ -65,7 +65,7 @@ class Features:
     carries_hints: bool = False
 
 
-class Clock(Protocol):
+class HasClock(Protocol):
     clock_offset: timedelta
 
 
@@ -74,7 +74,7 @@ class Store(Protocol):
     #: The database alias, a part of the key of all that is cached about queues.
     alias: str
     #: What tells the time.
-    clock: Clock
+    clock: HasClock
 
     @property
     def clock_offset(self) -> timedelta:

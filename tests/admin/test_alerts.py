@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from django_mq.admin.overview.alerts import sentence
-from django_mq.diagnosis.state.alerts import Alert, Kind, alerts, is_full
-from django_mq.diagnosis.state.fleet import Subscription, Use, Worker
+from django_mq.diagnosis.state.alerts import Alert, AlertKind, alerts, is_full
+from django_mq.diagnosis.state.fleet import ConsumerStatus, Use, WorkerStatus
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, QueueState
 from django_mq.diagnosis.state.series import SUMMED_UP, Rates
 from django_mq.models import Message, Rollup
@@ -33,15 +33,17 @@ def state(name: str = "orders", **values: Any) -> QueueState:
     return QueueState(name=name, **given | {"takes_dead_letters": False} | values)
 
 
-def worker(*queues: str, stale: bool = False, conduct: str = "work", used: int = 0) -> Worker:
+def worker(*queues: str, stale: bool = False, conduct: str = "work", used: int = 0) -> WorkerStatus:
     consumers = tuple(
-        Subscription(queue=name, handler="", priority=0, state="", credit_used=used, credit_limit=10, delivered=0)
+        ConsumerStatus(
+            queue=name, handler="", priority=0, state="", credit_used=used, credit_limit=10, delivered=0
+        )
         for name in queues
     )
     seen = {"id": 1, "name": "w", "kind": "native", "host": "h", "pid": 1, "version": "", "held": 0, "credit": 10}
     known = {"busy": None, "slots": None, "memory_bytes": None, "given_credit": None}
     ages = {"up_seconds": 1.0, "heartbeat_seconds": 1.0}
-    return Worker(queues=queues, stale=stale, conduct=conduct, consumers=consumers, **seen | known | ages)  # type: ignore[arg-type]
+    return WorkerStatus(queues=queues, stale=stale, conduct=conduct, consumers=consumers, **seen | known | ages)  # type: ignore[arg-type]
 
 
 WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
@@ -51,29 +53,29 @@ WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
     ("found", "workers", "kinds"),
     [
         (state(), [], []),
-        (state(**WAITS), [], [Kind.UNSERVED]),
-        (state(**WAITS, consumers=1), [worker("orders", conduct="quiet")], [Kind.QUIET]),
-        (state(**WAITS, consumers=1), [worker("orders", conduct="stop")], [Kind.QUIET]),
-        (state(**WAITS, consumers=2), [worker("orders", conduct="quiet"), worker("orders")], [Kind.LATE]),
+        (state(**WAITS), [], [AlertKind.UNSERVED]),
+        (state(**WAITS, consumers=1), [worker("orders", conduct="quiet")], [AlertKind.QUIET]),
+        (state(**WAITS, consumers=1), [worker("orders", conduct="stop")], [AlertKind.QUIET]),
+        (state(**WAITS, consumers=2), [worker("orders", conduct="quiet"), worker("orders")], [AlertKind.LATE]),
         (state(ready=3, oldest_ready_seconds=20.0, consumers=1), [worker("orders")], []),
-        (state(scheduled=1, oldest_ready_seconds=600.0), [], [Kind.UNSERVED]),
-        (state(**WAITS, paused=True), [], [Kind.PAUSED]),
-        (state(**WAITS, takes_dead_letters=True), [], [Kind.DEAD]),
-        (state(**WAITS, takes_dead_letters=True, consumers=1), [worker("orders")], [Kind.LATE]),
-        (state(dead=2), [], [Kind.DEAD]),
-        (state(retrying=2), [], [Kind.RETRYING]),
-        (state(), [worker("orders", stale=True)], [Kind.STALE]),
-        (state(claimed=5, max_messages=5), [], [Kind.FULL]),
+        (state(scheduled=1, oldest_ready_seconds=600.0), [], [AlertKind.UNSERVED]),
+        (state(**WAITS, paused=True), [], [AlertKind.PAUSED]),
+        (state(**WAITS, takes_dead_letters=True), [], [AlertKind.DEAD]),
+        (state(**WAITS, takes_dead_letters=True, consumers=1), [worker("orders")], [AlertKind.LATE]),
+        (state(dead=2), [], [AlertKind.DEAD]),
+        (state(retrying=2), [], [AlertKind.RETRYING]),
+        (state(), [worker("orders", stale=True)], [AlertKind.STALE]),
+        (state(claimed=5, max_messages=5), [], [AlertKind.FULL]),
     ],
 )
 def test_what_keeps_a_queue_from_delivering_is_named_once(
-    found: QueueState, workers: list[Worker], kinds: list[Kind]
+    found: QueueState, workers: list[WorkerStatus], kinds: list[AlertKind]
 ) -> None:
     assert [alert.kind for alert in alerts([found], {}, workers)] == kinds
 
 
 def test_more_failures_than_ends_are_an_alert() -> None:
-    for rates, kinds in ((Rates(accepted=1.0, failed=1.0), []), (Rates(failed=0.1), [Kind.FAILING])):
+    for rates, kinds in ((Rates(accepted=1.0, failed=1.0), []), (Rates(failed=0.1), [AlertKind.FAILING])):
         assert [alert.kind for alert in alerts([state()], {"orders": rates}, [])] == kinds
 
 
@@ -115,7 +117,7 @@ def test_what_delays_messages_stands_first_and_what_is_meant_last() -> None:
 def test_workers_are_busy_by_their_slots_and_else_by_their_credit(
     slots: Use, credit: Use, busy: bool, spent: bool
 ) -> None:
-    alert = Alert(kind=Kind.LATE, queue=state(**WAITS), slots=slots, credit=credit)
+    alert = Alert(kind=AlertKind.LATE, queue=state(**WAITS), slots=slots, credit=credit)
 
     assert (alert.busy, alert.spent) == (busy, spent)
     word = "busy" if busy else "no credit left" if spent else "have credit left"

@@ -11,7 +11,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin.workers.admin import Situation
+from django_mq.admin.workers.admin import ConsumerColumns
 from django_mq.models import Consumer
 from tests.admin.conftest import list_of, page_of, run_action, said
 
@@ -129,7 +129,8 @@ def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client,
 
     page = browse.get(list_of("consumer"))
     rows = {
-        (row.session.name, row.queue_name): Situation().situation(row) for row in page.context["cl"].result_list
+        (row.session.name, row.queue_name): ConsumerColumns().situation(row)
+        for row in page.context["cl"].result_list
     }
 
     assert rows["alive", "orders"] == "notified"

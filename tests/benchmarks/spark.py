@@ -278,7 +278,7 @@ def raw_blocks(frame: DataFrame) -> list[bytes]:
     from django_mq.stores.records import NewMessage
 
     now = int((datetime.now(UTC) - datetime(2000, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
-    target = copying.Target(1, now)
+    target = copying.CopyTarget(1, now)
     like = NewMessage(queue_name="bench", message_id=UUID(int=0), body=b"", content_type="application/json")
     bodies = [body.encode() for body in frame.toPandas()["body"]]
     parts = [bodies[start : start + 50_000] for start in range(0, len(bodies), 50_000)]

@@ -68,10 +68,10 @@ def by_sql(connection: Any, dialect: str, **more: str) -> int:
 
 def by_job(frame: Any, first: date, last: date) -> int:
     """Let the insight job count the frame's hours; return how many messages it counted."""
-    from django_mq.pipeline.insights.figures import Limits
+    from django_mq.pipeline.insights.figures import WaitLimits
     from django_mq.pipeline.insights.job import hours
 
-    rows = hours(frame, "default", first, last + timedelta(days=1), Limits()).collect()
+    rows = hours(frame, "default", first, last + timedelta(days=1), WaitLimits()).collect()
     ended = ("completions", "expired", "removed")
     return sum(row[name] for row in rows if row["level"] == -1 for name in ended)
 

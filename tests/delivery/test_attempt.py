@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections, transaction
 
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release, Retry
 from django_mq.stores.connections import has_connected
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def run(function: Callable[[Any], Any], policy: dict[str, Any] | None = None, **claimed: Any) -> Settlement:
     """Run one attempt."""
-    return Attempt(a_claimed(**claimed), a_handler(function), a_policy(**policy or {})).run()
+    return Delivery(a_claimed(**claimed), a_handler(function), a_policy(**policy or {})).run()
 
 
 def raising(error: BaseException) -> Callable[[Any], Any]:

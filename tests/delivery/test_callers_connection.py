@@ -14,7 +14,7 @@ from django.db.utils import DatabaseError
 from django_mq.api import apublish, publish, publish_many
 from django_mq.checks import check_settings
 from django_mq.delivery import publisher
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.errors import ConfigurationError, StoreUnavailable
@@ -173,7 +173,7 @@ def test_what_a_handler_does_not_commit_is_no_part_of_the_next_attempt(manual: s
         publish("orders", "not committed")
         raise KeyError
 
-    Attempt(a_claimed(), a_handler(forget_to_commit), a_policy()).run()
+    Delivery(a_claimed(), a_handler(forget_to_commit), a_policy()).run()
     transaction.commit(using=manual)
 
     assert committed(manual) == 0

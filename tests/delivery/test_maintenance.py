@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django_mq.api import publish
 from django_mq.delivery.consumer import maintenance, sidecar
 from django_mq.delivery.consumer.maintenance import (
-    Maintenance,
+    PacedMaintenance,
     TakeOver,
     maintain,
     run_maintenance,
@@ -75,7 +75,7 @@ def test_expired_messages_are_finished_as_expired(store: Any, database: str, ord
 def test_minutes_that_are_over_are_summed_up_once_a_minute(
     store: Any, database: str, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounds = Maintenance(store, 0, grace_seconds=1)
+    rounds = PacedMaintenance(store, 0, grace_seconds=1)
     asked = []
     roll_up = store.roll_up
     monkeypatch.setattr(store, "roll_up", lambda: asked.append(roll_up()))
@@ -118,14 +118,14 @@ def test_to_the_end_means_more_than_one_chunk(store: Any, orders: str, monkeypat
 def test_the_first_round_declares_the_queues_of_the_settings(store: Store, database: str, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {}}}
 
-    Maintenance(store, 60, grace_seconds=15).run_if_due()
+    PacedMaintenance(store, 60, grace_seconds=15).run_if_due()
 
     assert Queue.objects.using(database).get().name == "declared"
 
 
 def test_a_round_waits_for_its_time(store: Any, orders: str) -> None:
     publish(orders, ttl=60)
-    rounds = Maintenance(store, 3600, grace_seconds=15)
+    rounds = PacedMaintenance(store, 3600, grace_seconds=15)
     rounds.run_if_due()
     store.clock_offset = LATER
 
@@ -137,7 +137,7 @@ def test_a_round_waits_for_its_time(store: Any, orders: str) -> None:
 def test_after_an_outage_nobody_is_reaped_for_one_deadline(store: Any) -> None:
     store.open_session(INFO, deadline_seconds=15)
     store.clock_offset = LATER
-    rounds = Maintenance(store, 0, grace_seconds=3600)
+    rounds = PacedMaintenance(store, 0, grace_seconds=3600)
 
     rounds.pause_after_outage()
     rounds.run_if_due()
@@ -174,7 +174,7 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
 
 
 def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
-    rounds = Maintenance(store, 1e-9, grace_seconds=15)
+    rounds = PacedMaintenance(store, 1e-9, grace_seconds=15)
     rounds.run_if_due()
     rounds.set_leader(False)
     publish(orders, ttl=0)
@@ -199,7 +199,7 @@ def test_the_eldest_takes_operations_over_that_make_no_progress(
     now = datetime.now(UTC)
     for status in ("running", "done"):
         Operation.objects.using(database).create(status=status, newest=9, created_at=now, beat_at=now)
-    rounds = Maintenance(store, 1e-9, grace_seconds=15)
+    rounds = PacedMaintenance(store, 1e-9, grace_seconds=15)
 
     rounds.run_if_due()
     assert not begun
@@ -250,7 +250,7 @@ def test_a_program_that_embeds_python_starts_python(monkeypatch: pytest.MonkeyPa
 
 
 def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:
-    rounds = Maintenance(store, 3600, grace_seconds=15)
+    rounds = PacedMaintenance(store, 3600, grace_seconds=15)
     rounds.run_if_due()
     rounds.set_leader(False)
     publish(orders, ttl=0)
@@ -269,7 +269,7 @@ def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(
         publish(orders, ttl=0)
     run_maintenance(store, prune=False)
     History.objects.using(database).update(finished_at=datetime(2001, 1, 1, tzinfo=UTC))
-    rounds, left = Maintenance(store, 3600, grace_seconds=15), []
+    rounds, left = PacedMaintenance(store, 3600, grace_seconds=15), []
 
     for _ in range(4):
         rounds.run_if_due()
@@ -279,7 +279,7 @@ def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(
 
 
 def test_a_quiet_round_asks_what_there_is_to_do_and_nothing_else(store: Any, orders: str, database: str) -> None:
-    rounds = Maintenance(store, 1e-9, grace_seconds=15)
+    rounds = PacedMaintenance(store, 1e-9, grace_seconds=15)
     rounds.run_if_due()
 
     with CaptureQueriesContext(connections[database]) as asked:

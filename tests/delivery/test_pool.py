@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.engine.decisions.verdict import Verdict
 from tests.delivery.builders import a_claimed, a_handler, a_policy
@@ -24,22 +24,22 @@ class Counter:
     """Hands out attempts and takes settlements."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Attempt] = deque()
-        self.done: list[tuple[Attempt, Settlement]] = []
+        self.waiting: deque[Delivery] = deque()
+        self.done: list[tuple[Delivery, Settlement]] = []
 
-    def add(self, function: Callable[[Any], Any], *, time_limit_seconds: float | None = None) -> Attempt:
+    def add(self, function: Callable[[Any], Any], *, time_limit_seconds: float | None = None) -> Delivery:
         handler = a_handler(function, time_limit_seconds=time_limit_seconds)
-        attempt = Attempt(a_claimed(), handler, a_policy())
+        attempt = Delivery(a_claimed(), handler, a_policy())
         self.waiting.append(attempt)
         return attempt
 
-    def next(self) -> Attempt | None:
+    def next(self) -> Delivery | None:
         try:
             return self.waiting.popleft()
         except IndexError:
             return None
 
-    def finish(self, attempt: Attempt, settlement: Settlement) -> None:
+    def finish(self, attempt: Delivery, settlement: Settlement) -> None:
         self.done.append((attempt, settlement))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch, SharedPrefetch, prefetch_of
 from django_mq.engine.consumers.credit import WindowCredit
 from tests.delivery.builders import a_claimed, a_handler, a_policy
@@ -28,8 +28,8 @@ def kind(request: pytest.FixtureRequest) -> type[Prefetch]:
     return chosen
 
 
-def begin(message: Claimed, handler: Handler, receipt: Any) -> Attempt:
-    return Attempt(message, handler, a_policy(name=message.queue_name), receipt=receipt)
+def begin(message: Claimed, handler: Handler, receipt: Any) -> Delivery:
+    return Delivery(message, handler, a_policy(name=message.queue_name), receipt=receipt)
 
 
 def a_dispatcher(kind: type[Prefetch], **allowed: int) -> Dispatcher:
@@ -51,12 +51,12 @@ def a_function(name: str) -> Any:
     return handle
 
 
-def served(attempts: Iterable[Attempt]) -> list[str]:
+def served(attempts: Iterable[Delivery]) -> list[str]:
     """The names of the handlers, in order."""
     return [attempt.handler.name.rpartition(".")[2] for attempt in attempts]
 
 
-def drain(dispatcher: Dispatcher) -> list[Attempt]:
+def drain(dispatcher: Dispatcher) -> list[Delivery]:
     return list(iter(dispatcher.next_attempt, None))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from django_mq.delivery.consumer.settlements import BATCH, CROWD, Settlements
+from django_mq.delivery.consumer.settlements import BATCH, CROWD, PendingSettlements
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.records import Settlement
 
@@ -14,7 +14,7 @@ def outcome(number: int) -> Settlement:
 
 
 def test_they_are_taken_in_the_order_they_came() -> None:
-    settlements = Settlements()
+    settlements = PendingSettlements()
     for number in range(3):
         settlements.add(outcome(number))
 
@@ -23,7 +23,7 @@ def test_they_are_taken_in_the_order_they_came() -> None:
 
 
 def test_one_write_takes_a_bounded_batch() -> None:
-    settlements = Settlements()
+    settlements = PendingSettlements()
     for number in range(BATCH + 1):
         settlements.add(outcome(number))
 
@@ -32,7 +32,7 @@ def test_one_write_takes_a_bounded_batch() -> None:
 
 
 def test_what_could_not_be_written_comes_first_again() -> None:
-    settlements = Settlements()
+    settlements = PendingSettlements()
     settlements.add(outcome(1))
     settlements.add(outcome(2))
     batch = settlements.take()
@@ -44,7 +44,7 @@ def test_what_could_not_be_written_comes_first_again() -> None:
 
 
 def test_a_crowd_presses() -> None:
-    settlements = Settlements()
+    settlements = PendingSettlements()
     for number in range(CROWD):
         settlements.add(outcome(number))
 
@@ -52,7 +52,7 @@ def test_a_crowd_presses() -> None:
 
 
 def test_nothing_presses_where_nothing_waits() -> None:
-    settlements = Settlements()
+    settlements = PendingSettlements()
     settlements.add(outcome(1))
     settlements.take()
 
@@ -61,7 +61,7 @@ def test_nothing_presses_where_nothing_waits() -> None:
 
 
 def test_threads_may_add_while_another_takes() -> None:
-    settlements = Settlements()
+    settlements = PendingSettlements()
     taken: list[int] = []
     with ThreadPoolExecutor(4) as threads:
         adding = [threads.submit(settlements.add, outcome(number)) for number in range(2000)]

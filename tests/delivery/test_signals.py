@@ -14,7 +14,7 @@ from django.db import transaction
 
 from django_mq import signals
 from django_mq.api import Reject, Release, pause, publish, publish_many, resume
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.queues import declare
 from django_mq.errors import InvalidMessage
@@ -51,7 +51,7 @@ def attempt(alias: str, function: Callable[[Any], Any]) -> None:
     (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
     policy = store.queue("orders")
     assert policy is not None
-    Attempt(claimed, Handler(queue="orders", function=function, credit=1, time_limit_seconds=None), policy).run()
+    Delivery(claimed, Handler(queue="orders", function=function, credit=1, time_limit_seconds=None), policy).run()
 
 
 def test_a_publish_is_told_before_and_after_its_commit(

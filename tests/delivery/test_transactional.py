@@ -8,7 +8,7 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.api import publish
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
@@ -134,7 +134,7 @@ def test_what_it_publishes_belongs_to_the_same_transaction(alias: str) -> None:
 
 def test_an_attempt_without_a_lease_on_its_message_is_judged_as_failed(alias: str) -> None:
     book = Book(alias)
-    attempt = Attempt(a_claimed(body=b"1"), a_handler(book, transactional=True), a_policy(), Lease(alias, 7))
+    attempt = Delivery(a_claimed(body=b"1"), a_handler(book, transactional=True), a_policy(), Lease(alias, 7))
 
     settlement = attempt.run()
 

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.operator.redrives import redrive
@@ -63,7 +63,7 @@ def attempt(function: Callable[[Any], Any]) -> None:
     policy = store.queue("orders")
     assert policy is not None
     handler = Handler(queue="orders", function=function, credit=1, time_limit_seconds=None)
-    store.settle(session, [Attempt(claimed, handler, policy).run()])
+    store.settle(session, [Delivery(claimed, handler, policy).run()])
 
 
 def test_a_handler_runs_under_the_publishers_span(

@@ -19,12 +19,12 @@ from django_mq.pipeline.insights.figures import (
     NEVER,
     SCHEMA,
     SECOND,
-    Limits,
-    Messages,
+    MessageColumns,
+    WaitLimits,
     hours_of_day,
 )
 
-DEFAULTS = Limits()
+DEFAULTS = WaitLimits()
 MIDNIGHT = 1_772_409_600 * SECOND
 
 
@@ -45,8 +45,8 @@ def micros(value: float | None) -> int:
     return NEVER if value is None else MIDNIGHT + round(value * SECOND)
 
 
-def columns(rows: list[Row]) -> Messages:
-    return Messages(
+def columns(rows: list[Row]) -> MessageColumns:
+    return MessageColumns(
         level=np.array([row.level for row in rows]),
         published=np.array([micros(row.ready) for row in rows]),
         ready=np.array([micros(row.ready) for row in rows]),
@@ -59,7 +59,7 @@ def columns(rows: list[Row]) -> Messages:
     )
 
 
-def count(rows: list[Row], limits: Limits = DEFAULTS) -> dict[tuple[int, int], dict[str, Any]]:
+def count(rows: list[Row], limits: WaitLimits = DEFAULTS) -> dict[tuple[int, int], dict[str, Any]]:
     found = hours_of_day(columns(rows), MIDNIGHT, limits)
     return {(row["level"], (row["hour"] - MIDNIGHT) // HOUR): row for row in found}
 
@@ -81,7 +81,7 @@ def a_day(seed: int, size: int = 400) -> list[Row]:
     return [Row(100 * number, None, None, 9) for number in range(3)] + rows
 
 
-def plain(rows: list[Row], level: int, hour: int, limits: Limits) -> dict[str, Any]:
+def plain(rows: list[Row], level: int, hour: int, limits: WaitLimits) -> dict[str, Any]:
     """The same figures, message by message."""
     start, end = hour * 3600.0, (hour + 1) * 3600.0
     mine = [row for row in rows if level in (ALL_LEVELS, row.level)]
@@ -127,7 +127,7 @@ def plain(rows: list[Row], level: int, hour: int, limits: Limits) -> dict[str, A
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_random_day_is_counted_as_message_by_message(seed: int) -> None:
-    rows, limits = a_day(seed), Limits(slo_seconds=30, starved_seconds=120)
+    rows, limits = a_day(seed), WaitLimits(slo_seconds=30, starved_seconds=120)
 
     counted = count(rows, limits)
 

@@ -10,7 +10,7 @@ import pytest
 
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import PipelineError
-from django_mq.pipeline.whatif.job import Outcome, ranked, spreads
+from django_mq.pipeline.whatif.job import WaitFigures, ranked, spreads
 from django_mq.pipeline.whatif.scenario import Scenario, parse, simulated
 from django_mq.pipeline.whatif.simulation import Arrival, Simulated, most_at_once, simulate
 
@@ -170,7 +170,7 @@ def test_a_class_of_which_nothing_was_begun_comes_last() -> None:
     nothing, some = Simulated([None], ["refused"]), Simulated([3.0], [None])
     rows = [*spreads("nothing", nothing, [0]), *spreads("some", some, [0])]
 
-    last = ranked([Outcome(*row) for row in rows])[-1]
+    last = ranked([WaitFigures(*row) for row in rows])[-1]
 
     assert (last.scenario, last.mean, last.losses) == ("nothing", None, {"refused": 1})
 
@@ -215,7 +215,7 @@ def test_outcomes_are_ranked_by_p95_within_their_class() -> None:
     slow, fast = (Simulated(list(waits), [None] * 3) for waits in ([1, 2, 3], [1, 1, 5]))
     rows = [*spreads("slow", slow, [0, 0, 9]), *spreads("fast", fast, [0, 0, 9])]
 
-    found = {(one.scenario, one.level): one.rank for one in ranked([Outcome(*row) for row in rows])}
+    found = {(one.scenario, one.level): one.rank for one in ranked([WaitFigures(*row) for row in rows])}
 
     assert found[("fast", 0)] == found[("slow", 9)] == 1
     assert found[("slow", 0)] == found[("fast", 9)] == 2

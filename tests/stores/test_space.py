@@ -9,7 +9,13 @@ from uuid import uuid4
 import pytest
 from django.db import connections
 
-from django_mq.stores.postgresql.settings import LATE_SECONDS, LONG_SECONDS, MOST_DEAD_ROWS, Transaction, untended
+from django_mq.stores.postgresql.settings import (
+    LATE_SECONDS,
+    LONG_SECONDS,
+    MOST_DEAD_ROWS,
+    OpenTransaction,
+    untended,
+)
 from django_mq.stores.records import MUCH_LOOSE, Space
 from django_mq.stores.registry import private_store, shared_store
 from django_mq.stores.sqlite.store import FILE, JOURNAL, MOST_JOURNAL, journal_size
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEAD = Space("django_mq_message", 10**9, rows=MOST_DEAD_ROWS, dead_rows=MOST_DEAD_ROWS + 1, tended_seconds=60.0)
-OLD = Transaction(4711, LONG_SECONDS + 1, "psql")
+OLD = OpenTransaction(4711, LONG_SECONDS + 1, "psql")
 
 on_postgresql = pytest.mark.skipif("postgresql" not in ALIASES.values(), reason="needs PostgreSQL")
 

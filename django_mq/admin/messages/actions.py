@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.actions import Action
-from django_mq.admin.forms import Confirmation, Priority, Target, Time
+from django_mq.admin.forms import Confirmation, Priority, TargetForm, Time
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.redrives import dead_letters
 
@@ -54,7 +54,7 @@ MOVE = MessageAction(
     label=_("Move to another queue"),
     done=_("Moved to %(target)s"),
     run=lambda rows, answers, using: actions.move(rows, answers["target"], using=using),
-    question=Target,
+    question=TargetForm,
 )
 CANCEL = MessageAction(
     name="cancel",

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from django.db.models import Q, QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from django_mq.admin.messages.failures import Failure
-    from django_mq.diagnosis.messages.slices import Look
+    from django_mq.admin.messages.failures import FailedAttempt
+    from django_mq.diagnosis.messages.slices import FoundKeys
 
 #: Lists do not fetch these: they may be large, and Django cannot decode invalid JSON.
 PAYLOAD = ("headers", "properties", "body")
@@ -132,7 +132,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             return ["-level", "place", "id"]
         return ["-id"]
 
-    def find(self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None) -> Look:
+    def find(self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None) -> FoundKeys:
         """Find messages by indexes, or slice by slice if a subclass of the site has other conditions."""
         filters = criteria.known(request.GET.dict())
         if request.GET.keys() - criteria.NAMES - NOT_FILTERS or not self.is_described_by_url(request):
@@ -274,7 +274,7 @@ def _shows_dead_letters(address: Mapping[str, str]) -> bool:
     return address.get("state") in LETTER_STATES
 
 
-def _error_text(failure: Failure | None) -> str | None:
+def _error_text(failure: FailedAttempt | None) -> str | None:
     """Return the error, with its time on hover."""
     if failure is None:
         return None

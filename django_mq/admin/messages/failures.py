@@ -36,16 +36,16 @@ def shown(attempt: Attempt) -> Attempt:
     return attempt
 
 
-class Failure(NamedTuple):
+class FailedAttempt(NamedTuple):
     error: str
     detail: str
     failed_at: datetime
 
 
-class Summary(NamedTuple):
+class FailedAttempts(NamedTuple):
     attempts: int = 0
-    first: Failure | None = None
-    last: Failure | None = None
+    first: FailedAttempt | None = None
+    last: FailedAttempt | None = None
 
 
 def summarise(messages: Iterable[Message]) -> None:
@@ -71,12 +71,12 @@ def summarise(messages: Iterable[Message]) -> None:
     }
     ends = {key for found in of.values() for _number, *keys in found for key in keys}
     columns = ("pk", "error", Left("detail", WORDS + 1), "failed_at")
-    failures = {pk: Failure(*values) for pk, *values in attempts.filter(pk__in=ends).values_list(*columns)}
+    failures = {pk: FailedAttempt(*values) for pk, *values in attempts.filter(pk__in=ends).values_list(*columns)}
     for row in rows:
         if mine := of[row.pk]:
             numbers, firsts, lasts = zip(*mine, strict=True)
-            row.failures = Summary(sum(numbers), failures.get(min(firsts)), failures.get(max(lasts)))  # type: ignore[attr-defined] # for this page
+            row.failures = FailedAttempts(sum(numbers), failures.get(min(firsts)), failures.get(max(lasts)))  # type: ignore[attr-defined] # for this page
 
 
-def of_row(message: Message) -> Summary:
-    return getattr(message, "failures", Summary())
+def of_row(message: Message) -> FailedAttempts:
+    return getattr(message, "failures", FailedAttempts())

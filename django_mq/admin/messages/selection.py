@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from django_mq.admin.messages.actions import MessageAction
-    from django_mq.diagnosis.messages.slices import Look
+    from django_mq.diagnosis.messages.slices import FoundKeys
 
     #: Finds the rows that a request asks for.
-    Find = Callable[..., Look]
+    Find = Callable[..., FoundKeys]
 
 #: The most messages that a request changes. With "select all", more become an operation in the background.
 LIMIT = 1_000

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from django_mq.admin.messages.actions import MessageAction
-    from django_mq.delivery.operator.actions import Row
+    from django_mq.delivery.operator.actions import ActionTarget
 
 logger = logging.getLogger("django_mq.admin")
 
@@ -181,7 +181,9 @@ def _expect(mine: QuerySet[Operation], using: str) -> None:
         mine.update(expected=number, beat_at=UTCNow())
 
 
-def _try(operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str) -> None:
+def _try(
+    operation: Operation, batch: Sequence[ActionTarget], reached: int, mine: QuerySet[Operation], using: str
+) -> None:
     """Do a batch and write the progress, in one transaction. Try again after a deadlock or a timeout.
 
     The progress is written first: a process that stops the operation or takes it over waits for this batch.
@@ -196,7 +198,7 @@ def _try(operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySe
 
 
 def _try_once(
-    operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str
+    operation: Operation, batch: Sequence[ActionTarget], reached: int, mine: QuerySet[Operation], using: str
 ) -> None:
     here, action = mine.filter(cursor=operation.cursor), BY_NAME[operation.act]
     progress = {"cursor": reached, "tried": F("tried") + len(batch), "beat_at": UTCNow()}

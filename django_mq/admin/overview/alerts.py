@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import columns
 from django_mq.diagnosis.messages.indexes import RETRYING
-from django_mq.diagnosis.state.alerts import Kind
+from django_mq.diagnosis.state.alerts import AlertKind
 from django_mq.engine.entries.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 
@@ -34,16 +34,16 @@ SHOWN_OF_A_KIND = 3
 NAMED = 3
 
 #: The label of each kind, its link, and the model to which the link leads.
-KINDS: dict[Kind, tuple[StrOrPromise, StrOrPromise, type[Model]]] = {
-    Kind.UNSERVED: (gettext_lazy("no worker"), gettext_lazy("Workers"), WorkerSession),
-    Kind.QUIET: (gettext_lazy("quiet workers"), gettext_lazy("Workers"), WorkerSession),
-    Kind.LATE: (gettext_lazy("late"), gettext_lazy("Its consumers"), Consumer),
-    Kind.FULL: (gettext_lazy("full"), gettext_lazy("Its limits"), Queue),
-    Kind.FAILING: (gettext_lazy("failing"), gettext_lazy("Failed attempts"), Attempt),
-    Kind.STALE: (gettext_lazy("stale"), gettext_lazy("Stale workers"), WorkerSession),
-    Kind.DEAD: (gettext_lazy("dead letters"), gettext_lazy("Look at them"), Message),
-    Kind.RETRYING: (gettext_lazy("retrying"), gettext_lazy("Look at them"), Message),
-    Kind.PAUSED: (gettext_lazy("paused"), gettext_lazy("Resume it"), Queue),
+KINDS: dict[AlertKind, tuple[StrOrPromise, StrOrPromise, type[Model]]] = {
+    AlertKind.UNSERVED: (gettext_lazy("no worker"), gettext_lazy("Workers"), WorkerSession),
+    AlertKind.QUIET: (gettext_lazy("quiet workers"), gettext_lazy("Workers"), WorkerSession),
+    AlertKind.LATE: (gettext_lazy("late"), gettext_lazy("Its consumers"), Consumer),
+    AlertKind.FULL: (gettext_lazy("full"), gettext_lazy("Its limits"), Queue),
+    AlertKind.FAILING: (gettext_lazy("failing"), gettext_lazy("Failed attempts"), Attempt),
+    AlertKind.STALE: (gettext_lazy("stale"), gettext_lazy("Stale workers"), WorkerSession),
+    AlertKind.DEAD: (gettext_lazy("dead letters"), gettext_lazy("Look at them"), Message),
+    AlertKind.RETRYING: (gettext_lazy("retrying"), gettext_lazy("Look at them"), Message),
+    AlertKind.PAUSED: (gettext_lazy("paused"), gettext_lazy("Resume it"), Queue),
 }
 
 
@@ -71,17 +71,17 @@ def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str,
 def _filters(alert: Alert) -> dict[str, str]:
     if alert.queue is None:
         return {"status": "stale"}
-    if alert.kind in {Kind.UNSERVED, Kind.QUIET}:
+    if alert.kind in {AlertKind.UNSERVED, AlertKind.QUIET}:
         return {}
-    if alert.kind is Kind.RETRYING:
+    if alert.kind is AlertKind.RETRYING:
         return {"queue": alert.queue.name, "state": RETRYING}
-    in_place = alert.kind is Kind.DEAD and not alert.queue.rests
+    in_place = alert.kind is AlertKind.DEAD and not alert.queue.rests
     return {"queue": alert.queue.name} | ({"state": str(Message.Status.DEAD.value)} if in_place else {})
 
 
 def shown(found: Sequence[Alert]) -> list[Alert]:
     """Return the alerts that the page has room for, in the order given."""
-    counted: Counter[Kind] = Counter()
+    counted: Counter[AlertKind] = Counter()
     early: list[int] = []
     late: list[int] = []
     for number, one in enumerate(found):
@@ -171,15 +171,15 @@ def _stale(names: Sequence[str]) -> str:
     return words % {"count": len(names), "names": named}
 
 
-SENTENCES: dict[Kind, Callable[[Alert, QueueState], str]] = {
-    Kind.UNSERVED: lambda _alert, state: f"{_waiting(state)} {_('No worker takes from it.')}",
-    Kind.QUIET: lambda _alert, state: (
+SENTENCES: dict[AlertKind, Callable[[Alert, QueueState], str]] = {
+    AlertKind.UNSERVED: lambda _alert, state: f"{_waiting(state)} {_('No worker takes from it.')}",
+    AlertKind.QUIET: lambda _alert, state: (
         f"{_waiting(state)} {_('All its workers have been told to be quiet or to stop.')}"
     ),
-    Kind.LATE: lambda alert, state: f"{_waiting(state)} {_why_late(alert)}",
-    Kind.FULL: _full,
-    Kind.FAILING: _failing,
-    Kind.DEAD: _dead,
-    Kind.RETRYING: _retrying,
-    Kind.PAUSED: _paused,
+    AlertKind.LATE: lambda alert, state: f"{_waiting(state)} {_why_late(alert)}",
+    AlertKind.FULL: _full,
+    AlertKind.FAILING: _failing,
+    AlertKind.DEAD: _dead,
+    AlertKind.RETRYING: _retrying,
+    AlertKind.PAUSED: _paused,
 }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from django_mq.admin.table import TableAdmin
-    from django_mq.diagnosis.state.fleet import Supply, Use, Worker
+    from django_mq.diagnosis.state.fleet import Supply, Use, WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.diagnosis.state.series import Point, Rates, Recent
 
@@ -48,7 +48,7 @@ READY, SCHEDULED, CLAIMED, DEAD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class QueueLine:
     """A queue as the overview shows it."""
 
     state: QueueState
@@ -156,7 +156,7 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _object(row: Row) -> dict[str, Any]:
+def _object(row: QueueLine) -> dict[str, Any]:
     slots, credit = row.uses
     return {
         **asdict(row.state),
@@ -168,10 +168,10 @@ def _object(row: Row) -> dict[str, Any]:
     }
 
 
-def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[Worker]) -> list[Row]:
+def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[WorkerStatus]) -> list[QueueLine]:
     """Return the figures of each queue, those that need a look first."""
     supply = supplies(workers)
-    found = [Row(state=state, rates=rates.of(state.name), supply=supply[state.name]) for state in states]
+    found = [QueueLine(state=state, rates=rates.of(state.name), supply=supply[state.name]) for state in states]
     return sorted(found, key=lambda row: (-row.state.waited_seconds, -row.state.dead_letters, row.state.name))
 
 

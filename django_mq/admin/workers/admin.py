@@ -46,7 +46,7 @@ def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
     return told
 
 
-class Situation:
+class ConsumerColumns:
     """The columns of consumers, for rows of ``with_states``."""
 
     @admin.display(description=gettext_lazy("state"))
@@ -71,7 +71,7 @@ else:
     BaseInline = base_of("TabularInline")
 
 
-class ConsumerInline(Situation, ReadOnly, BaseInline):
+class ConsumerInline(ConsumerColumns, ReadOnly, BaseInline):
     model = Consumer
     fields = ["queue_name", "handler", "priority", "situation", "credit", "delivered"]
     readonly_fields = ["situation", "credit"]
@@ -141,7 +141,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
         return Preview([_("Worker"), _("Queues"), _("Held")], rows)
 
 
-class ConsumerAdmin(Situation, ReadOnly, TableAdmin):
+class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
     list_display = ["queue_name", "worker", "handler", "situation", "credit", "delivered", "priority", "heartbeat"]
     heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
     list_display_links = None

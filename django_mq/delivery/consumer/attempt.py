@@ -34,7 +34,7 @@ logger = logging.getLogger("django_mq.delivery")
 
 
 @dataclass(slots=True, eq=False)
-class Attempt:
+class Delivery:
     """One delivery on its way through the handler."""
 
     claimed: Claimed

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django_mq import conf, outages
-from django_mq.delivery.consumer.maintenance import Maintenance
+from django_mq.delivery.consumer.maintenance import PacedMaintenance
 from django_mq.delivery.consumer.sidecar import Sidecar
 from django_mq.engine.decisions.claim import is_certain
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
@@ -53,7 +53,7 @@ class HeartbeatThread:
         self.store = private_store(session.alias)
         # A settlement that waits for a lock must not keep the session from being renewed.
         self.store.bound_lock_waits(settings.SESSION_SECONDS / LOCK_WAITS)
-        self._maintenance = Maintenance(
+        self._maintenance = PacedMaintenance(
             self.store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS
         )
         self._renew_at = 0.0

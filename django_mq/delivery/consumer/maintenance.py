@@ -104,7 +104,7 @@ def _announce(store: Store) -> None:
         notifier().announce(ready, over=store)
 
 
-class Maintenance:
+class PacedMaintenance:
     """Maintenance of one worker, at its own pace."""
 
     def __init__(self, store: Store, every_seconds: float, *, grace_seconds: float) -> None:
@@ -186,7 +186,7 @@ class Maintenance:
 def maintain(store: Store, stopping: threading.Event) -> None:
     """Do maintenance at a worker's pace until ``stopping`` is set, also after an outage of the database."""
     settings = conf.load()
-    maintenance = Maintenance(store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS)
+    maintenance = PacedMaintenance(store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS)
     outage = outages.database(store.alias)
     while not stopping.is_set():
         try:

@@ -55,7 +55,7 @@ class Policies:
             raise no_such_queue(name) from None
 
 
-class Admission:
+class ExclusiveQueues:
     """One session's requests for its exclusive queues. A claim brings nothing from a refused queue."""
 
     def __init__(self, session: Session, policies: Policies) -> None:

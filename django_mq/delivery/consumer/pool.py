@@ -14,7 +14,7 @@ from django.db import connections
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.delivery.consumer.attempt import Attempt
+    from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.stores.records import Settlement
 
 #: A patient caller of ``wake`` waits at most so long, in seconds, until an idle thread has taken a message.
@@ -30,8 +30,8 @@ class Pool:
         self,
         slots: int,
         *,
-        next_attempt: Callable[[], Attempt | None],
-        on_done: Callable[[Attempt, Settlement], None],
+        next_attempt: Callable[[], Delivery | None],
+        on_done: Callable[[Delivery, Settlement], None],
         on_idle: Callable[[], None],
     ) -> None:
         self.slots = slots
@@ -39,7 +39,7 @@ class Pool:
         self._on_done = on_done
         self._on_idle = on_idle
         # By thread, with the end of its time limit on the monotonic clock.
-        self._running: dict[int, tuple[Attempt, float | None]] = {}
+        self._running: dict[int, tuple[Delivery, float | None]] = {}
         # Threads that still run an attempt that was taken away.
         self._abandoned: set[int] = set()
         self._news = 0
@@ -83,7 +83,7 @@ class Pool:
         if patient and idle:
             self._begun.wait(BEGIN_SECONDS)
 
-    def abandon_overdue(self) -> list[tuple[Attempt, Settlement]]:
+    def abandon_overdue(self) -> list[tuple[Delivery, Settlement]]:
         """Give up and return the attempts that exceed their time limit; new threads replace theirs."""
         now = time.monotonic()
         given_up = []
@@ -146,7 +146,7 @@ class Pool:
                 self._changed.wait()
             self._parked -= 1
 
-    def _run(self, attempt: Attempt) -> bool:
+    def _run(self, attempt: Delivery) -> bool:
         """Run an attempt; False if it was given up meanwhile, and another thread replaces this one."""
         me = threading.get_ident()
         limit = attempt.handler.time_limit_seconds

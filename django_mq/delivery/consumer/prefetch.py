@@ -22,12 +22,12 @@ from django_mq.stores.records import ConsumerInfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from django_mq.delivery.consumer.attempt import Attempt
+    from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.decisions.places import Order
     from django_mq.stores.records import Claimed
 
-    Begin = Callable[[Claimed, Handler, Any], Attempt]
+    Begin = Callable[[Claimed, Handler, Any], Delivery]
 
 #: The time for the engine: what was claimed neither expires nor becomes due here.
 NOW = 0.0
@@ -109,18 +109,18 @@ class Prefetch:
         with self._lock:
             return self._waiting[0][-1].priority if self._waiting else -1
 
-    def next_attempt(self) -> Attempt | None:
+    def next_attempt(self) -> Delivery | None:
         """Give the first message to a handler, if credit allows."""
         with self._lock:
             if not self._waiting or not self._credit.take(len(self._waiting[0][-1].body)):
                 return None
             return self._attempt(heappop(self._waiting)[-1], self.subscribers[0])
 
-    def _attempt(self, message: Claimed, subscriber: Subscriber, receipt: Any = None) -> Attempt:
+    def _attempt(self, message: Claimed, subscriber: Subscriber, receipt: Any = None) -> Delivery:
         subscriber.delivered += 1
         return self._begin(message, subscriber.handler, receipt)
 
-    def finish(self, attempt: Attempt) -> None:
+    def finish(self, attempt: Delivery) -> None:
         """Give the attempt's credit back."""
         with self._lock:
             self._credit.give_back(len(attempt.claimed.body))
@@ -166,7 +166,7 @@ class SharedPrefetch(Prefetch):
         first = next(self._entries.browse(), None)
         return -1 if first is None else first.message.priority
 
-    def next_attempt(self) -> Attempt | None:
+    def next_attempt(self) -> Delivery | None:
         with self._entries.lock:
             delivery = self._entries.deliver_next(NOW)
             if delivery is None:
@@ -174,7 +174,7 @@ class SharedPrefetch(Prefetch):
             consumer, entry = delivery
             return self._attempt(_claimed(entry), self._consumers[consumer], delivery)
 
-    def finish(self, attempt: Attempt) -> None:
+    def finish(self, attempt: Delivery) -> None:
         consumer, entry = attempt.receipt
         self._entries.accept(entry, consumer)
 
@@ -224,7 +224,7 @@ class Dispatcher:
         for message in claimed:
             self._prefetched[message.queue_name].offer(message)
 
-    def next_attempt(self) -> Attempt | None:
+    def next_attempt(self) -> Delivery | None:
         """Give out the most urgent message for which some handler has credit. Any thread may call this."""
         if len(self._prefetched) == 1:
             return self._order[0].next_attempt()
@@ -238,7 +238,7 @@ class Dispatcher:
                     return attempt
         return None
 
-    def finish(self, attempt: Attempt) -> None:
+    def finish(self, attempt: Delivery) -> None:
         """Give an attempt's credit back."""
         self._prefetched[attempt.claimed.queue_name].finish(attempt)
 

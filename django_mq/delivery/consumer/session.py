@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from django_mq import __version__, conf, outages
 from django_mq.delivery.consumer import settlements
 from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
-from django_mq.delivery.consumer.settlements import Settlements, SettlementWriter
+from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
 from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import SessionLost, StoreError
@@ -86,7 +86,7 @@ class Session:
         self.wake = wake
         self.store = private_store(alias)
         self.id: int | None = None
-        self.settlements = Settlements()
+        self.settlements = PendingSettlements()
         self.driver = driver
         self.command = WorkerCommand()
         self.certainty = Certainty(self)

@@ -43,7 +43,7 @@ FLUSH_SECONDS = 10.0
 PASSING = SessionLost, StoreUnavailable
 
 
-class Settlements:
+class PendingSettlements:
     """A queue of settlements. Any thread may add one, and so may a signal handler: adding uses no database."""
 
     def __init__(self) -> None:

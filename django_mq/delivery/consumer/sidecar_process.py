@@ -51,7 +51,7 @@ def state_of(pid: int) -> str:
         return ""
 
 
-class Sidecar:
+class SidecarProcess:
     """Stands in for one worker."""
 
     def __init__(self, store: Store, order: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ def main() -> None:
     )
     django.setup(set_prefix=False)  # without it Django warns at each connection
     with closing(private_store(ALIAS)) as store:
-        Sidecar(store, order).run()
+        SidecarProcess(store, order).run()
 
 
 if __name__ == "__main__":

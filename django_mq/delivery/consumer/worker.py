@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf, outages
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, is_over, pause_seconds
-from django_mq.delivery.consumer.policies import Admission, Policies
+from django_mq.delivery.consumer.policies import ExclusiveQueues, Policies
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
@@ -48,12 +48,12 @@ class Shift:
         self.runtime = runtime
         self.session = runtime.session
         self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin))
-        self.admission = Admission(runtime.session, policies)
+        self.admission = ExclusiveQueues(runtime.session, policies)
         self._policies = policies
 
-    def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Attempt:
+    def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
         policy = self._policies.of(message.queue_name)
-        return Attempt(message, handler, policy, self.session.lease, origin=self, receipt=receipt)
+        return Delivery(message, handler, policy, self.session.lease, origin=self, receipt=receipt)
 
 
 class Worker:
@@ -108,13 +108,13 @@ class Worker:
             self.stop()
         self._pool.wake()
 
-    def _next_attempt(self) -> Attempt | None:
+    def _next_attempt(self) -> Delivery | None:
         shift = self._shift  # replaced together with its prefetch when a session is lost
         if shift.session.lost or not shift.session.certainty.holds:
             return None  # the heartbeat confirms the lease, and then wakes the pool
         return shift.dispatcher.next_attempt()
 
-    def _on_done(self, attempt: Attempt, settlement: Settlement) -> None:
+    def _on_done(self, attempt: Delivery, settlement: Settlement) -> None:
         shift: Shift = attempt.origin
         shift.dispatcher.finish(attempt)
         if attempt.settled:

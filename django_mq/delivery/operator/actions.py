@@ -37,7 +37,7 @@ STATES: Mapping[str, frozenset[State]] = {
 }
 
 
-class Row(NamedTuple):
+class ActionTarget(NamedTuple):
     """What an action needs of a message."""
 
     id: int
@@ -52,58 +52,60 @@ class Row(NamedTuple):
 COLUMNS = ("pk", "message_id", "queue__name", "state", "level", "place")
 
 
-def rows_of(found: QuerySet[Any]) -> list[Row]:
+def rows_of(found: QuerySet[Any]) -> list[ActionTarget]:
     """Return what an action needs of these messages, in their order."""
-    return [Row(*row) for row in found.values_list(*COLUMNS)]
+    return [ActionTarget(*row) for row in found.values_list(*COLUMNS)]
 
 
-def in_delivery_order(rows: Iterable[Row]) -> list[Row]:
+def in_delivery_order(rows: Iterable[ActionTarget]) -> list[ActionTarget]:
     """Return the rows in the order in which one queue would deliver them."""
     return sorted(rows, key=lambda row: order_of(row.level, row.place, row.id))
 
 
-def release(rows: Sequence[Row], *, using: str) -> int:
+def release(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Take claimed messages from their workers; later settlements of these are void."""
     return _changed(shared_store(using).release_held, rows, wake=_queues(rows), using=using)
 
 
-def move(rows: Sequence[Row], target: str, *, using: str) -> int:
+def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> int:
     """Move messages that no worker holds to the tail of another queue; their attempts restart."""
     return _changed(partial(shared_store(using).move, target=target), rows, wake=[target], using=using)
 
 
-def cancel(rows: Sequence[Row], *, using: str) -> int:
+def cancel(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Remove messages that no worker holds."""
     return _changed(shared_store(using).cancel, rows, wake=(), using=using)
 
 
-def deliver_now(rows: Sequence[Row], *, using: str) -> int:
+def deliver_now(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Make scheduled messages ready."""
     return _changed(shared_store(using).deliver_now, rows, wake=_queues(rows), using=using)
 
 
-def reschedule(rows: Sequence[Row], deliver_at: datetime, *, using: str) -> int:
+def reschedule(rows: Sequence[ActionTarget], deliver_at: datetime, *, using: str) -> int:
     """Give scheduled or ready messages another time of delivery; a past one means at once."""
     act = partial(shared_store(using).reschedule, deliver_at=deliver_at)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 
-def prioritise(rows: Sequence[Row], priority: int, *, using: str) -> int:
+def prioritise(rows: Sequence[ActionTarget], priority: int, *, using: str) -> int:
     """Give ready or scheduled messages another priority, 0 to 9."""
     act = partial(shared_store(using).prioritise, priority=priority)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 
-def redrive(rows: Sequence[Row], *, using: str) -> int:
+def redrive(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Make dead messages ready in their old place, and return those of dead-letter queues to their origin."""
     return redrives.redrive_rows([row.id for row in rows], using=using).total
 
 
-def _queues(rows: Iterable[Row]) -> set[str]:
+def _queues(rows: Iterable[ActionTarget]) -> set[str]:
     return {row.queue for row in rows}
 
 
-def _changed(act: Callable[[Sequence[int]], int], rows: Sequence[Row], *, wake: Iterable[str], using: str) -> int:
+def _changed(
+    act: Callable[[Sequence[int]], int], rows: Sequence[ActionTarget], *, wake: Iterable[str], using: str
+) -> int:
     ids = [row.id for row in rows]
     changed = sum(act(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
     if changed:

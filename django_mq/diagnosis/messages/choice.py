@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from django_mq.delivery.operator.actions import COLUMNS, Row, in_delivery_order
+from django_mq.delivery.operator.actions import COLUMNS, ActionTarget, in_delivery_order
 from django_mq.delivery.operator.redrives import batches
 from django_mq.diagnosis.messages.criteria import narrowed
 from django_mq.models import Message
@@ -46,10 +46,10 @@ class Choice:
         there = set(self._rows(frozenset(), using).values_list("message_id", flat=True)) if self.ids else set()
         return [one for one in dict.fromkeys(self.ids) if one not in there]
 
-    def batches(self, states: frozenset[State], *, using: str) -> Iterator[list[Row]]:
+    def batches(self, states: frozenset[State], *, using: str) -> Iterator[list[ActionTarget]]:
         """Yield the messages in batches, each batch in delivery order."""
         for batch in batches(self._rows(states, using).values_list(*COLUMNS), self.limit):
-            yield in_delivery_order(Row(*values) for values in batch)
+            yield in_delivery_order(ActionTarget(*values) for values in batch)
 
     def _rows(self, states: frozenset[State], alias: str) -> QuerySet[Message]:
         rows = narrowed(Message.objects.using(alias), self.filters, datetime.now(UTC))

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from django_mq.diagnosis.messages import indexes, slices
 from django_mq.diagnosis.messages.criteria import narrowed
-from django_mq.diagnosis.messages.slices import BEFORE, Look, as_listed, newest
+from django_mq.diagnosis.messages.slices import BEFORE, FoundKeys, as_listed, newest
 from django_mq.models import Attempt, Message
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LINE = 5_000
 
 def of_messages(
     rows: QuerySet[Any], filters: Mapping[str, str], limit: int, now: datetime, *, among: Q | None = None
-) -> Look:
+) -> FoundKeys:
     """Return the newest of these rows, at most ``limit``.
 
     The rows match ``filters`` already, which tell the index to use. ``among`` is a further condition.
@@ -50,10 +50,10 @@ def of_messages(
     if among or not indexes.are_answered(filters):
         return newest(rows, limit, filters.get(BEFORE, ""))
     look = newest(rows, limit, patience=0)
-    return look if look.is_complete else Look(indexes.newest(indexes.parts(filters, rows.db) or [], limit))
+    return look if look.is_complete else FoundKeys(indexes.newest(indexes.parts(filters, rows.db) or [], limit))
 
 
-def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> Look:
+def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> FoundKeys:
     """Return the first ready messages of a queue that match, in delivery order."""
     if indexes.are_answered(filters):
         return as_listed(rows, limit)

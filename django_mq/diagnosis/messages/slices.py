@@ -23,7 +23,7 @@ PATIENCE = 0.1
 BEFORE = "before"
 
 
-class Look(NamedTuple):
+class FoundKeys(NamedTuple):
     """The keys found, in the order of the list."""
 
     ids: list[Any]
@@ -33,12 +33,12 @@ class Look(NamedTuple):
     down_to: int | None = None
 
 
-def as_listed(rows: QuerySet[Any], limit: int) -> Look:
+def as_listed(rows: QuerySet[Any], limit: int) -> FoundKeys:
     """Return the first rows in one statement: for filters that an index answers."""
-    return Look(list(rows.values_list("pk", flat=True)[:limit]))
+    return FoundKeys(list(rows.values_list("pk", flat=True)[:limit]))
 
 
-def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float | None = None) -> Look:
+def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float | None = None) -> FoundKeys:
     """Return the newest rows that are found within ``patience`` seconds. The first slice is always read."""
     if rows.query.is_empty() or not rows.query.where:
         return as_listed(rows, limit)
@@ -49,8 +49,8 @@ def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float
         if len(ids) >= limit or down_to is None:
             break
         if time.monotonic() >= end:
-            return Look(ids, is_complete=False, down_to=down_to)
-    return Look(ids)
+            return FoundKeys(ids, is_complete=False, down_to=down_to)
+    return FoundKeys(ids)
 
 
 def _slices(rows: QuerySet[Any], top: int | None) -> Iterator[tuple[QuerySet[Any], int | None]]:

@@ -17,7 +17,7 @@ from django_mq.engine.entries.overflow import Limits, Overflow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.diagnosis.state.series import Rates
 
@@ -28,7 +28,7 @@ BUSY_SHARE = 0.9
 NONE = Use()
 
 
-class Kind(Enum):
+class AlertKind(Enum):
     """The kinds of alerts, the worst first."""
 
     #: Messages are ready, and no live worker takes from the queue.
@@ -52,15 +52,15 @@ class Kind(Enum):
 
 
 #: These are shown at once, and urgent only when messages have waited for long.
-DELIVERY = frozenset({Kind.UNSERVED, Kind.QUIET})
-ORDER = {kind: number for number, kind in enumerate(Kind)}
+DELIVERY = frozenset({AlertKind.UNSERVED, AlertKind.QUIET})
+ORDER = {kind: number for number, kind in enumerate(AlertKind)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """One thing that needs a look. ``queue`` is None if it concerns workers only."""
 
-    kind: Kind
+    kind: AlertKind
     queue: QueueState | None = None
     #: Slots of the queue's live workers, and credit of their consumers; of 0 where no worker reports it.
     slots: Use = NONE
@@ -76,7 +76,7 @@ class Alert:
         """Whether it does harm now."""
         if self.kind in DELIVERY:
             return self.queue is not None and self.queue.waited_seconds > LATE_SECONDS
-        return self.kind not in {Kind.PAUSED, Kind.RETRYING}
+        return self.kind not in {AlertKind.PAUSED, AlertKind.RETRYING}
 
     @property
     def busy(self) -> bool:
@@ -92,11 +92,13 @@ class Alert:
     def rank(self) -> tuple[bool, int, float, str]:
         """The key to sort by, the worst first."""
         waited = self.queue.waited_seconds if self.queue else 0.0
-        delayed = self.kind in {*DELIVERY, Kind.LATE}
+        delayed = self.kind in {*DELIVERY, AlertKind.LATE}
         return not self.urgent, -1 if delayed else ORDER[self.kind], -waited, self.queue.name if self.queue else ""
 
 
-def alerts(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[Worker]) -> list[Alert]:
+def alerts(
+    states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[WorkerStatus]
+) -> list[Alert]:
     """Return the alerts, the worst first."""
     supply = supplies(workers)
     found = []
@@ -106,7 +108,7 @@ def alerts(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Se
             found.append(Alert(kind=kind, queue=state, slots=of.slots, credit=of.credit))
         found.extend(_others(state, rates.get(state.name)))
     if stale := tuple(worker.name for worker in workers if worker.stale):
-        found.append(Alert(kind=Kind.STALE, workers=stale))
+        found.append(Alert(kind=AlertKind.STALE, workers=stale))
     return sorted(found, key=lambda alert: alert.rank)
 
 
@@ -114,28 +116,28 @@ def _used_up(use: Use) -> bool:
     return use.of > 0 and use.used >= BUSY_SHARE * use.of
 
 
-def _delivery(state: QueueState, awake: int) -> Kind | None:
+def _delivery(state: QueueState, awake: int) -> AlertKind | None:
     """Return what keeps the queue from delivering, or delays it."""
     if state.paused:
-        return Kind.PAUSED
+        return AlertKind.PAUSED
     if state.rests or state.oldest_ready_seconds is None:
         return None
     if not state.consumers:
-        return Kind.UNSERVED
+        return AlertKind.UNSERVED
     if not awake:
-        return Kind.QUIET
-    return Kind.LATE if state.waited_seconds > LATE_SECONDS else None
+        return AlertKind.QUIET
+    return AlertKind.LATE if state.waited_seconds > LATE_SECONDS else None
 
 
 def _others(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
     if is_full(state):
-        yield Alert(kind=Kind.FULL, queue=state)
+        yield Alert(kind=AlertKind.FULL, queue=state)
     if rates and rates.failed > rates.accepted:
-        yield Alert(kind=Kind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
+        yield Alert(kind=AlertKind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
     if state.dead_letters:
-        yield Alert(kind=Kind.DEAD, queue=state)
+        yield Alert(kind=AlertKind.DEAD, queue=state)
     if state.retrying:
-        yield Alert(kind=Kind.RETRYING, queue=state)
+        yield Alert(kind=AlertKind.RETRYING, queue=state)
 
 
 def is_full(state: QueueState) -> bool:

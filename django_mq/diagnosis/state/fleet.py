@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class ConsumerStatus:
     """A consumer of a worker session."""
 
     queue: str
@@ -31,7 +31,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class WorkerStatus:
     """A worker session. Ages are in seconds, by the database's clock."""
 
     id: int
@@ -55,7 +55,7 @@ class Worker:
     heartbeat_seconds: float
     #: Whether the deadline has passed: the next maintenance gives its messages back.
     stale: bool
-    consumers: tuple[Subscription, ...]
+    consumers: tuple[ConsumerStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class Supply:
     awake: int = 0
 
 
-def slots_in_use(workers: Iterable[Worker]) -> Use:
+def slots_in_use(workers: Iterable[WorkerStatus]) -> Use:
     """Return how many slots of the live workers are busy."""
     return sum((Use(one.busy or 0, one.slots or 0) for one in workers if not one.stale), Use())
 
 
-def supplies(workers: Iterable[Worker]) -> defaultdict[str, Supply]:
+def supplies(workers: Iterable[WorkerStatus]) -> defaultdict[str, Supply]:
     """Return the supply of each queue. A slot counts for each queue of its worker."""
     found: defaultdict[str, Supply] = defaultdict(Supply)
     for worker in workers:
@@ -106,7 +106,7 @@ def is_late(deadline: str = "deadline") -> ExpressionWrapper[Q]:
     return ExpressionWrapper(Q(**{f"{deadline}__lt": UTCNow()}), output_field=BooleanField())
 
 
-def fleet(*, using: str) -> list[Worker]:
+def fleet(*, using: str) -> list[WorkerStatus]:
     """Return every worker session, the newest first."""
     sessions: Any = WorkerSession.objects.using(using).annotate(stale=is_late(), seen_at=UTCNow())
     # With an alias, or a site's router may send this query to a replica.
@@ -114,15 +114,15 @@ def fleet(*, using: str) -> list[Worker]:
     return [_worker(row) for row in sessions.prefetch_related(consumers).order_by("-id")]
 
 
-def _worker(row: Any) -> Worker:
+def _worker(row: Any) -> WorkerStatus:
     return filled(
-        Worker,
+        WorkerStatus,
         row,
         queues=tuple(row.queues),
         up_seconds=_seconds(row.seen_at, row.started_at),
         heartbeat_seconds=_seconds(row.seen_at, row.heartbeat_at),
         stale=bool(row.stale),
-        consumers=tuple(filled(Subscription, one, queue=one.queue_name) for one in row.consumers.all()),
+        consumers=tuple(filled(ConsumerStatus, one, queue=one.queue_name) for one in row.consumers.all()),
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED})
 
 
-class Listener(Protocol):
+class EntryListener(Protocol):
     """A store that keeps data for each entry. The queue calls it under its lock; it must not call the queue."""
 
     def arrived(self, queue: str, entry: "Entry") -> None:
@@ -90,7 +90,7 @@ class Contents:
         name: str,
         ready: "EntryList",
         policy: "QueuePolicy",
-        listener: Listener | None,
+        listener: EntryListener | None,
         expired: "Callable[[Entry], None]",
     ) -> None:
         self._name, self._listener, self._expired = name, listener, expired

@@ -22,8 +22,14 @@ from django_mq.engine.decisions.routing import headers_selector
 from django_mq.engine.decisions.verdict import Ending
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.errors import ConfigurationError
-from django_mq.integrations.celery.message import MESSAGE_ID, consumer_priority, given, options_in, with_attributes
-from django_mq.integrations.celery.message import Message as ClaimedMessage
+from django_mq.integrations.celery.message import (
+    MESSAGE_ID,
+    ClaimedMessage,
+    consumer_priority,
+    given,
+    options_in,
+    with_attributes,
+)
 from django_mq.integrations.celery.publisher import Batch
 from django_mq.integrations.celery.qos import ChannelQoS, judged
 from django_mq.integrations.celery.transient_queues import is_mailbox, locked

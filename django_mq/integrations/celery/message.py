@@ -45,7 +45,7 @@ AMQP = frozenset(
 )
 
 
-class Message(virtual.Message):
+class ClaimedMessage(virtual.Message):
     """A delivered message, with what settles it: the claimed row and its session, None in a transient queue."""
 
     def __init__(self, payload: dict[str, Any], channel: Any = None, **options: Any) -> None:

@@ -29,12 +29,12 @@ from vine import promise
 
 from django_mq.delivery import hints
 from django_mq.delivery.codecs import decode_headers
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, handler_of
 from django_mq.delivery.consumer.policies import Policies
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
-from django_mq.integrations.celery.message import Message
+from django_mq.integrations.celery.message import ClaimedMessage
 from django_mq.integrations.celery.qos import judged
 from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
 from django_mq.stores.registry import shared_store
@@ -53,7 +53,7 @@ DELIVER = "django_mq.deliver"
 EX_TERMINATED = 143
 
 
-class NativeMessage(Message):
+class NativeMessage(ClaimedMessage):
     """A native message as a message of the task ``django_mq.deliver``."""
 
     def __init__(self, claimed: Claimed, session: Session, handler: Handler, channel: Any) -> None:
@@ -79,7 +79,7 @@ class NativeMessage(Message):
         if self.settled:
             self.session.let_go(self.claimed)
             return
-        attempt = Attempt(self.claimed, self.handler, self._policy)
+        attempt = Delivery(self.claimed, self.handler, self._policy)
         attempt.error = self.cause or WorkerLost()
         self.session.settle(attempt.judge())
 
@@ -174,7 +174,7 @@ class HandlerRequest(Request):
         super().on_timeout(soft, timeout)
 
 
-class PoolAttempt(Attempt):
+class PoolAttempt(Delivery):
     """An attempt in a child of the pool."""
 
     __slots__ = ()

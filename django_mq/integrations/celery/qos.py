@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.decisions.verdict import Ending, Policy
     from django_mq.integrations.celery.channel import Channel
-    from django_mq.integrations.celery.message import Message
+    from django_mq.integrations.celery.message import ClaimedMessage
     from django_mq.integrations.celery.transport import Transport
     from django_mq.stores.records import Claimed
 
@@ -39,7 +39,7 @@ class ChannelQoS:
     def __init__(self, channel: Channel, prefetch_count: int = 0) -> None:
         self.channel = channel
         self.prefetch_count = prefetch_count or 0
-        self._unsettled: dict[str, Message] = {}
+        self._unsettled: dict[str, ClaimedMessage] = {}
         #: About how many were ever settled: two threads may count at once.
         self.settled = 0
 
@@ -95,7 +95,7 @@ class ChannelQoS:
         """Give back, when the channel closes, the messages of tasks that this worker is not running."""
         self.restore_unacked(_running_task_ids())
 
-    def take(self, delivery_tag: str) -> Message | None:
+    def take(self, delivery_tag: str) -> ClaimedMessage | None:
         """Remove a message, once: the second call returns None, as for the message of a transient queue."""
         message = self._unsettled.pop(delivery_tag, None)
         if message is None or message.claimed is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.diagnosis.state.series import Recent
 
@@ -31,13 +31,13 @@ PERCENTILES = {"50": "p50", "95": "p95"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Scrape:
     """What a scrape has read of the queues with series of their own, and of the site."""
 
     queues: Sequence[QueueState]
     claims: dict[str, float]
     recent: Recent
-    workers: Sequence[Worker]
+    workers: Sequence[WorkerStatus]
     summed_up_seconds: float | None
     #: The number of queues, with and without series.
     number: int
@@ -47,7 +47,7 @@ def read(alias: str) -> list[Metric]:
     """Return every figure of an alias, with a few statements, however much is queued."""
     queues = overview(using=alias)
     chosen = sorted(queues, key=_urgency, reverse=True)[:MOST_QUEUES]
-    look = Look(
+    look = Scrape(
         queues=chosen,
         claims=oldest_claims([queue.name for queue in chosen], using=alias),
         recent=recent_rates(using=alias),
@@ -67,7 +67,7 @@ def _urgency(queue: QueueState) -> tuple[float, int, int]:
     return queue.waited_seconds, queue.dead_letters, queue.ready
 
 
-def _standing(look: Look) -> Iterator[Metric]:
+def _standing(look: Scrape) -> Iterator[Metric]:
     """Yield the state of the queues."""
     ready = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
     claimed = _gauge("oldest_claimed_seconds", "Age of the oldest claim; 0 if no worker holds a message.", "queue")
@@ -88,7 +88,7 @@ def _standing(look: Look) -> Iterator[Metric]:
     yield from (ready, claimed, depth, dead_letters, role, consumers, paused)
 
 
-def _traffic(look: Look) -> Iterator[Metric]:
+def _traffic(look: Scrape) -> Iterator[Metric]:
     """Yield rates and times of the newest minutes. A queue that accepted no message has no times."""
     rate = _gauge("rate", "Messages a second over the newest five known minutes.", "queue", "kind")
     wait = _gauge(
@@ -110,7 +110,7 @@ def _traffic(look: Look) -> Iterator[Metric]:
     yield from (rate, wait, run)
 
 
-def _credit(look: Look) -> Iterator[Metric]:
+def _credit(look: Scrape) -> Iterator[Metric]:
     """Yield the credit of each queue's live consumers, and how much of it is used. No limit is no series."""
     used, limit, endless = Counter[str](), Counter[str](), set[str]()
     for consumer in (each for worker in look.workers if not worker.stale for each in worker.consumers):
@@ -127,7 +127,7 @@ def _credit(look: Look) -> Iterator[Metric]:
     yield from (held, most)
 
 
-def _site(look: Look) -> Iterator[Metric]:
+def _site(look: Scrape) -> Iterator[Metric]:
     """Yield the figures of the site."""
     alive = [worker for worker in look.workers if not worker.stale]
     sessions = _gauge("workers", "Worker sessions, alive or past their deadline.", "state")

@@ -79,9 +79,9 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         return conf.load().DATABASE
 
     @cached_property
-    def our_options(self) -> Options:
+    def our_options(self) -> BackendOptions:
         """OPTIONS, checked. Raises ConfigurationError."""
-        return Options.read(self.options)
+        return BackendOptions.read(self.options)
 
     def check(self, **_: Any) -> Iterator[checks.CheckMessage]:
         """Report settings with which a worker could not run tasks, as E008."""
@@ -103,7 +103,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class BackendOptions:
     """``TASKS[...]["OPTIONS"]``, described in docs/how-to/django-tasks.md."""
 
     CREDIT: int = 20
@@ -112,7 +112,7 @@ class Options:
     RESULT_DAYS: float = 7.0
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Options:
+    def read(cls, given: Mapping[str, Any]) -> BackendOptions:
         """Return the options. Raises ConfigurationError."""
         known = [field.name for field in fields(cls)]
         if unknown := sorted(set(given) - set(known)):

@@ -18,7 +18,7 @@ from django_mq.management.tables import bounded, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.delivery.operator.actions import Row
+    from django_mq.delivery.operator.actions import ActionTarget
 
 
 class Command(MessageCommand):
@@ -52,7 +52,7 @@ class Command(MessageCommand):
         self.among = ~Q(queue__name=target)
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         return actions.move(rows, options["to"], using=alias)
 
     def _move_all(self, source: str, target: str, alias: str, options: dict[str, Any]) -> None:

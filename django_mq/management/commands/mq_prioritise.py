@@ -11,7 +11,7 @@ from django_mq.management.messages import MessageCommand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.delivery.operator.actions import Row
+    from django_mq.delivery.operator.actions import ActionTarget
 
 
 class Command(MessageCommand):
@@ -24,5 +24,5 @@ class Command(MessageCommand):
         argument("--to", type=int, choices=range(10), required=True, metavar="PRIORITY", help="0 to 9, 9 first."),
     )
 
-    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         return actions.prioritise(rows, options["to"], using=alias)

@@ -13,7 +13,7 @@ from django_mq.management.messages import MessageCommand, is_id, read_ids
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.delivery.operator.actions import Row
+    from django_mq.delivery.operator.actions import ActionTarget
 
 
 class Command(MessageCommand):
@@ -47,7 +47,7 @@ class Command(MessageCommand):
         self.back = Counter[str]()
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         done = redrives.redrive_rows([row.id for row in rows], to=options["to"], using=alias)
         self.back.update(done.back)
         return done.total

@@ -13,7 +13,7 @@ from django_mq.management.messages import MessageCommand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.delivery.operator.actions import Row
+    from django_mq.delivery.operator.actions import ActionTarget
 
 
 class Command(MessageCommand):
@@ -40,7 +40,7 @@ class Command(MessageCommand):
             options["deliver_at"] = _later(options["delay"])
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         if options["now"]:
             return actions.deliver_now(rows, using=alias)
         return actions.reschedule(rows, options["deliver_at"], using=alias)

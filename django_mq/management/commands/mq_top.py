@@ -23,7 +23,7 @@ from django_mq.stores.connections import translating
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.flow import Rates
     from django_mq.diagnosis.state.overview import QueueState
 
@@ -66,11 +66,11 @@ class Command(MQCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Screen:
     """The result of one look, or the error that prevented it."""
 
     queues: Sequence[QueueState] = ()
-    workers: Sequence[Worker] = ()
+    workers: Sequence[WorkerStatus] = ()
     rates: Rates = None
     error: str = ""
 
@@ -82,15 +82,15 @@ class Look:
         return {"alive": len(self.workers) - stale, "stale": stale, "held": held}
 
 
-def _look(alias: str, names: list[str], flow: Flow) -> Look:
+def _look(alias: str, names: list[str], flow: Flow) -> Screen:
     try:
         with translating(connections[alias]):
             rates = flow.look()
             queues = sorted(overview(names, using=alias), key=_urgency, reverse=True)
-            return Look(queues, fleet(using=alias), rates)
+            return Screen(queues, fleet(using=alias), rates)
     except StoreUnavailable as error:
         connections[alias].close()  # the next look connects anew
-        return Look(error=str(error))
+        return Screen(error=str(error))
 
 
 def _urgency(queue: QueueState) -> tuple[float, int, int]:
@@ -98,7 +98,7 @@ def _urgency(queue: QueueState) -> tuple[float, int, int]:
     return queue.waited_seconds, queue.dead_letters, queue.ready
 
 
-def _screen(look: Look, *, redraws: bool) -> str:
+def _screen(look: Screen, *, redraws: bool) -> str:
     """Return the look as text; if it ``redraws`` the screen, no longer than that."""
     now, home = time.strftime("%H:%M:%S"), REDRAW if redraws else ""
     if look.error:
@@ -117,7 +117,7 @@ def _row(queue: QueueState, rates: Rates) -> tuple[str, ...]:
     return (*queue_cells(queue), rate, f"{queue.consumers:,}", ", ".join(remarks))
 
 
-def _line(look: Look) -> str:
+def _line(look: Screen) -> str:
     rates = look.rates
     queues = [
         {**asdict(queue), "done_per_second": None if rates is None else rates.get(queue.name, 0.0)}

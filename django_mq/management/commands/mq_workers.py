@@ -16,7 +16,7 @@ from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, span, table
 
 if TYPE_CHECKING:
-    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.fleet import WorkerStatus
 
 HEADINGS = [*"ID NAME KIND PID VERSION QUEUES HELD CREDIT BUSY MEMORY UP".split(), "LAST BEAT", ""]  # noqa: SIM905
 MEBIBYTE = 1024**2
@@ -82,7 +82,7 @@ class Command(MQCommand):
         self.answer({"told": told}, f"Told: {', '.join(map(printable, told))}.")
 
 
-def _row(worker: Worker) -> tuple[str, ...]:
+def _row(worker: WorkerStatus) -> tuple[str, ...]:
     return (
         str(worker.id),
         worker.name,
@@ -100,7 +100,7 @@ def _row(worker: Worker) -> tuple[str, ...]:
     )
 
 
-def _remark(worker: Worker) -> str:
+def _remark(worker: WorkerStatus) -> str:
     if worker.stale:
         return "stale"
     words = [] if worker.conduct == WorkerMode.WORK else [f"told: {worker.conduct}"]

@@ -43,11 +43,11 @@ COLUMNS = {
     ),
 )
 def insights(command: Any, alias: str, *, days: int, slo: float, starved: float, **_: Any) -> None:
-    from django_mq.pipeline.insights.figures import Limits
+    from django_mq.pipeline.insights.figures import WaitLimits
     from django_mq.pipeline.insights.job import compute
 
     since, until = reading.span(days, datetime.now(UTC).date())
-    rows = compute(command.session(), alias, since, until, Limits(slo, starved))
+    rows = compute(command.session(), alias, since, until, WaitLimits(slo, starved))
     command.stdout.write(f"{plural(rows, 'row')} of figures written.")
     start, end = _times(days)
     found = [_cells(one) for one in reading.summaries(alias, since=start, until=end)]
@@ -55,7 +55,7 @@ def insights(command: Any, alias: str, *, days: int, slo: float, starved: float,
         command.stdout.write(table([*COLUMNS], found, right=range(1, len(COLUMNS))))
 
 
-def _cells(one: reading.Summary) -> list[str]:
+def _cells(one: reading.QueueSummary) -> list[str]:
     values = ((getattr(one, name), form) for name, form in COLUMNS.values())
     return ["-" if value is None else form.format(value) for value, form in values]
 

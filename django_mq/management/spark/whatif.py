@@ -14,7 +14,7 @@ from django_mq.management.tables import table
 if TYPE_CHECKING:
     from datetime import date
 
-    from django_mq.pipeline.whatif.job import Outcome
+    from django_mq.pipeline.whatif.job import WaitFigures
 
 HEADINGS = ("CLASS", "RANK", "SCENARIO", "MESSAGES", "WAIT MEAN", "P50", "P95", "P99", "NOT DONE")
 
@@ -64,7 +64,7 @@ def whatif(command: Any, alias: str, *, queue: str, day: date, scenarios: list[s
         command.stdout.write(table(HEADINGS, [_cells(one) for one in outcomes], right=(0, 1, 3, 4, 5, 6, 7)))
 
 
-def _cells(one: Outcome) -> tuple[str, ...]:
+def _cells(one: WaitFigures) -> tuple[str, ...]:
     times = ("" if value is None else f"{value:.3g} s" for value in (one.mean, one.p50, one.p95, one.p99))
     losses = ", ".join(f"{count:,} {why}" for why, count in sorted(one.losses.items()))
     level = "all" if one.level < 0 else str(one.level)

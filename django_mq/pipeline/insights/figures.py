@@ -46,7 +46,7 @@ SCHEMA = """
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WaitLimits:
     """From how many seconds on a wait is too long (``slo``), or counts as starvation."""
 
     slo_seconds: float = 60.0
@@ -54,7 +54,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class MessageColumns:
     """Messages as columns; times in microseconds since 1970, NEVER for a time that has not come yet."""
 
     level: NDArray[np.int64]
@@ -72,12 +72,14 @@ class Messages:
         """When each left the line; never before it was ready, even if clocks disagree."""
         return np.maximum(np.minimum(self.claimed, self.finished), self.ready)
 
-    def where(self, mask: Flags) -> Messages:
+    def where(self, mask: Flags) -> MessageColumns:
         """Return the messages of a mask."""
-        return Messages(*(getattr(self, name)[mask] for name in self.__slots__))
+        return MessageColumns(*(getattr(self, name)[mask] for name in self.__slots__))
 
 
-def counter(levels: dict[str, list[int]], otherwise: list[int], limits: Limits) -> Callable[[pa.Table], pa.Table]:
+def counter(
+    levels: dict[str, list[int]], otherwise: list[int], limits: WaitLimits
+) -> Callable[[pa.Table], pa.Table]:
     """Return the function that counts a group; ``levels`` has for each queue the level of every priority."""
 
     def count(table: pa.Table) -> pa.Table:
@@ -89,7 +91,7 @@ def counter(levels: dict[str, list[int]], otherwise: list[int], limits: Limits) 
     return count
 
 
-def columns(table: pa.Table, levels: list[int]) -> Messages:
+def columns(table: pa.Table, levels: list[int]) -> MessageColumns:
     """Return the table's messages as arrays."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -101,7 +103,7 @@ def columns(table: pa.Table, levels: list[int]) -> Messages:
         return pc.fill_null(values.cast(pa.int64()), missing).to_numpy()
 
     outcome = table.column("outcome")
-    return Messages(
+    return MessageColumns(
         level=np.array(levels, np.int64)[np.clip(numbers("priority", 4), 0, 9)],
         published=numbers("published_at", NEVER),
         ready=numbers("ready_at", NEVER),
@@ -125,7 +127,7 @@ def answer(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array([row.get(name) for row in filled], types[kind]) for name, kind in columns})
 
 
-def hours_of_day(messages: Messages, midnight: int, limits: Limits) -> Iterator[dict[str, Any]]:
+def hours_of_day(messages: MessageColumns, midnight: int, limits: WaitLimits) -> Iterator[dict[str, Any]]:
     """Yield the figures of each hour that has any, for each level and for all levels together."""
     inverted, starved = inversions(messages), starvation(messages, limits)
     levels = [ALL_LEVELS, *np.unique(messages.level).tolist()]
@@ -141,7 +143,7 @@ def hours_of_day(messages: Messages, midnight: int, limits: Limits) -> Iterator[
 
 
 def _hours(
-    messages: Messages, inverted: Flags, starved: Flags, midnight: int, limits: Limits
+    messages: MessageColumns, inverted: Flags, starved: Flags, midnight: int, limits: WaitLimits
 ) -> list[dict[str, Any]]:
     left, claimed = messages.left, messages.claimed < NEVER
     wait, run = (left - messages.ready) / SECOND, (messages.finished - messages.claimed) / SECOND
@@ -230,7 +232,7 @@ def _sum_up_to(times: Times, edges: Times) -> NDArray[np.float64]:
     return found
 
 
-def inversions(messages: Messages) -> Flags:
+def inversions(messages: MessageColumns) -> Flags:
     """Return which messages were claimed while one of a higher level stood in line, and stayed there."""
     found = np.zeros(len(messages.level), bool)
     claimed = messages.claimed < NEVER
@@ -244,7 +246,7 @@ def inversions(messages: Messages) -> Flags:
     return found
 
 
-def starvation(messages: Messages, limits: Limits) -> Flags:
+def starvation(messages: MessageColumns, limits: WaitLimits) -> Flags:
     """Return which messages waited too long while others of a higher level were claimed."""
     overtaken = np.zeros(len(messages.level), np.int64)
     for level in np.unique(messages.level):
@@ -256,7 +258,7 @@ def starvation(messages: Messages, limits: Limits) -> Flags:
     return (messages.claimed < NEVER) & waited & (overtaken > 0)
 
 
-def fairness(messages: Messages, midnight: int) -> list[dict[str, Any]]:
+def fairness(messages: MessageColumns, midnight: int) -> list[dict[str, Any]]:
     """Return for each hour the consumers and Jain's index of their work: 1 is even, 1/n all to one.
 
     The consumers of an hour are those that finished messages on that day both before its end and after its start.

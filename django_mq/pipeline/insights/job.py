@@ -10,7 +10,7 @@ from django_mq.errors import PipelineError
 from django_mq.models import Queue
 from django_mq.pipeline.archive import manifest
 from django_mq.pipeline.archive.reader import archived
-from django_mq.pipeline.insights.figures import SCHEMA, Limits, counter
+from django_mq.pipeline.insights.figures import SCHEMA, WaitLimits, counter
 from django_mq.pipeline.insights.tables import keep_causes, keep_hours
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import read
@@ -32,7 +32,7 @@ NEEDED = (
 )
 
 
-def compute(spark: SparkSession, alias: str, since: date, until: date, limits: Limits = Limits()) -> int:  # noqa: B008 - frozen
+def compute(spark: SparkSession, alias: str, since: date, until: date, limits: WaitLimits = WaitLimits()) -> int:  # noqa: B008 - frozen
     """Compute the figures of the days from ``since`` to ``until``, both included, in UTC, and store them.
 
     Existing figures of these days are replaced. Returns how many rows were written, 0 for an
@@ -85,7 +85,7 @@ def in_line(spark: SparkSession, alias: str) -> DataFrame:
     )
 
 
-def hours(frame: DataFrame, alias: str, since: date, until: date, limits: Limits) -> DataFrame:
+def hours(frame: DataFrame, alias: str, since: date, until: date, limits: WaitLimits) -> DataFrame:
     """Return the figures of every queue, level and hour of these days."""
     from pyspark.sql import functions as f
 

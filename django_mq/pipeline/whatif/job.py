@@ -36,7 +36,7 @@ ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WaitFigures:
     """How long the messages of one class waited in one scenario, in seconds.
 
     Class -1 is all; rank 1 is the shortest p95. ``messages`` are those that were handled; without any, the times
@@ -54,7 +54,7 @@ class Outcome:
     rank: int = 0
 
 
-def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -> list[Outcome]:
+def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -> list[WaitFigures]:
     """Return the outcome of every scenario and class, and of the recorded day, ranked within each class.
 
     ``trace`` has the columns of the history, of one queue's accepted messages. A class is a
@@ -86,7 +86,7 @@ def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -
             whole.unpersist()
     if not found:
         raise PipelineError("There is nothing to simulate: no message of that queue was done on that day.")
-    return ranked([Outcome(*row) for row in found])
+    return ranked([WaitFigures(*row) for row in found])
 
 
 @contextmanager
@@ -104,10 +104,10 @@ def _tasks_apart(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, before)
 
 
-def ranked(outcomes: list[Outcome]) -> list[Outcome]:
+def ranked(outcomes: list[WaitFigures]) -> list[WaitFigures]:
     """Return the outcomes by class, the shortest p95 first, the recorded day included."""
 
-    def order(one: Outcome) -> tuple[int, float, float, str]:
+    def order(one: WaitFigures) -> tuple[int, float, float, str]:
         p95, mean = (inf if time is None else time for time in (one.p95, one.mean))
         return one.level, p95, mean, one.scenario
 

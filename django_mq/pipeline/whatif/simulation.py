@@ -53,7 +53,7 @@ class Simulated(NamedTuple):
 
 
 @dataclass(slots=True)
-class Worker:
+class SimulatedConsumer:
     """A consumer, and the messages that it holds and has not begun."""
 
     consumer: Consumer
@@ -87,13 +87,17 @@ class Simulation:
         self.outside: deque[int] = deque()
         self.waits: list[float | None] = [None] * len(trace)
         self.losses: list[str | None] = [None] * len(trace)
-        self.workers = [Worker(Consumer(str(n), WindowCredit(scenario.credit))) for n in range(scenario.consumers)]
+        self.workers = [
+            SimulatedConsumer(Consumer(str(n), WindowCredit(scenario.credit))) for n in range(scenario.consumers)
+        ]
         for worker in self.workers:
             self.queue.add_consumer(worker.consumer)
         #: Consumers with credit, the longest idle first, each once for every message that it may take.
-        self.free: deque[Worker] = deque(worker for _ in range(scenario.credit) for worker in self.workers)
+        self.free: deque[SimulatedConsumer] = deque(
+            worker for _ in range(scenario.credit) for worker in self.workers
+        )
         #: (when, number, worker) of work that ends; the number breaks ties.
-        self.ends: list[tuple[float, int, Worker]] = []
+        self.ends: list[tuple[float, int, SimulatedConsumer]] = []
         self._number = 0
         self._passed = 0.0
 
@@ -194,7 +198,7 @@ class Simulation:
             worker.held.append(entry)
             self._begin(worker, now)
 
-    def _begin(self, worker: Worker, now: float) -> None:
+    def _begin(self, worker: SimulatedConsumer, now: float) -> None:
         while worker.at_work is None and worker.held:
             entry = worker.held.popleft()
             if is_expired(entry, now):

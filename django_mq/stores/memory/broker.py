@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from django_mq.engine.queue import Queue
     from django_mq.engine.states import Cause
     from django_mq.engine.work import UnitOfWork
-    from django_mq.stores.memory.row import Row
-    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.memory.row import LiveMessage
+    from django_mq.stores.memory.sessions import MemorySession
     from django_mq.stores.memory.store import MemoryStore
     from django_mq.stores.records import Failure
 
@@ -52,7 +52,7 @@ class BrokerQueue:
         self.sessions: dict[Consumer, int] = {}
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[LiveMessage]:
         return [row_of(entry) for entry in self.engine.everything()]
 
     def in_slots(self) -> frozenset[int]:
@@ -67,7 +67,7 @@ class BrokerQueue:
             self.engine.resume()
 
 
-class Broker:
+class SharedBroker:
     """The state that stores of one name share. Hold ``locked()`` around every use.
 
     It listens to the engine's broker, and keeps a row for each entry, as a table would.
@@ -86,8 +86,8 @@ class Broker:
         #: Added to this machine's clock; only tests set it.
         self.clock_offset = timedelta(0)
         self.queues: dict[str, BrokerQueue] = {}
-        self.rows: dict[int, Row] = {}
-        self.sessions: dict[int, WorkerSession] = {}
+        self.rows: dict[int, LiveMessage] = {}
+        self.sessions: dict[int, MemorySession] = {}
         #: By exchange, pattern and queue, in the order in which they were made.
         self.bindings: dict[tuple[str, str, str], Route] = {}
         #: (exchange, pattern, queue) to the time at which the volatile binding ends unless it is renewed.
@@ -121,10 +121,10 @@ class Broker:
             raise no_such_queue(name)
         return queue
 
-    def found(self, ids: Sequence[int]) -> list[Row]:
+    def found(self, ids: Sequence[int]) -> list[LiveMessage]:
         return [self.rows[id_] for id_ in dict.fromkeys(ids) if id_ in self.rows]
 
-    def given_back(self, session_id: int, id_: int, claim: int) -> Row | None:
+    def given_back(self, session_id: int, id_: int, claim: int) -> LiveMessage | None:
         """Return the row that this claim of a reaped session held, unless it has changed since."""
         row = self.rows.get(id_)
         return row if row is not None and row.ended is not None and row.ended[:2] == (session_id, claim) else None
@@ -142,12 +142,12 @@ class Broker:
             **{item.name: getattr(queue.settings, item.name) for item in fields(queue.settings)},
         )
 
-    def send_dead(self, rows: Iterable[Row]) -> None:
+    def send_dead(self, rows: Iterable[LiveMessage]) -> None:
         """Send dead letters to their dead-letter queues; those that cannot go there stay as they are."""
         dead = [(row.queue.engine, row.entry) for row in rows if row.entry.state is DEAD]
         self.engine.send_all(dead, self.now().timestamp())
 
-    def record_failure(self, row: Row, failure: Failure, worker: str) -> None:
+    def record_failure(self, row: LiveMessage, failure: Failure, worker: str) -> None:
         self.record_attempt(
             failure,
             queue_name=row.queue.name,
@@ -189,7 +189,7 @@ class Broker:
 class Transaction:
     """The open transaction of one connection, or none."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: SharedBroker) -> None:
         self._broker = broker
         #: Messages and settlements that wait for the commit; None outside a transaction.
         self.unit: UnitOfWork | None = None
@@ -243,11 +243,11 @@ class Part:
         self.transaction = store.open_transaction
 
 
-_brokers: dict[str, Broker] = {}
+_brokers: dict[str, SharedBroker] = {}
 
 
-def broker_named(name: str) -> Broker:
-    return _brokers.get(name) or _brokers.setdefault(name, Broker())
+def broker_named(name: str) -> SharedBroker:
+    return _brokers.get(name) or _brokers.setdefault(name, SharedBroker())
 
 
 def empty_brokers() -> None:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from django_mq.engine.decisions.arbiter import Award, Subscription
     from django_mq.engine.entries.entry import Entry
     from django_mq.engine.queue import Queue
-    from django_mq.stores.memory.broker import Broker, BrokerQueue
-    from django_mq.stores.memory.row import Row
-    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.memory.broker import BrokerQueue, SharedBroker
+    from django_mq.stores.memory.row import LiveMessage
+    from django_mq.stores.memory.sessions import MemorySession
     from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
 
 
-class Candidate(NamedTuple):
-    row: Row
+class ReadyRow(NamedTuple):
+    row: LiveMessage
     suspect: bool
     group: str | None
     owner: int | None
@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
 class Head(NamedTuple):
     queue: BrokerQueue
     consumer: Consumer
-    award: Award[Candidate]
+    award: Award[ReadyRow]
 
 
 class Claims(Part):
@@ -65,7 +65,7 @@ class Claims(Part):
             constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
         )
 
-    def claimant(self, session_id: int, request: ClaimRequest) -> WorkerSession:
+    def claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
         """Return the session. Raises the errors of a claim."""
         if isinstance(request.consumer, Target):
             if request.queues:
@@ -78,7 +78,7 @@ class Claims(Part):
                 raise errors.only_shown(name)
         return self._living(session_id)
 
-    def _living(self, session_id: int) -> WorkerSession:
+    def _living(self, session_id: int) -> MemorySession:
         session = self.broker.sessions.get(session_id)
         if session is None:
             raise SessionLost
@@ -97,7 +97,7 @@ class Claims(Part):
 class Claim:
     """One claim: its messages, how many it saw, and whether it left messages to sessions of higher priority."""
 
-    def __init__(self, broker: Broker, session: WorkerSession) -> None:
+    def __init__(self, broker: SharedBroker, session: MemorySession) -> None:
         self.broker = broker
         self.session = session
         # One moment for the whole claim: a message that becomes due meanwhile must not come in between.
@@ -198,7 +198,7 @@ class Claim:
         had = [(item.suspect, len(item.body)) for item in self.claimed]
         return fitting([*had, *line], request.slots, request.max_bytes)
 
-    def _hold(self, row: Row) -> None:
+    def _hold(self, row: LiveMessage) -> None:
         row.session_id, row.claimed_at, row.ended = self.session.number, self.now, None
         self.claimed.append(row.claimed(self.now))
 
@@ -208,7 +208,7 @@ def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
     return frozenset(group for group in keeping if group is not None)
 
 
-def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
+def _candidate(queue: BrokerQueue, entry: Entry) -> ReadyRow:
     row = row_of(entry)
     group = row.message.group_key
-    return Candidate(row, entry.suspect, group, None if group is None else queue.owner_of(group))
+    return ReadyRow(row, entry.suspect, group, None if group is None else queue.owner_of(group))

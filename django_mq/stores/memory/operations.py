@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from django_mq.stores.memory.broker import BrokerQueue
-    from django_mq.stores.memory.row import Row
-    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.memory.row import LiveMessage
+    from django_mq.stores.memory.sessions import MemorySession
     from django_mq.stores.records import Browsed
 
 Item = TypeVar("Item")
@@ -116,7 +116,7 @@ class Operations(Part):
             raise errors.full(target)
         return len(moved)
 
-    def _moved(self, rows: Sequence[Row], queue: BrokerQueue) -> list[Row]:
+    def _moved(self, rows: Sequence[LiveMessage], queue: BrokerQueue) -> list[LiveMessage]:
         now, moved = self.broker.now().timestamp(), []
         fitting = queue.engine.fitting([row.queue.engine.travelling(row.entry) for row in rows])
         for row in compress(rows, fitting):
@@ -165,7 +165,7 @@ class Maintenance(Part):
         self.broker.send_dead(row for _, dead in reaped for row in dead)
         return [each for each, _ in reaped]
 
-    def _reap(self, session: WorkerSession) -> tuple[Reaped, list[Row]]:
+    def _reap(self, session: MemorySession) -> tuple[Reaped, list[LiveMessage]]:
         """Remove a session and give its messages back. Return a report, and the new dead letters."""
         for row in session.held():
             if row.entry.suspect:
@@ -219,7 +219,7 @@ class Maintenance(Part):
         return bool(now - item.finished_at > max(kept, min(shortest, ORPHANED)))
 
 
-def _in_order(rows: Iterable[Row]) -> list[Row]:
+def _in_order(rows: Iterable[LiveMessage]) -> list[LiveMessage]:
     return sorted(rows, key=lambda row: row.entry.order)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django_mq.engine.message import Message
     from django_mq.engine.states import State
     from django_mq.stores.memory.broker import BrokerQueue
-    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.memory.sessions import MemorySession
 
 
 class EndedClaim(NamedTuple):
@@ -33,14 +33,14 @@ class EndedClaim(NamedTuple):
     session_id: int
     claim_number: int
     suspect: bool
-    session: WorkerSession
+    session: MemorySession
 
 
 Record = TypeVar("Record")
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Row:
+class LiveMessage:
     """A live message, which travels with the engine's message: its entry knows nearly everything.
 
     An entry counts the delivery that is under way among its attempts. A row does so only
@@ -154,15 +154,17 @@ SOURCES: dict[type, tuple[list[str], attrgetter[tuple[Any, ...]]]] = {
 }
 
 
-def row_of(entry: Entry) -> Row:
-    return cast("Row", entry.message.body)
+def row_of(entry: Entry) -> LiveMessage:
+    return cast("LiveMessage", entry.message.body)
 
 
 def new_message(message: NewMessage, now: datetime, *, is_constrained: bool) -> Message:
     """Return a new message of the engine, with its row. Its duplicate id counts if it ``is_constrained``."""
     deliver_at = _time(message.deliver_at, message.delay_seconds, now)
     expires_at = _time(message.expires_at, message.ttl_seconds, now)
-    row = Row(message=message, published_at=now, deliver_at=deliver_at, headers=headers_in(message.headers))
+    row = LiveMessage(
+        message=message, published_at=now, deliver_at=deliver_at, headers=headers_in(message.headers)
+    )
     own = {"group": message.group_key, "duplicate_id": message.dedup_id if is_constrained else None}
     return engine_message(message, row.headers, (now, deliver_at, expires_at), body=row, **own)
 

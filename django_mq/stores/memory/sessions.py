@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from django_mq.engine.decisions.worker_mode import WorkerMode
     from django_mq.engine.states import Fate
     from django_mq.stores.memory.broker import BrokerQueue
-    from django_mq.stores.memory.row import Row
+    from django_mq.stores.memory.row import LiveMessage
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
 
 
-class WorkerSession:
+class MemorySession:
     """A worker, which for the engine is one consumer, or several, of each queue that it claims from."""
 
     def __init__(self, number: int, info: SessionInfo, opened_at: datetime, deadline: datetime) -> None:
@@ -65,7 +65,7 @@ class WorkerSession:
     def reading(self, target: Target) -> list[tuple[Consumer, BrokerQueue]]:
         return [(each, self._consumers[each]) for each in target.consumers if each in self._consumers]
 
-    def held(self) -> list[Row]:
+    def held(self) -> list[LiveMessage]:
         return [
             row_of(entry)
             for consumer in self._consumers
@@ -73,7 +73,7 @@ class WorkerSession:
             if entry.owner is consumer and entry not in consumer.settling
         ]
 
-    def retake(self, row: Row) -> None:
+    def retake(self, row: LiveMessage) -> None:
         """Hold the row again by the claim that it had before the deadline."""
         ended, row.ended = row.ended, None
         if ended is None:
@@ -84,7 +84,7 @@ class WorkerSession:
         row.entry.suspect = ended.suspect
         row.session_id = self.number
 
-    def lose(self, now: float) -> list[tuple[Row, Fate]]:
+    def lose(self, now: float) -> list[tuple[LiveMessage, Fate]]:
         """Leave every queue, as a dead session does; return the rows that it held, each with its fate."""
         for target in self._targets():
             target.pause()  # or credit from one queue would wake the session in the next
@@ -158,7 +158,7 @@ class Sessions(Part):
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         number = next(self.broker.session_numbers)
         now = self.broker.now()
-        self.broker.sessions[number] = WorkerSession(number, info, now, later(now, deadline_seconds))
+        self.broker.sessions[number] = MemorySession(number, info, now, later(now, deadline_seconds))
         return number
 
     def revive(
@@ -167,7 +167,7 @@ class Sessions(Part):
         if session_id in self.broker.sessions:
             return None
         now = self.broker.now()
-        session = WorkerSession(session_id, info, now, later(now, deadline_seconds))
+        session = MemorySession(session_id, info, now, later(now, deadline_seconds))
         session.command = info.told
         self.broker.sessions[session_id] = session
         carrying = [

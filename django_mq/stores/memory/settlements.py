@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.work import UnitOfWork
-    from django_mq.stores.memory.row import Row
-    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.memory.row import LiveMessage
+    from django_mq.stores.memory.sessions import MemorySession
     from django_mq.stores.records import Receipt
 
 #: Of several verdicts over one message, the first one in this order counts.
@@ -47,14 +47,14 @@ class Settlements(Part):
         if session is not None:
             self._settle_all(session, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
 
-    def _settle_all(self, session: WorkerSession, settlements: Sequence[Settlement]) -> set[int]:
+    def _settle_all(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds, now or with the commit of the transaction; return the row ids."""
         unit = self.transaction.unit
         if unit is None:
             return self._settle_now(session, settlements)
         return {item.id for item in settlements if self._settle_with(unit, session, item)}
 
-    def _settle_with(self, unit: UnitOfWork, session: WorkerSession, settlement: Settlement) -> bool:
+    def _settle_with(self, unit: UnitOfWork, session: MemorySession, settlement: Settlement) -> bool:
         held = self._held(session, settlement.id, settlement.claim)
         if held is None:
             session.saw(settlement.id)
@@ -63,7 +63,7 @@ class Settlements(Part):
         settle = partial(self._settle_now, session, [settlement])
         return unit.settle(row.queue.engine, row.entry, owner, settle)
 
-    def _settle_now(self, session: WorkerSession, settlements: Sequence[Settlement]) -> set[int]:
+    def _settle_now(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds, then send dead letters on; return the row ids before that."""
         rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
         settled = [item for item in settlements if self._settle(session, item)]
@@ -82,14 +82,14 @@ class Settlements(Part):
             session.unsubscribe()
         return done
 
-    def _held(self, session: WorkerSession, id_: int, claim: int) -> tuple[Row, Consumer] | None:
+    def _held(self, session: MemorySession, id_: int, claim: int) -> tuple[LiveMessage, Consumer] | None:
         """Return the row and its consumer, if the session holds the row by this claim."""
         row = self.broker.rows.get(id_)
         if row is None or (row.session_id, row.entry.claim_number) != (session.number, claim):
             return None
         return None if row.entry.owner is None else (row, row.entry.owner)
 
-    def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
+    def _settle(self, session: MemorySession, settlement: Settlement) -> bool:
         held = self._held(session, settlement.id, settlement.claim)
         if held is None:
             session.saw(settlement.id)
@@ -102,7 +102,7 @@ class Settlements(Part):
         self._end(row, settlement, owner)
         return True
 
-    def _end(self, row: Row, settlement: Settlement, consumer: Consumer) -> None:
+    def _end(self, row: LiveMessage, settlement: Settlement, consumer: Consumer) -> None:
         engine, entry, now, counted = row.queue.engine, row.entry, self.broker.now(), settlement.counted
         match settlement.verdict:
             case Verdict.ACCEPT:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django_mq.stores.base import Features, Store, assembled
-from django_mq.stores.memory.broker import Broker, Transaction, broker_named
+from django_mq.stores.memory.broker import SharedBroker, Transaction, broker_named
 from django_mq.stores.memory.claims import Claims
 from django_mq.stores.memory.operations import Browser, Maintenance, Operations
 from django_mq.stores.memory.queues import Publications, Queues
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
 
 
-@assembled(broker=Broker, open_transaction=Transaction)
+@assembled(broker=SharedBroker, open_transaction=Transaction)
 class MemoryStore(Store):
     """A store over the broker of its name; any thread may use it."""
 

@@ -46,7 +46,7 @@ OWN, OWN_WITHOUT_ID = Struct(">iqi16si"), Struct(">i16si")
 
 
 @dataclass(slots=True)
-class Target:
+class CopyTarget:
     """The queue of messages: its id, the time now in microseconds since 2000, and its options."""
 
     queue_id: int
@@ -90,7 +90,7 @@ def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
     return len(messages) >= WORTH_COPYING and all(map(is_ready_at_once, messages))
 
 
-def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, Target]) -> bytes:
+def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, CopyTarget]) -> bytes:
     """Return the data for COPY of messages that are ready at once, with their row ids."""
     known: dict[Any, bytes] = {}
     parts, pack = [BEGINNING], OWN.pack
@@ -106,7 +106,11 @@ def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[st
 
 
 def rows_alike(
-    like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes], target: Target, times: Times | None
+    like: NewMessage,
+    message_ids: Sequence[bytes],
+    bodies: Sequence[bytes],
+    target: CopyTarget,
+    times: Times | None,
 ) -> bytes:
     """Return the data for COPY of messages that are alike but for their times; the table gives their row ids."""
     common, parts, pack = target.common(like), [BEGINNING], OWN_WITHOUT_ID.pack

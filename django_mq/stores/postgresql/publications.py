@@ -10,7 +10,7 @@ from psycopg.errors import InvalidSqlStatementName, UniqueViolation
 
 from django_mq.stores.connections import translating
 from django_mq.stores.postgresql import copying
-from django_mq.stores.postgresql.copying import Target, is_worth_copying
+from django_mq.stores.postgresql.copying import CopyTarget, is_worth_copying
 from django_mq.stores.postgresql.database import (
     BYTES_OID,
     SMALL_NUMBER_OID,
@@ -99,7 +99,7 @@ class PostgreSQLPublications(Publications):
             return []
         ids: list[int] | None = found[0][-1]
         if ids is not None:
-            targets = {name: Target(*given) for name, *given, _ in found}
+            targets = {name: CopyTarget(*given) for name, *given, _ in found}
             self._copy("copy_messages", copying.rows(messages, ids, targets), messages)
         return ids
 
@@ -109,7 +109,7 @@ class PostgreSQLPublications(Publications):
         if is_ready_at_once(like):
             with suppress(IncompleteError), self.database.transaction():
                 for _, *given, _ in self.rows("copy_targets", names=[like.queue_name], amount=0):
-                    data = copying.rows_alike(like, message_ids, bodies, Target(*given), times)
+                    data = copying.rows_alike(like, message_ids, bodies, CopyTarget(*given), times)
                     return self._copy("copy_alike", data)
         # This raises the error if the queue is unknown or closed, or an id is taken.
         self.append_many([*like.multiplied(message_ids, bodies, times)])

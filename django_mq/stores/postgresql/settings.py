@@ -109,7 +109,7 @@ LONG_SECONDS = 600.0
 SETTINGS = "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000"
 
 
-class Transaction(NamedTuple):
+class OpenTransaction(NamedTuple):
     """An open transaction: the process, its age, and the application name."""
 
     pid: int
@@ -117,7 +117,7 @@ class Transaction(NamedTuple):
     name: str
 
 
-def untended(spaces: Sequence[Space], longest: Transaction | None) -> Iterator[tuple[str, str]]:
+def untended(spaces: Sequence[Space], longest: OpenTransaction | None) -> Iterator[tuple[str, str]]:
     """Yield (problem, hint) for tables that grow without need."""
     for space in spaces:
         dead, rows = space.dead_rows or 0, space.rows or 0
@@ -130,7 +130,7 @@ def untended(spaces: Sequence[Space], longest: Transaction | None) -> Iterator[t
             )
 
 
-def _uncleaned(space: Space, longest: Transaction | None) -> Iterator[tuple[str, str]]:
+def _uncleaned(space: Space, longest: OpenTransaction | None) -> Iterator[tuple[str, str]]:
     table, dead = space.table, f"{space.dead_rows:,} dead rows of {space.table} are not cleaned up"
     if "autovacuum_enabled=false" in space.settings or "autovacuum_enabled=off" in space.settings:
         yield f"{dead}: its autovacuum is off.", f"ALTER TABLE {table} RESET (autovacuum_enabled);"

@@ -16,7 +16,7 @@ from django_mq.stores.connections import lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
-from django_mq.stores.postgresql.settings import Transaction, impatient, isolation_in, problems, untended
+from django_mq.stores.postgresql.settings import OpenTransaction, impatient, isolation_in, problems, untended
 from django_mq.stores.records import Renewal, Space
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.maintenance import Maintenance
@@ -180,7 +180,7 @@ class PostgreSQLStore(SQLStore):
         return [Space(*row) for row in self.database.rows("space")]
 
     def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
-        longest = [Transaction(*row) for row in self.database.rows("longest_transaction")]
+        longest = [OpenTransaction(*row) for row in self.database.rows("longest_transaction")]
         return list(untended(spaces, longest[0] if longest else None))
 
     def setting_problems(self) -> list[tuple[str, str]]:

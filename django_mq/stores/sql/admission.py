@@ -36,7 +36,7 @@ EVICTION_CHUNK = 1000
 HIGHEST_LEVEL = 9
 
 
-class Capacity(Part):
+class QueueCapacities(Part):
     def of(self, names: Iterable[str], *, wait: bool = True) -> dict[str, QueueCapacity]:
         """Lock the queues that have rules, in the order of their names, and return their capacities.
 
@@ -158,7 +158,7 @@ class LastValues(Part):
         return self.rows("older_values", **given, replaced=BY_LATER_VALUE)
 
 
-class DuplicateIds(Part):
+class UsedIds(Part):
     def use(self, messages: Sequence[NewMessage]) -> None:
         used = [message for message in messages if message.dedup_id is not None]
         # In one order for all, or two publishers of the same ids could wait for each other.

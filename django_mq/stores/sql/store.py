@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django_mq.engine.decisions.verdict import DECLINE
 from django_mq.stores import errors
 from django_mq.stores.base import Store, assembled
-from django_mq.stores.sql.admission import Capacity, DuplicateIds, LastValues
+from django_mq.stores.sql.admission import LastValues, QueueCapacities, UsedIds
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims
 from django_mq.stores.sql.database import Database
@@ -49,9 +49,9 @@ class SQLStore(Store):
     queues = cached_property(Queues)
     messages = cached_property(Messages)
     publications = cached_property(Publications)
-    capacity = cached_property(Capacity)
+    capacity = cached_property(QueueCapacities)
     last_values = cached_property(LastValues)
-    duplicate_ids = cached_property(DuplicateIds)
+    duplicate_ids = cached_property(UsedIds)
     sessions = cached_property(Sessions)
     claims = cached_property(Claims)
     settlements = cached_property(Settlements)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis import Redis
 
-from django_mq.benchmarks.measures import PATIENCE_SECONDS, Clock, Measure, percentile, pick_ups
+from django_mq.benchmarks.measures import PATIENCE_SECONDS, Measure, Stopwatch, percentile, pick_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def measure(environment: Environment) -> Iterator[Measure]:
 
 
 def _raw(raw: RawTable, redis_url: str, samples: int) -> list[float]:
-    clock = Clock()
+    clock = Stopwatch()
 
     def send() -> None:
         raw.insert_one()
@@ -44,7 +44,7 @@ def _raw(raw: RawTable, redis_url: str, samples: int) -> list[float]:
 
 
 @contextmanager
-def _claiming(raw: RawTable, client: Redis, clock: Clock) -> Iterator[None]:
+def _claiming(raw: RawTable, client: Redis, clock: Stopwatch) -> Iterator[None]:
     """Claim in a thread whenever Redis says so."""
     stopping, ready = threading.Event(), threading.Event()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.engine.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
 from django_mq.engine.consumers.target import Target
@@ -205,7 +205,7 @@ class StoredConsumer:
 def judged(claimed: Claimed, policy: QueueRecord, error: BaseException | None) -> Settlement:
     """The settlement of an attempt that ended like this."""
     handler = Handler(queue=claimed.queue_name, function=print, credit=1, time_limit_seconds=None)
-    attempt = Attempt(claimed, handler, policy)
+    attempt = Delivery(claimed, handler, policy)
     attempt.error = error
     return attempt.judge()
 
