@@ -107,3 +107,24 @@ def test_the_glossary_has_no_old_words() -> None:
     terms = re.findall(r"\*\*([^*]+)\*\*", text)
 
     assert [term for term in terms if OLD.keys() & set(re.findall(r"\w+", term.lower()))] == []
+
+
+#: Names that two classes may have. The parts of the SQL stores and of the memory store do the same for a store.
+#: A model is the row of what the engine has under the same name. Nested classes are named with their outer class.
+SHARED = {
+    *("Browser", "Claim", "Claims", "Maintenance", "Operations", "Part", "Publications", "Queues", "Sessions"),
+    *("Settlements", "VolatileMessages"),
+    *("Consumer", "Message", "Ownership", "Queue", "State"),
+    *("Command", "Meta", "Status"),
+}
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    places: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        if "migrations" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef) and node.name not in SHARED:
+                    places.setdefault(node.name, set()).add(str(path.relative_to(PACKAGE)))
+
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
