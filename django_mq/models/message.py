@@ -103,7 +103,7 @@ class Message(models.Model):
             ("deliver_message_now", "Can deliver a scheduled message now"),
             ("reschedule_message", "Can give a message another time to be delivered"),
             ("prioritise_message", "Can change the priority of a message"),
-            ("retry_message", "Can retry a dead message"),
+            ("redrive_message", "Can redrive a dead letter"),
         ]
         indexes = [
             # The claim reads this one only: scheduled, claimed and dead rows are not in it.

@@ -363,7 +363,7 @@ def test_who_goes_on_with_it_answers_for_it(site: str, login_with: Callable[...,
     operation = begin()
     runner.stop(operation)
     User.objects.filter(username="operator").delete()
-    client = login_with("view_operation", "retry_message")
+    client = login_with("view_operation", "redrive_message")
 
     run_action(client, "operation", "go_on", [operation])
     finished(operation, site)
@@ -506,7 +506,7 @@ def test_what_a_sites_own_list_hides_is_not_copied(browse: Client, make: Make, s
 @pytest.mark.django_db
 def test_steering_takes_the_permission_of_the_action(login_with: Callable[..., Client], make: Make) -> None:
     operation = begin(CANCEL)
-    client = login_with("view_operation", "retry_message")
+    client = login_with("view_operation", "redrive_message")
 
     response = run_action(client, "operation", "stop", [operation])
 

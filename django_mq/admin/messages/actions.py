@@ -92,7 +92,7 @@ PRIORITISE = MessageAction(
 )
 REDRIVE = MessageAction(
     name="redrive",
-    permission="retry_message",
+    permission="redrive_message",
     label=_("Redrive"),
     done=_("Redriven"),
     run=lambda rows, _answers, using: actions.redrive(rows, using=using),

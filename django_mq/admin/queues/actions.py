@@ -93,7 +93,7 @@ PURGE = Action(
 )
 REDRIVE = Action(
     name="redrive",
-    permission="retry_message",
+    permission="redrive_message",
     label=gettext_lazy("Redrive dead letters"),
     run=_redrive,
     question=Confirmation,
