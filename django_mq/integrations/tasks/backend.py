@@ -104,7 +104,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """``TASKS[...]["OPTIONS"]``, described in docs/how-to/django-tasks.md."""
+    """``TASKS[...]["OPTIONS"]``, described in docs/how-to/messages/django-tasks.md."""
 
     CREDIT: int = 20
     TIME_LIMIT_SECONDS: float | None = None
