@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=absent)
         items[:] = [item for item in items if item not in set(absent)]
     items.sort(key=lambda item: SLOW.isdisjoint(item.nodeid.split("/")))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print a failure in CI as soon as it is there: a run that is ended from outside prints no summary."""
+    if report.failed and in_ci() and "PYTEST_XDIST_WORKER" not in os.environ:
+        sys.__stderr__.write(f"\n{report.nodeid} failed in {report.when}:\n{report.longreprtext}\n")
 
 
 @pytest.hookimpl(tryfirst=True)
