@@ -244,12 +244,13 @@ class Token(NamedTuple):
 LONGEST_QUOTE: Final = 20
 KEYWORDS: Final = frozenset({"AND", "BETWEEN", "ESCAPE", "IN", "IS", "LIKE", "NOT", "NULL", "OR"})
 _TRUTHS: Final = {"TRUE": True, "FALSE": False}
-# The possessive *+ does not backtrack. Otherwise the unclosed text 'a''b would be read as the
-# text 'a', followed by an error.
+# The possessive *+ and ++ do not backtrack. Otherwise the unclosed text 'a''b would be read as the text 'a',
+# followed by an error, and a long number that ends wrongly would take a time that grows with its square.
 _TOKEN: Final = re.compile(
     r"""
       (?P<word> (?: [^\W\d] | \$ ) [\w$]* )
-    | (?P<number> (?: 0[xX][0-9a-fA-F]+ | (?: [0-9]+\.?[0-9]* | \.[0-9]+ ) (?: [eE][+-]?[0-9]+ )? ) (?! [\w$.] ) )
+    | (?P<number> (?: 0[xX][0-9a-fA-F]++ | (?: [0-9]++ (?: \.[0-9]*+ )?+ | \.[0-9]++ ) (?: [eE][+-]?[0-9]++ )?+ )
+        (?! [\w$.] ) )
     | (?P<text> ' [^']*+ (?: '' [^']*+ )*+ ' )
     | (?P<quoted> " [^"]*+ (?: "" [^"]*+ )*+ " )
     | (?P<sign> <> | <= | >= | [-=<>+*/(),] )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from django_mq.engine.decisions.routing import Route, headers_selector, matches, queues_matching
@@ -51,6 +53,34 @@ from django_mq.errors import ConfigurationError
 )
 def test_a_topic_pattern_takes_whole_words(pattern: str, key: str, taken: bool) -> None:
     assert matches("topic", pattern, key) is taken
+
+
+def by_definition(pattern: list[str], words: list[str]) -> bool:
+    """Whether the pattern matches, tried in every way."""
+    if not pattern:
+        return not words
+    if pattern[0] == "#":
+        return by_definition(pattern[1:], words) or (bool(words) and by_definition(pattern, words[1:]))
+    return bool(words) and pattern[0] in ("*", words[0]) and by_definition(pattern[1:], words[1:])
+
+
+def test_a_topic_pattern_matches_what_the_definition_says() -> None:
+    patterns = [list(words) for count in range(5) for words in product(("a", "ab", "*", "#"), repeat=count)]
+    keys = [list(words) for count in range(5) for words in product(("a", "ab", "b"), repeat=count)]
+
+    wrong = [
+        (pattern, key)
+        for pattern in patterns
+        for key in keys
+        if matches("topic", ".".join(pattern), ".".join(key)) is not by_definition(pattern, key)
+    ]
+
+    assert wrong == []
+
+
+def test_a_pattern_of_many_wildcards_does_not_try_every_way_to_cut_the_key() -> None:
+    # Backtracking would take longer than the suite may.
+    assert not matches("topic", "#.a." * 30 + "z", ".".join("a" * 100))
 
 
 def test_a_direct_pattern_is_taken_literally() -> None:

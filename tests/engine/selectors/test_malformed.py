@@ -35,6 +35,7 @@ def refused(text: str) -> MalformedSelector:
         ('"open = 1', 0, "no closing quote"),
         ("a.b = 1", 1, "in double quotes"),
         ("a = 12abc", 4, "no number"),
+        ("a = " + "1" * (LONGEST_TEXT - 5) + "x", 4, "no number"),  # in a time that grows with the length alone
         ("a = 1.2.3", 4, "no number"),
         ("a = 0x", 4, "no number"),
         ("a = 1e", 4, "no number"),
