@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import warnings
@@ -16,17 +17,26 @@ if TYPE_CHECKING:
 
 
 def exit_code_of_child(work: Callable[[], int | None]) -> int:
-    """Fork, do the work in the child, and return its exit code: what ``work`` returns, negative if it hangs."""
+    """Fork, do the work in the child, and return its exit code: what ``work`` returns, negative if it hangs.
+
+    The parent watches the child, because it may hang before its first line, in what is called at a fork. It would
+    hang for ever then, and keep the pipes of the test process open.
+    """
+    read_end, write_end = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
         child = os.fork()
     if not child:
-        signal.alarm(int(PATIENCE_SECONDS))
         code: int | None = 1  # an exception must not take the child back into the tests
         try:
             code = work()
         finally:
             os._exit(code or 0)
+    os.close(write_end)
+    has_ended = select.select([read_end], [], [], PATIENCE_SECONDS)[0]
+    os.close(read_end)
+    if not has_ended:
+        os.kill(child, signal.SIGABRT)  # the child's faulthandler prints where it hangs
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
