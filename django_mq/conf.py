@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 
+from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.engine.options import QueueOptions, wrong_types
+from django_mq.engine.options import QueueOptions, shown, wrong_types
 from django_mq.errors import ConfigurationError, ContradictoryOptions
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Settings:
     POLL_SECONDS: float = 0.25
     #: Time between two rounds of maintenance (reap, expire, prune) in each worker.
     MAINTENANCE_SECONDS: float = 5.0
+    #: How many bytes of bodies a worker holds at most for each consumer that names no number; None = no limit.
+    CREDIT_BYTES: int | None = None
     #: Whether Celery workers on django-mq:// also run the handlers of native queues.
     CELERY_HANDLERS: bool = True
     #: Longest time one statement of a worker's own connection may take (PostgreSQL), in seconds.
@@ -99,6 +102,8 @@ class Settings:
         yield from self._sidecar_problems()
         if self.MAX_BODY_BYTES > LARGEST_BODY_BYTES:
             yield f"MAX_BODY_BYTES is {self.MAX_BODY_BYTES!r}; at most {LARGEST_BODY_BYTES} can be stored"
+        if self.CREDIT_BYTES is not None and not is_byte_credit(self.CREDIT_BYTES):
+            yield f"CREDIT_BYTES is {shown(self.CREDIT_BYTES)}; give a number of bytes, 1 or more, or leave it out"
         if 0 < self.SESSION_SECONDS < 2:
             yield f"SESSION_SECONDS is {self.SESSION_SECONDS!r}; below 2 seconds a busy machine loses its sessions"
 

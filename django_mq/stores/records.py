@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from django_mq.engine.decisions.claim import MOST_BYTES
+from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.message import Message
@@ -223,7 +223,7 @@ class ClaimRequest:
     and that claim counts an attempt. ``promote=False`` says that no message is due now, which saves a question;
     the answer's ``next_due_seconds`` is 0 if that was wrong. A store may begin at the session's cursor in a queue;
     with ``full_scan`` it begins at the head. The bodies have at most ``max_bytes`` bytes together, unless the
-    first one alone has more.
+    first one alone has more; and those of a queue with ``byte_credit`` no more than it allows.
 
     A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
     ``Store.subscribe``. A claim for a target names no queue: the queues that the target reads take turns.
@@ -237,6 +237,7 @@ class ClaimRequest:
     full_scan: bool = False
     max_bytes: int = MOST_BYTES
     limits: Mapping[str, int] = field(default_factory=dict)
+    byte_credit: Mapping[str, ByteCredit] = field(default_factory=dict)
     consumer: Consumer | Target | None = None
 
 

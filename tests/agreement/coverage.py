@@ -82,6 +82,8 @@ class Coverage:
             return "paused"
         if claim.get("limits", {}).get(queue) is not None:
             return "limit of the queue"
+        if queue in claim.get("byte_credit", {}):
+            return "byte credit"
         if any(item["suspect"] for item in answer["claimed"]):
             return "suspect alone"
         if rules:

@@ -76,7 +76,7 @@ FAULTS = (
     ),
     fault(
         "merged queues do not take turns",
-        ("claim_across", "walk.turn, walk.position", "walk.position"),
+        ("_candidates", "walk.turn, walk.position", "walk.position"),
         postgresql=("_candidates", "walk.turn, walk.position", "walk.position"),
         mysql=("mysql/store.py", "listed=request.listed", "listed=True"),
     ),
@@ -151,7 +151,7 @@ FAULTS = (
     fault("a redrive keeps the attempts", ("redrive_dead", "attempts = 0, ", "")),
     fault(
         "a pause is ignored where queues are merged",
-        ("claim_across", " AND NOT {paused}", ""),
+        ("_candidates", " AND NOT {paused}", ""),
         mysql=("candidates", " AND NOT {paused}", ""),
         postgresql=("_candidates", " AND NOT {paused}", ""),
     ),
@@ -168,10 +168,15 @@ FAULTS = (
         postgresql=("_fits", "total_bytes <= %(max_bytes)s::bigint", "true"),
     ),
     fault(
+        "the byte credit of a consumer is ignored",
+        ("_allowed", "own_bytes <=", "0 <="),
+        mysql=("mysql/store.py", "allowed(sizes, request.byte_credit)", "[True] * len(locked)"),
+    ),
+    fault(
         "the limit of a queue is ignored",
-        ("claim_across", "walk.turn <= walk.allowed", "true"),
+        ("_candidates", "walk.turn <= walk.allowed", "true"),
         mysql=("mysql/store.py", "limit_of(request, queue) for", "request.credit for"),
-        postgresql=("_first_apart", "turn <= (%(limits)s::bigint[])[position]", "true"),
+        postgresql=("_locked_apart", "turn <= (%(limits)s::bigint[])[position]", "true"),
     ),
     fault(
         "a retry is not delayed",

@@ -262,6 +262,11 @@ class _Author:
             claim["max_bytes"] = self._random.choice([1, 9, 14, 30])
         if self._random.random() < 0.2:
             claim["limits"] = {name: self._random.randint(1, 2) for name in queues}
+        if self._random.random() < 0.2:
+            bounded = [name for name in queues if self._random.random() < 0.7]
+            claim["byte_credit"] = {
+                name: [self._random.choice([5, 14, 30]), self._random.choice([0, 3])] for name in bounded
+            }
         if self._random.random() < 0.3:
             claim["promoted"] = True
         return claim

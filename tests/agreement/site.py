@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.decisions.claim import MOST_BYTES
+from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
@@ -352,6 +352,7 @@ class Site:
             full_scan=True,
             max_bytes=given.get("max_bytes", MOST_BYTES),
             limits=given.get("limits", {}),
+            byte_credit={name: ByteCredit(*each) for name, each in given.get("byte_credit", {}).items()},
         )
 
     def _claim(self, slot: int, **given: Any) -> Any:

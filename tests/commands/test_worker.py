@@ -39,11 +39,11 @@ def publish(alias: str, queue: str, number: int) -> None:
 def test_it_says_what_it_does_and_ends_when_nothing_is_left(committed_database: str, shop: Shop) -> None:
     publish(committed_database, "orders", 30)
 
-    worker = shop.start("--queues=orders", "--until-empty", "--name=picker", "--threads=3")
+    worker = shop.start("--queues=orders", "--until-empty", "--name=picker", "--threads=3", "--credit-bytes=5000")
     said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
     assert worker.returncode == 0, said
-    assert "picker consumes orders (credit 10) of database 'default' with 3 threads." in said
+    assert "picker consumes orders (credit 10, 5000 bytes) of database 'default' with 3 threads." in said
     assert sorted(map(int, shop.lines)) == list(range(30))
     assert History.objects.using(committed_database).count() == 30
     assert not WorkerSession.objects.using(committed_database).exists()

@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 ROWS = 20_000
 #: Bounds of a claim; ``share_bytes`` is MariaDB's.
-BYTES = {"max_bytes": 1000, "share_bytes": 100}
+BYTES = {"max_bytes": 1000, "first_bytes": 2000, "share_bytes": 100}
 MANY = {"ids": [1, 2], "claims": [1, 1], "counted": [True, True]}
 TEXTS = {"errors": ["", ""], "details": ["", ""], "tracebacks": ["", ""]}
 PAGE = {"after": 50, "level": 4, "place": 0, "limit": 10}
+ACROSS: dict[str, Any] = {
+    "queues": ["q1", "q2"],
+    "session": 1,
+    "claim": 1,
+    "credit": 10,
+    **BYTES,
+    "slots": 1,
+    "listed": False,
+    "candidates": 40,
+    "limits": [10, 2],
+}
+BY_BYTES = {"free_of": [1000, 2**62], "first_of": [2**62, 2**62]}
 
 #: Statement to its parameters and the indexes of the message table that must serve it. A primary key
 #: is ``pkey`` here: PostgreSQL's name ends so, and SQLite speaks of the INTEGER PRIMARY KEY.
 PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "claim": ({"queue": "q1", "session": 1, "claim": 1, "credit": 10, "slots": 1, **BYTES}, "ready"),
-    "claim_across": (
-        {
-            "queues": ["q1", "q2"],
-            "session": 1,
-            "claim": 1,
-            "credit": 10,
-            **BYTES,
-            "slots": 1,
-            "listed": False,
-            "candidates": 40,
-            "limits": [10, 2],
-        },
-        "ready",
-    ),
+    "claim_across": (ACROSS, "ready"),
+    "claim_across_by_bytes": (ACROSS | BY_BYTES, "ready"),
     "promote_due": ({"queues": ["q1", "q2"], "limit": 100}, "due"),
     "promote_all": ({"limit": 100}, "due"),
     "next_due": ({"queues": ["q1", "q2"]}, "due"),
@@ -108,6 +108,7 @@ PREPARED = {
     "claim",
     "claim_across",
     "claim_across_apart",
+    "claim_across_by_bytes",
     "promote_due",
     "next_due",
     "settle_finished",
@@ -118,10 +119,12 @@ PREPARED = {
     "settle_and_claim",
     "settle_and_claim_across",
     "settle_and_claim_across_apart",
+    "settle_and_claim_across_by_bytes",
     "settle_and_claim_from_cursor",
     "claim_alone",
     "claim_alone_across",
     "claim_alone_across_apart",
+    "claim_alone_across_by_bytes",
     "claim_alone_from_cursor",
 }
 #: PostgreSQL's own.
@@ -135,6 +138,8 @@ IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
     "settle_and_claim": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]}, "ready"),
     "settle_and_claim_across": (PLANS["claim_across"][0] | FINISHED, "ready"),
     "settle_and_claim_across_apart": (PLANS["claim_across"][0] | FINISHED, "ready"),
+    "settle_and_claim_across_by_bytes": (ACROSS | BY_BYTES | FINISHED, "ready"),
+    "claim_alone_across_by_bytes": (ACROSS | BY_BYTES, "ready"),
     "settle_and_claim_from_cursor": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]} | PLACES, "ready"),
     "claim_alone": (PLANS["claim"][0] | {"queues": ["q1"]}, "ready"),
     "claim_alone_across": (PLANS["claim_across"][0], "ready"),

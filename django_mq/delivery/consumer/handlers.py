@@ -16,9 +16,12 @@ from asgiref.sync import iscoroutinefunction
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
+from django_mq import conf
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.validation import plain
+from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.names import is_name
+from django_mq.engine.options import shown
 from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, NoHandler
 from django_mq.stores.registry import MEMORY
 
@@ -45,6 +48,8 @@ class Handler:
     function: Callable[[ReceivedMessage], Any]
     #: How many messages a worker holds for it; 0 for a number that follows the worker's threads.
     credit: int
+    #: How many bytes of bodies a worker holds for it; None for no limit.
+    credit_bytes: int | None = None
     time_limit_seconds: float | None
     transactional: bool = False
     priority: int = 0
@@ -60,6 +65,10 @@ class Handler:
         """Return the credit in a worker with this number of threads."""
         return self.credit or max(LEAST_CREDIT, CREDIT_PER_THREAD * threads)
 
+    def bytes_with(self, given: int | None) -> int | None:
+        """Return the credit of bytes in a worker that gives so many to handlers that name none."""
+        return self.credit_bytes or given or conf.load().CREDIT_BYTES
+
 
 _handlers: dict[str, list[Handler]] = {}
 
@@ -68,6 +77,7 @@ def consumer(
     queue: str,
     *,
     credit: int | None = None,
+    credit_bytes: int | None = None,
     time_limit_seconds: float | None = None,
     transactional: bool = False,
     priority: int = 0,
@@ -78,7 +88,8 @@ def consumer(
     It is called with one message, in some thread. Returning accepts the message. Raising counts a failed
     attempt, which is repeated after the queue's backoff up to its maximum; ``errors.Reject``, ``Release`` and
     ``Retry`` choose an outcome. ``credit`` is how many messages one worker holds for the handler at a time: by
-    default four for each of the worker's threads, and at least 20. A call that exceeds ``time_limit_seconds``
+    default four for each of the worker's threads, and at least 20. ``credit_bytes`` is how many bytes their bodies
+    have together; a message that is larger by itself is held alone. A call that exceeds ``time_limit_seconds``
     counts as failed; its thread is given up, since Python cannot stop it.
 
     With ``transactional``, the call runs in a transaction on the queues' database, which also accepts the
@@ -98,6 +109,10 @@ def consumer(
         raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
     if credit is not None and credit < 1:
         raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")
+    if credit_bytes is not None and not is_byte_credit(credit_bytes):
+        raise ConfigurationError(
+            f"credit_bytes of the handler of {queue!r} is {shown(credit_bytes)}; use a whole number, 1 or more."
+        )
     if time_limit_seconds is not None and not time_limit_seconds > 0:
         raise ConfigurationError(f"time_limit_seconds of the handler of {queue!r} is {time_limit_seconds}.")
 
@@ -121,6 +136,7 @@ def consumer(
             queue=name,
             function=function,
             credit=credit or 0,
+            credit_bytes=credit_bytes,
             time_limit_seconds=time_limit_seconds,
             transactional=transactional,
             priority=priority,

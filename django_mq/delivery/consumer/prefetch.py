@@ -1,7 +1,7 @@
 """Keep what a worker has claimed and not begun, in order, within the credit of its handlers.
 
 The messages of each queue wait here until a thread is free. The credit of the queue's handlers says how many of
-them are handled at a time, and how many more to claim.
+them are handled at a time, and how many more to claim, and how many bytes all of them may have.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.consumers.credit import PrefetchCredit, WindowCredit
+from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.entries.entry import Entry
 from django_mq.engine.message import Message
@@ -38,7 +39,8 @@ class Subscriber:
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
-        self.credit = WindowCredit(handler.credit)
+        bounded = handler.credit_bytes is not None
+        self.credit = (PrefetchCredit if bounded else WindowCredit)(handler.credit, handler.credit_bytes)
         self.delivered = 0
 
     @property
@@ -48,7 +50,7 @@ class Subscriber:
 
     def resize(self, credit: int | None) -> None:
         """Let the handler hold so many messages from now on, None for its own number."""
-        self.credit.resize(credit or self.handler.credit)
+        self.credit.resize(credit or self.handler.credit, self.handler.credit_bytes)
 
     def describe(self) -> ConsumerInfo:
         """Return what the operator sees."""
@@ -75,6 +77,11 @@ class Prefetch:
         # The claim's token tells apart two claims of one row.
         self._waiting: list[tuple[Order, int, Claimed]] = []
         self._lock = threading.Lock()
+        # How many bytes the handlers may hold together, None for any number; how many they hold, waiting or begun;
+        # and how many came back since the last claim.
+        bytes_ = [subscriber.handler.credit_bytes for subscriber in self.subscribers]
+        self._most_bytes = None if None in bytes_ else sum(filter(None, bytes_))
+        self._held_bytes = self._freed_bytes = 0
 
     @property
     def limit(self) -> int:
@@ -88,11 +95,36 @@ class Prefetch:
         # halves are never quite equal. The smaller one is to be worth a claim, too.
         return max(1, self.limit * 2 // 5)
 
+    @property
+    def byte_credit(self) -> ByteCredit | None:
+        """The byte credit of the handlers together, None for no limit."""
+        return None if self._most_bytes is None else ByteCredit(self._most_bytes, self._held_bytes)
+
+    def is_worth_a_claim(self, settled: int) -> bool:
+        """Whether enough credit came back for a claim, after so many messages were settled."""
+        if self._most_bytes is not None and self._freed_bytes >= self._most_bytes * REFILL_SHARE:
+            return True
+        return settled >= self.refill
+
+    def _hold(self, message: Claimed) -> None:
+        """Count the bytes of a message that was claimed. Under the lock."""
+        if self._most_bytes is not None:
+            self._held_bytes += len(message.body)
+            self._freed_bytes = 0
+
+    def _let_go(self, *messages: Claimed) -> None:
+        """Count bytes that came back. Under the lock."""
+        if self._most_bytes is not None:
+            size_bytes = sum(len(message.body) for message in messages)
+            self._held_bytes -= size_bytes
+            self._freed_bytes += size_bytes
+
     def offer(self, message: Claimed) -> None:
         """Take in a claimed message, at its place."""
         item = order_of(message.level, message.place, message.id), message.claim, message
         with self._lock:
             heappush(self._waiting, item)
+            self._hold(message)
 
     def wanted(self) -> int:
         """Return how many more messages to claim."""
@@ -124,11 +156,13 @@ class Prefetch:
         """Give the attempt's credit back."""
         with self._lock:
             self._credit.give_back(len(attempt.claimed.body))
+            self._let_go(attempt.claimed)
 
     def empty(self) -> list[Claimed]:
         """Take out, and return, the messages that were not begun, in order."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
+            self._let_go(*(message for *_, message in waiting))
         return [message for *_, message in sorted(waiting)]
 
 
@@ -151,6 +185,8 @@ class SharedPrefetch(Prefetch):
     def offer(self, message: Claimed) -> None:
         known = Message(id=str(message.message_id), priority=message.priority, size=len(message.body))
         entry = Entry(known, level=message.level, place=message.place, arrival=message.id, receipt=message)
+        with self._lock:
+            self._hold(message)
         self._entries.offer(entry)
 
     def wanted(self) -> int:
@@ -177,9 +213,14 @@ class SharedPrefetch(Prefetch):
     def finish(self, attempt: Delivery) -> None:
         consumer, entry = attempt.receipt
         self._entries.accept(entry, consumer)
+        with self._lock:
+            self._let_go(attempt.claimed)
 
     def empty(self) -> list[Claimed]:
-        return [_claimed(entry) for entry in self._entries.purge()]
+        taken = [_claimed(entry) for entry in self._entries.purge()]
+        with self._lock:
+            self._let_go(*taken)
+        return taken
 
 
 def _claimed(entry: Entry) -> Claimed:
@@ -205,19 +246,26 @@ class Dispatcher:
         # Sorted by turn; the dictionary itself is read by any thread.
         self._order = list(self._prefetched.values())
         self._turns = threading.Lock()
+        self._bounded = [prefetch.queue for prefetch in self._order if prefetch.byte_credit is not None]
 
     def wanted(self) -> dict[str, int]:
         """Return the queues that have credit, and how much."""
         wanted = {name: prefetch.wanted() for name, prefetch in self._prefetched.items()}
-        return {name: amount for name, amount in wanted.items() if amount > 0}
+        closed = {name for name, credit in self.byte_credit().items() if not credit.is_open}
+        return {name: amount for name, amount in wanted.items() if amount > 0 and name not in closed}
+
+    def byte_credit(self) -> dict[str, ByteCredit]:
+        """Return the byte credit of each queue that has a limit."""
+        given = ((name, self._prefetched[name].byte_credit) for name in self._bounded)
+        return {name: credit for name, credit in given if credit is not None}
 
     def refills(self) -> dict[str, int]:
         """Return how much credit of each queue should gather before a claim that no free slot waits for."""
         return {name: prefetch.refill for name, prefetch in self._prefetched.items()}
 
-    def refill_of(self, queue: str) -> int:
-        """Return the same for one queue."""
-        return self._prefetched[queue].refill
+    def is_worth_a_claim(self, queue: str, settled: int) -> bool:
+        """Whether enough credit of a queue came back for a claim, after so many messages were settled."""
+        return self._prefetched[queue].is_worth_a_claim(settled)
 
     def offer(self, claimed: Iterable[Claimed]) -> None:
         """Take in claimed messages."""

@@ -18,13 +18,14 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.consumer.heartbeat import RENEWALS
 from django_mq.delivery.consumer.session import Driver, Session, Workload
 from django_mq.delivery.consumer.settlements import LINGER_SECONDS
-from django_mq.engine.decisions.claim import ClaimBytes
+from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.base import ANY, LOOK, WORKERS_TOPIC, News, Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 
     from django_mq.notifications.base import Listener, Registration
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, WorkerCommand
+    from django_mq.stores.records import Claimed, ClaimResult, WorkerCommand
 
 #: The wake's topic when credit came back: no reason to look if nothing was left behind.
 CREDIT = "credit"
+#: No queue has a limit of bytes.
+NO_LIMITS: Mapping[str, ByteCredit] = MappingProxyType({})
 
 
 class ConsumerRuntime:
@@ -84,9 +87,14 @@ class ConsumerRuntime:
             return Workload()  # its consumers and slots are those of the next session
         load, quiet, notified = self._driver.describe(), self.session.quiet, self._registration.notified
         state = "stopping" if quiet else "notified"
-        consumers = (
-            replace(info, state=state) if quiet or info.queue_name in notified else info for info in load.consumers
-        )
+        consumers = []
+        for info in load.consumers:
+            if quiet or info.queue_name in notified:
+                info = replace(info, state=state)  # noqa: PLW2901
+            if self.fetcher.is_out_of_bytes(info.queue_name):
+                # Sessions of lower priority leave no message to a consumer that has used its credit.
+                info = replace(info, state="busy", credit_used=info.credit_limit)  # noqa: PLW2901
+            consumers.append(info)
         return replace(load, consumers=tuple(consumers))
 
     def _on_command(self, told: WorkerCommand) -> None:
@@ -111,7 +119,13 @@ class ConsumerRuntime:
         self.fetcher.consume(queues)
 
     def claim(
-        self, limits: Mapping[str, int], *, credit: int, slots: int, refill: int | Mapping[str, int]
+        self,
+        limits: Mapping[str, int],
+        *,
+        credit: int,
+        slots: int,
+        refill: int | Mapping[str, int],
+        byte_credit: Mapping[str, ByteCredit] = NO_LIMITS,
     ) -> list[Claimed]:
         """Claim, settle, or do nothing, as the fetcher decides; return the claimed messages in order.
 
@@ -120,7 +134,7 @@ class ConsumerRuntime:
         """
         if self.session.quiet:
             limits, credit = {}, 0
-        self.fetcher.restrict(tuple(limits), limits)
+        self.fetcher.restrict(tuple(limits), limits, byte_credit)
         claimed = self.fetcher.fetch(credit=credit, slots=slots, refill=refill)
         if claimed:
             self._claimed_at = time.monotonic()
@@ -130,7 +144,8 @@ class ConsumerRuntime:
 
     def settle_down(self, queues: Collection[str], *, able: bool) -> bool:
         """Register as idle before waiting, if ``able`` to begin a message at once. Return False to claim first."""
-        return self._registration.settle_down(tuple(queues), able=able and not self.session.quiet)
+        able_from = tuple(queue for queue in queues if queue not in self.fetcher.short)
+        return self._registration.settle_down(able_from, able=able and not self.session.quiet)
 
     def wait(self, seconds: float | None) -> None:
         """Wait for a hint, for returning credit, or for so long."""
@@ -237,6 +252,10 @@ class Fetcher:
         self.queues: tuple[str, ...] = ()
         # How much of each queue may be claimed; empty for as much of each as of all.
         self._limits: Mapping[str, int] = {}
+        self._byte_credit = NO_LIMITS
+        #: The queues in which the last claim may have left a message that is larger than the byte credit, and how
+        #: much of it was free.
+        self.short: dict[str, int] = {}
         # Queues in which the last claim left messages, and those that may have got some since.
         self._left: set[str] = set()
         self._news: set[str] = set(queues)
@@ -273,12 +292,18 @@ class Fetcher:
         """Claim from these queues from now on."""
         self.queues = self.consumed = queues
         self._limits = {}
+        self._byte_credit, self.short = NO_LIMITS, {}
         self._promote = True
         self.look()
 
-    def restrict(self, queues: tuple[str, ...], limits: Mapping[str, int] | None = None) -> None:
-        """Claim from these only, for now, at most so many of each."""
-        self._limits = limits or {}
+    def restrict(
+        self,
+        queues: tuple[str, ...],
+        limits: Mapping[str, int] | None = None,
+        byte_credit: Mapping[str, ByteCredit] = NO_LIMITS,
+    ) -> None:
+        """Claim from these only, for now, at most so many messages and bytes of each."""
+        self._limits, self._byte_credit = limits or {}, byte_credit
         if queues == self.queues:
             return
         self._news.update(set(queues).difference(self.queues))
@@ -308,8 +333,17 @@ class Fetcher:
         if self._slotless and slots > 0:
             self._slotless = False
             self.look()
+        for queue, free in list(self.short.items()):
+            self._notice_bytes(queue, free, slots)
         if self.constrained and self.session.settlements:
             self.look()
+
+    def _notice_bytes(self, queue: str, free: int, slots: int) -> None:
+        """Look again in a queue whose first message was too large, when more bytes are free than then."""
+        now = self._byte_credit.get(queue)
+        if now is None or not now.held or (now.free > free and (slots > 0 or now.is_worth_a_claim)):
+            del self.short[queue]
+            self._news.add(queue)
 
     def _wants_claim(self, credit: int, slots: int, refill: int | Mapping[str, int]) -> bool:
         if credit <= 0 or not self.queues or self.session.retired:
@@ -324,8 +358,15 @@ class Fetcher:
     def has_gathered(self, credit: int, refill: int | Mapping[str, int]) -> bool:
         """Whether there is enough credit for a claim that no free slot waits for."""
         if isinstance(refill, int):
-            return credit >= refill
-        return any(self._limits.get(queue, credit) >= refill[queue] for queue in self._promising)
+            return credit >= refill and (not self._byte_credit or any(map(self._has_bytes, self._promising)))
+        return any(
+            self._limits.get(queue, credit) >= refill[queue] and self._has_bytes(queue)
+            for queue in self._promising
+        )
+
+    def _has_bytes(self, queue: str) -> bool:
+        given = self._byte_credit.get(queue)
+        return given is None or given.is_worth_a_claim
 
     def _claim(self, credit: int, slots: int) -> list[Claimed]:
         queues = self._in_turn()
@@ -338,6 +379,7 @@ class Fetcher:
             full_scan=self._full_scan,
             max_bytes=self._bytes.amount,
             limits=self._limits,
+            byte_credit={queue: self._byte_credit[queue] for queue in queues if queue in self._byte_credit},
         )
         # Before the question: a hint that arrives during the claim is a reason for the next.
         self._news.difference_update(queues)
@@ -354,17 +396,31 @@ class Fetcher:
         if self._bytes.is_reduced:
             size_bytes = sum(len(message.body) for message in result.claimed)
             self._bytes.brought(size_bytes, time.monotonic() - begin, conf.load().STATEMENT_TIMEOUT_SECONDS)
-        self._promote, self.sure = False, result.full_scan
+        self._promote = False
         if result.claimed:
             self._served = result.claimed[-1].queue_name
         self._left.difference_update(queues)
         self._left |= result.left
+        self._note_short(request, result)
+        self.sure = result.full_scan and not self.short
         self.constrained = result.constrained
         self.found_none = result.constrained and not result.claimed
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self.due_at = NEVER if due is None else time.monotonic() + due
         return result.claimed
+
+    def is_out_of_bytes(self, queue: str) -> bool:
+        """Whether no message, or not the first one, fits into the byte credit of a queue."""
+        given = self._byte_credit.get(queue)
+        return queue in self.short or (given is not None and not given.is_open)
+
+    def _note_short(self, request: ClaimRequest, result: ClaimResult) -> None:
+        """Note the queues that brought nothing while part of their byte credit is used."""
+        for queue, given in request.byte_credit.items():
+            if given.held and not any(message.queue_name == queue for message in result.claimed):
+                self.short[queue] = given.free
+                self._left.discard(queue)
 
     @property
     def backlog(self) -> bool:
@@ -471,7 +527,8 @@ class IdleRegistration:
     def settle_down(self, queues: tuple[str, ...], *, able: bool) -> bool:
         """Register before the driver waits, if ``able`` to claim at once. Return False if it must look first."""
         able = able and bool(queues) and not self._fetcher.session.retired
-        if self.notified and (self._fetcher.backlog or self._fetcher.looking):
+        cannot = self._fetcher.backlog or self._fetcher.looking or self.notified.intersection(self._fetcher.short)
+        if self.notified and cannot:
             self._hand_on(self.notified)
         if self.notified and self._fetcher.found_none:
             self._pass_on(self.notified)

@@ -60,11 +60,20 @@ class Worker:
     """Consumes queues with their handlers until told to stop."""
 
     def __init__(
-        self, handlers: Iterable[Handler], *, threads: int, using: str | None = None, name: str = ""
+        self,
+        handlers: Iterable[Handler],
+        *,
+        threads: int,
+        using: str | None = None,
+        name: str = "",
+        credit_bytes: int | None = None,
     ) -> None:
         self._alias = using or conf.load().DATABASE
         self._name = name
-        self._handlers = [replace(handler, credit=handler.credit_with(threads)) for handler in handlers]
+        self._handlers = [
+            replace(handler, credit=handler.credit_with(threads), credit_bytes=handler.bytes_with(credit_bytes))
+            for handler in handlers
+        ]
         check_transactions(self._handlers, self._alias)
         self._policies = Policies(dict.fromkeys(handler.queue for handler in self._handlers))
         self._stopping = False
@@ -125,7 +134,7 @@ class Worker:
         # In a queue with rules, the next message may wait for this settlement.
         if self._waiting and (
             self.runtime.fetcher.constrained
-            or len(self.session.settlements) >= self._shift.dispatcher.refill_of(attempt.claimed.queue_name)
+            or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, len(self.session.settlements))
         ):
             self.wake.set(CREDIT)
 
@@ -223,7 +232,11 @@ class Worker:
     def _claim(self) -> int:
         dispatcher, wanted = self._shift.dispatcher, self._shift.dispatcher.wanted()
         claimed = self.runtime.claim(
-            wanted, credit=sum(wanted.values()), slots=self._slots(), refill=dispatcher.refills()
+            wanted,
+            credit=sum(wanted.values()),
+            slots=self._slots(),
+            refill=dispatcher.refills(),
+            byte_credit=dispatcher.byte_credit(),
         )
         dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
         if claimed:
@@ -280,7 +293,7 @@ class Worker:
         if not fetcher.backlog or self.session.quiet:
             return False
         wanted = dispatcher.wanted()
-        fetcher.restrict(tuple(wanted), wanted)
+        fetcher.restrict(tuple(wanted), wanted, dispatcher.byte_credit())
         if fetcher.has_gathered(sum(wanted.values()), dispatcher.refills()):
             return True
         return not (self._pool.running or self._buffered())

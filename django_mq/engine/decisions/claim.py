@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,20 +18,25 @@ if TYPE_CHECKING:
 
 #: The bound of a claim in bytes of bodies.
 MOST_BYTES = 16 * 2**20
+#: More bytes than a body can have.
+ANY_SIZE: Final = 2**62
 #: A failed claim divides the bound by this.
 SHRINK = 4
 #: The bound grows when a claim took less than the timeout divided by this.
 QUICK = 4
 
 
-def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int) -> int:
+def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int, first_bytes: int = ANY_SIZE) -> int:
     """Return how many of the first messages a claim brings; ``line`` gives for each (is suspect, size in bytes).
 
-    It brings as many as have ``most_bytes`` together, and at least one. A suspect comes alone, and only
-    if a slot is free. PostgreSQL's ``_fits`` and SQLite's ``claim_across`` compute the same.
+    It brings as many as have ``most_bytes`` together, and at least one, unless that one has more than
+    ``first_bytes``. A suspect comes alone, and only if a slot is free. PostgreSQL's ``_fits`` and SQLite's
+    ``claim_across`` compute the same.
     """
     number = total = 0
     for suspect, size in line:
+        if not number and size > first_bytes:
+            break
         if suspect:
             return number or min(1, max(0, slots))
         total += size
@@ -39,6 +44,56 @@ def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int) -> 
             break
         number += 1
     return number
+
+
+#: The share of a consumer's byte credit that should be free before a claim that no free slot waits for.
+REFILL_SHARE = 2 / 5
+
+
+class ByteCredit(NamedTuple):
+    """How many bytes of bodies a consumer may hold, and how many it holds: the engine's ``PrefetchCredit``."""
+
+    most: int
+    held: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any message may come, however small."""
+        return self.held < self.most
+
+    @property
+    def free(self) -> int:
+        return max(0, self.most - self.held)
+
+    @property
+    def first(self) -> int:
+        """The most bytes of the next message: any number while nothing is held, or a large one never came."""
+        return self.free if self.held else ANY_SIZE
+
+    @property
+    def is_worth_a_claim(self) -> bool:
+        """Whether so much is free that a claim brings several messages at once."""
+        return not self.held or self.free >= self.most * REFILL_SHARE
+
+
+def is_byte_credit(value: object) -> bool:
+    """Whether a consumer may be given so many bytes."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= ANY_SIZE
+
+
+def allowed(line: Iterable[tuple[str, int]], credit: Mapping[str, ByteCredit]) -> list[bool]:
+    """Return for each message whether the byte credit of its queue allows it; ``line`` has (queue, size in bytes).
+
+    Behind a message that is not allowed, no other of its queue is. ``_allowed`` in SQL computes the same.
+    """
+    sizes: dict[str, int] = {}
+    answers = []
+    for queue, size in line:
+        given = credit.get(queue)
+        is_first = queue not in sizes
+        sizes[queue] = sizes.get(queue, 0) + size
+        answers.append(given is None or sizes[queue] <= (given.first if is_first else given.free))
+    return answers
 
 
 class ClaimBytes:

@@ -245,6 +245,11 @@ class NativeConsumer:
         channel: Channel = self._consumer.task_consumer.channel
         return channel
 
+    @property
+    def credit_bytes(self) -> int | None:
+        """How many bytes the handler may hold, None if it names no number."""
+        return self._handler.credit_bytes
+
     def credit(self) -> int:
         """Return how many more messages the handler may have."""
         qos: ChannelQoS = self.channel.qos

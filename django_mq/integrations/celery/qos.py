@@ -73,6 +73,11 @@ class ChannelQoS:
         limit = self.limit
         return max(0, limit - len(self._unsettled)) if limit else MOST_AT_A_TIME
 
+    def held_bytes(self, queue: str) -> int:
+        """Return how many bytes of bodies of a queue are delivered and not settled."""
+        held = (message.claimed for message in list(self._unsettled.values()))
+        return sum(len(each.body) for each in held if each is not None and each.queue_name == queue)
+
     def ack(self, delivery_tag: str) -> None:
         """Settle as done. An unknown tag was settled before: nothing happens."""
         message = self.take(delivery_tag)

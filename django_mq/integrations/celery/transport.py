@@ -26,6 +26,7 @@ from django_mq import conf, outages
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
+from django_mq.engine.decisions.claim import ByteCredit
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
@@ -39,7 +40,7 @@ from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import has_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from django_mq.delivery.consumer.session import Session
     from django_mq.integrations.celery.native import NativeConsumer
@@ -97,6 +98,7 @@ class Transport(virtual.Transport):
         redis_order = address.redis_order
         self.alias = address.alias or conf.load().DATABASE
         self._listed = address.listed
+        self._credit_bytes = address.credit_bytes
         self._runtime: ConsumerRuntime | None = None
         self._committing = Committing(self.alias, self._consuming_session)
         self.transient = TransientQueues(self._committing, redis_order=redis_order)
@@ -285,10 +287,13 @@ class Transport(virtual.Transport):
         settled = sum(channel.qos.settled for channel in self._consuming)
         ahead = self._adaptive_prefetch.amount(settled) if self._may_claim_ahead(runtime) else 0
         limits, credit = self._credit(ahead)
+        byte_credit = self._byte_credit(limits)
+        closed = {queue for queue, given in byte_credit.items() if not given.is_open}
+        limits = {queue: left for queue, left in limits.items() if queue not in closed}
         slots = credit if self._worker is None else self._worker.slots()
         refill = max(1, max(self._window(), ahead) // 2)
         self._able = credit > 0 and slots > 0
-        claimed = runtime.claim(limits, credit=credit, slots=slots, refill=refill)
+        claimed = runtime.claim(limits, credit=credit, slots=slots, refill=refill, byte_credit=byte_credit)
         if claimed:
             self._adaptive_prefetch.claimed(settled, len(claimed))
             self.buffer.add(claimed)
@@ -318,6 +323,18 @@ class Transport(virtual.Transport):
         channels = {channel for queue, channel in self._channel_of.items() if queue in able}
         channels |= {consumer.channel for queue, consumer in self.native.items() if queue in able}
         return able, sum(max(channel.qos.credit(), ahead) for channel in channels)
+
+    def _byte_credit(self, queues: Iterable[str]) -> dict[str, ByteCredit]:
+        """Return the byte credit of those queues that have a limit."""
+        most = self._credit_bytes or conf.load().CREDIT_BYTES
+        found = {}
+        for queue in queues:
+            native = self.native.get(queue)
+            limit = most if native is None else native.credit_bytes or most
+            if limit is not None:
+                channel = self._channel_of[queue] if native is None else native.channel
+                found[queue] = ByteCredit(limit, channel.qos.held_bytes(queue))
+        return found
 
     def _window(self) -> int:
         return min((channel.qos.limit or 1 for channel in self._consuming), default=1)

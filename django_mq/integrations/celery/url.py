@@ -12,6 +12,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.errors import BrokerURLError
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ OPTIONS = {
     "queue_order": ("fair", "listed"),
 }
 
+#: How many bytes of bodies a worker holds at most for each queue; the default is the setting CREDIT_BYTES.
+CREDIT_BYTES = "credit_bytes"
+
 #: The host of a Kombu connection that names the transport instead of a URL. Its virtual host is the alias.
 NO_URL = "localhost"
 
@@ -84,6 +88,11 @@ class Address:
     @property
     def listed(self) -> bool:
         return self.options.get("queue_order") == "listed"
+
+    @property
+    def credit_bytes(self) -> int | None:
+        given = self.options.get(CREDIT_BYTES)
+        return None if given is None else int(given)
 
 
 def parse(url: str | None, transport_options: dict[str, Any] | None = None) -> Address:
@@ -121,12 +130,16 @@ def current(client: Any) -> Address:
 
 
 def _options(given: dict[str, str], transport_options: dict[str, Any]) -> dict[str, str]:
-    if unknown := sorted(set(given) - set(OPTIONS)):
+    names = {*OPTIONS, CREDIT_BYTES}
+    if unknown := sorted(set(given) - names):
         raise BrokerURLError(
-            f"Unknown options in the broker URL: {', '.join(unknown)}; use {', '.join(sorted(OPTIONS))}."
+            f"Unknown options in the broker URL: {', '.join(unknown)}; use {', '.join(sorted(names))}."
         )
-    known = {name: str(value) for name, value in transport_options.items() if name in OPTIONS} | given
+    known = {name: str(value) for name, value in transport_options.items() if name in names} | given
     for name, value in known.items():
-        if value not in OPTIONS[name]:
+        if name == CREDIT_BYTES:
+            if not (value.isdecimal() and len(value) < 20 and is_byte_credit(int(value))):
+                raise BrokerURLError(f"{name}={value} is not possible; use a whole number of bytes, 1 or more.")
+        elif value not in OPTIONS[name]:
             raise BrokerURLError(f"{name}={value} is not possible; use {' or '.join(OPTIONS[name])}.")
     return known

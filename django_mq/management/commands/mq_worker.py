@@ -40,6 +40,12 @@ class Command(MQCommand):
         argument(
             "--threads", type=at_least_one, default=4, help="How many messages are handled at a time; default: 4."
         ),
+        argument(
+            "--credit-bytes",
+            type=at_least_one,
+            help="How many bytes of bodies to hold at most for each handler that names no number; "
+            "default: the setting CREDIT_BYTES.",
+        ),
         argument("--name", default="", help="The name that the admin shows; default: native@HOST:PID."),
         argument("--until-empty", action="store_true", help="Stop when no message is ready."),
     )
@@ -51,11 +57,15 @@ class Command(MQCommand):
         check_handled(queues, using=alias)
         _show_log()
         log_differences(queues, using=alias)
-        worker = Worker(handlers, threads=options["threads"], using=alias, name=options["name"])
-        signals = _Signals(self, worker)
-        taken = ", ".join(
-            f"{handler.queue} (credit {handler.credit_with(options['threads'])})" for handler in handlers
+        worker = Worker(
+            handlers,
+            threads=options["threads"],
+            using=alias,
+            name=options["name"],
+            credit_bytes=options["credit_bytes"],
         )
+        signals = _Signals(self, worker)
+        taken = ", ".join(f"{handler.queue} (credit {_credit_of(handler, options)})" for handler in handlers)
         self.stdout.write(
             f"{worker.session.name} consumes {taken} of database {alias!r} "
             f"with {plural(options['threads'], 'thread')}."
@@ -101,6 +111,11 @@ def _chosen(queues: str | None) -> list[Handler]:
     if missing:
         raise CommandError(f"No handler for {', '.join(missing)}; there are handlers for {', '.join(known)}.")
     return [handler for name in names for handler in known[name]]
+
+
+def _credit_of(handler: Handler, options: dict[str, Any]) -> str:
+    credit, bytes_ = handler.credit_with(options["threads"]), handler.bytes_with(options["credit_bytes"])
+    return str(credit) if bytes_ is None else f"{credit}, {bytes_} bytes"
 
 
 def _show_log() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.consumers.target import Target
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, award, situation_of
-from django_mq.engine.decisions.claim import fitting, left_behind, limit_of, merged
+from django_mq.engine.decisions.claim import allowed, fitting, left_behind, limit_of, merged
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import SessionLost
 from django_mq.stores import errors
@@ -160,8 +160,10 @@ class Claim:
         """Claim what the arbiter awards the session of all queues together, within the credit of a consumer."""
         found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
         seen = merged(found, listed=request.listed)[: request.credit]
-        line = [(item.suspect, len(item.row.message.body)) for _, item in seen]
-        chosen = seen[: max(0, self._fitting(line, request) - len(self.claimed))]
+        in_bytes = ((head.queue.name, len(item.row.message.body)) for head, item in seen)
+        within = list(compress(seen, allowed(in_bytes, request.byte_credit)))
+        line = [(item.suspect, len(item.row.message.body)) for _, item in within]
+        chosen = within[: max(0, self._fitting(line, request) - len(self.claimed))]
         consumer = request.consumer
         if isinstance(consumer, Consumer):
             sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)

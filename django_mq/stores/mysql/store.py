@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.decisions.claim import fitting, limit_of, merged, next_batch
+from django_mq.engine.decisions.claim import allowed, fitting, limit_of, merged, next_batch
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
 
 
 #: The columns of a claim's rows that say if a message is suspect, and that have its body.
-SUSPECT, BODY = ([field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body"))
+QUEUE, SUSPECT, BODY = (
+    [field.name for field in fields(Claimed)].index(name) for name in ("queue_name", "suspect", "body")
+)
 #: The column with the size of the body, which may be left out.
 SIZE = BODY + 1
 #: States of ``models.Message.Status``: scheduled and ready, and all states that no session holds.
@@ -168,10 +171,14 @@ class MySQLClaims(Claims):
         name, params = self._claim_statement(session_id, request)
         # All messages of the credit fit if no body has more than its share. Larger ones are read when it is known
         # which of them fit.
-        params["share_bytes"] = request.max_bytes // max(1, request.credit)
+        params["share_bytes"] = params["max_bytes"] // max(1, request.credit)
         locked = self.rows(name, **params) if name == "claim" else self._locked_across(request, params)
-        line = ((row[SUSPECT], row[SIZE]) for row in locked)
-        chosen = self._with_bodies(locked[: fitting(line, request.slots, request.max_bytes)])
+        within = locked
+        if request.byte_credit:
+            sizes = ((row[QUEUE], row[SIZE]) for row in locked)
+            within = list(compress(locked, allowed(sizes, request.byte_credit)))
+        line = ((row[SUSPECT], row[SIZE]) for row in within)
+        chosen = self._with_bodies(within[: fitting(line, request.slots, request.max_bytes)])
         if chosen:
             ids = [row[0] for row in chosen]
             self.rows("lease", ids=ids, session=session_id, claim=params["claim"])

@@ -131,6 +131,7 @@ AT_ONCE = {
     "claim": ("claim_alone", "settle_and_claim"),
     "claim_across": ("claim_alone_across", "settle_and_claim_across"),
     "claim_across_apart": ("claim_alone_across_apart", "settle_and_claim_across_apart"),
+    "claim_across_by_bytes": ("claim_alone_across_by_bytes", "settle_and_claim_across_by_bytes"),
     "claim_from_cursor": ("claim_alone_from_cursor", "settle_and_claim_from_cursor"),
 }
 #: The columns before those of a claim.
@@ -236,8 +237,9 @@ class PostgreSQLClaims(Claims):
 
     def _has_looked(self, request: ClaimRequest, result: ClaimResult, begin: float) -> None:
         end = time.monotonic()
-        # A suspect without a free slot may be at the head.
-        cut = result.more or (request.slots <= 0 and not result.claimed)
+        # A suspect without a free slot, or a message without enough credit, may be at the head.
+        unable = request.slots <= 0 or bool(request.byte_credit)
+        cut = result.more or (unable and not result.claimed)
         self.cursors[request.queues[0]].has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
 
     def _one_round_trip(

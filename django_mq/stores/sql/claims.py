@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field, fields
-from itertools import count
+from itertools import compress, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
-from django_mq.engine.decisions.claim import fitting, left_behind, limit_of, merged, next_batch
+from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, left_behind, limit_of, merged, next_batch
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
@@ -41,8 +41,6 @@ GROWTH, LARGEST_PAGE = 4, 20_000
 PROMOTE_LIMIT = 1000
 #: How often a claim tries when other transactions have locked all messages that it chose.
 TRIES = 3
-#: More bytes than a body can have.
-LONGEST = 2**62
 
 
 class Chosen(NamedTuple):
@@ -110,12 +108,21 @@ class Claims(Part):
             "credit": request.credit,
             "slots": request.slots,
             "max_bytes": request.max_bytes,
+            "first_bytes": ANY_SIZE,
         }
+        in_bytes = [request.byte_credit.get(queue) for queue in request.queues]
         if len(request.queues) == 1:
-            [queue] = request.queues
+            [queue], [given] = request.queues, in_bytes
+            if given is not None:
+                params |= {"max_bytes": min(request.max_bytes, given.free), "first_bytes": given.first}
             return "claim", params | {"queue": queue, "credit": limit_of(request, queue)}
         limits = [limit_of(request, queue) for queue in request.queues]
-        return "claim_across", params | {
+        name = "claim_across"
+        if request.byte_credit:
+            name = "claim_across_by_bytes"
+            params["free_of"] = [ANY_SIZE if each is None else each.free for each in in_bytes]
+            params["first_of"] = [ANY_SIZE if each is None else each.first for each in in_bytes]
+        return name, params | {
             "queues": list(request.queues),
             "listed": request.listed,
             "limits": limits,
@@ -237,8 +244,10 @@ class Claims(Part):
         )
         limits = {name: limit_of(request, name) for name in request.queues}
         found = next_batch(ranked, request.credit, {id_: head.name for id_, (head, _) in by_id.items()}, limits)
-        line = [(by_id[id_][1].suspect, by_id[id_][1].size_bytes) for id_ in found]
-        ids = found[: fitting(line, request.slots, request.max_bytes)]
+        sizes = ((by_id[id_][0].name, by_id[id_][1].size_bytes) for id_ in found)
+        within = list(compress(found, allowed(sizes, request.byte_credit))) if request.byte_credit else found
+        line = [(by_id[id_][1].suspect, by_id[id_][1].size_bytes) for id_ in within]
+        ids = within[: fitting(line, request.slots, request.max_bytes)]
         if not ids:
             return Claim(ClaimResult(constrained=True))
         chosen = [by_id[id_] for id_ in ids]
@@ -280,7 +289,7 @@ class Claims(Part):
 
         Returns the id of each message that could be locked, with its columns, or nulls where it is not leased.
         """
-        [locked] = ask([("lock_chosen", {"ids": ids, "share_bytes": LONGEST, **lease})])
+        [locked] = ask([("lock_chosen", {"ids": ids, "share_bytes": ANY_SIZE, **lease})])
         found = {row[0]: row for row in locked}
         leased, closed = set[int](), set[int]()
         for id_, line in zip(ids, lines, strict=True):

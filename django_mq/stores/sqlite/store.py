@@ -80,9 +80,10 @@ class SQLiteClaims(Claims):
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
         if name == "claim":
-            read = self._first_rows(name, params, request.max_bytes)
+            most, first = params["max_bytes"], params["first_bytes"]
+            read = self._first_rows(name, params, most)
             line = ((row[SUSPECT_COLUMN], len(row[BODY_COLUMN])) for row in read)
-            rows = read[: fitting(line, request.slots, request.max_bytes)]
+            rows = read[: fitting(line, request.slots, most, first)]
             rows[:1] = [(*row, len(read)) for row in rows[:1]]  # the first row says how many were seen
         else:
             rows = self.rows(name, **params)

@@ -16,6 +16,8 @@ WRONG = [
     ("django-mq://default", "write django-mq:///default"),
     ("django-mq:///default?colour=red", "Unknown options in the broker URL: colour"),
     ("django-mq:///default?priority_order=upside-down", "use amqp or redis"),
+    ("django-mq:///default?credit_bytes=0", "credit_bytes=0 is not possible; use a whole number of bytes"),
+    ("django-mq:///default?credit_bytes=1e6", "use a whole number of bytes"),
     ("django-mq:///one/two", "is not a database alias"),
 ]
 
@@ -37,9 +39,10 @@ def test_a_url_names_an_alias_and_options(url: str | None, address: Address) -> 
 
 
 def test_options_may_stand_in_the_transport_options_and_the_url_wins() -> None:
-    address = parse("django-mq://?priority_order=amqp", {"priority_order": "redis", "queue_order": "listed"})
+    given = {"priority_order": "redis", "queue_order": "listed", "credit_bytes": 5000}
+    address = parse("django-mq://?priority_order=amqp", given)
 
-    assert not address.redis_order
+    assert (address.redis_order, address.credit_bytes) == (False, 5000)
     assert address.listed
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kombu.transport.virtual import Channel
+    from pytest_django import Settings
 
     from tests.integrations.celery.conftest import Rows
 
@@ -129,6 +130,32 @@ def test_no_consumer_holds_more_than_its_prefetch(connection: Connection, channe
     inbox.messages[1].ack()
     receive(connection, inbox, 4)
     assert inbox.bodies == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("given", ["in the URL", "in the settings"])
+def test_no_consumer_holds_more_bytes_than_its_credit(
+    committed_database: str, rows: Rows, settings: Settings, given: str
+) -> None:
+    url = f"django-mq:///{committed_database}"
+    if given == "in the URL":
+        url += "?credit_bytes=100"
+    else:
+        settings.DJANGO_MQ = {**settings.DJANGO_MQ, "CREDIT_BYTES": 100}
+    with Connection(url) as connection, connection.channel() as channel:
+        THINGS(channel).declare()
+        publish(channel, *("x" * size for size in (30, 38, 500, 10)))
+        inbox = Inbox(channel, THINGS)
+
+        receive(connection, inbox, 2)
+        assert (len(inbox.messages), len(rows(state=Message.Status.CLAIMED))) == (2, 2)
+        inbox.messages[0].ack()
+        drain(connection)
+        assert len(inbox.messages) == 2
+        inbox.messages[1].ack()
+        receive(connection, inbox, 3)
+        assert [len(body) for body in inbox.bodies] == [30, 38, 500]
+        inbox.messages[2].ack()
+        receive(connection, inbox, 4)
 
 
 def test_the_rows_claimed_are_those_of_the_prefetch(connection: Connection, channel: Channel, rows: Rows) -> None:

@@ -25,14 +25,16 @@ chosen AS (
     SELECT id, rank
     FROM (
         SELECT id, suspect, rank, {running_totals}
-        FROM locked
+        FROM {it}
         WINDOW delivery AS (ORDER BY rank ROWS UNBOUNDED PRECEDING)
     ) ranked
     WHERE {fits}
 )
 
 -- name: _fits. The same as fitting() in django_mq/engine/decisions/claim.py.
-(suspects = 0 AND (turn = 1 OR total_bytes <= %(max_bytes)s::bigint)) OR (suspect AND turn = 1 AND %(slots)s::int > 0)
+(turn > 1 OR total_bytes <= %(first_bytes)s::bigint)
+AND ((suspects = 0 AND (turn = 1 OR total_bytes <= %(max_bytes)s::bigint))
+     OR (suspect AND turn = 1 AND %(slots)s::int > 0))
 
 -- name: _first
 head AS MATERIALIZED (
@@ -97,9 +99,9 @@ FOR UPDATE SKIP LOCKED
     FROM (SELECT id, rank FROM candidates ORDER BY rank) ordered
     CROSS JOIN LATERAL ({lock_ready}) free
     LIMIT %(credit)s
-), {chosen_across}
+), {chosen_across:locked}
 
--- name: _first_apart
+-- name: _locked_apart
 {candidates}, parts AS MATERIALIZED (
     SELECT position, count(*) AS size
     FROM (
@@ -109,7 +111,7 @@ FOR UPDATE SKIP LOCKED
     ) best
     GROUP BY position
 ), locked AS MATERIALIZED (
-    SELECT taken.id, taken.suspect, taken.size_bytes, taken.rank
+    SELECT taken.id, taken.suspect, taken.size_bytes, taken.rank, parts.position
     FROM parts
     CROSS JOIN LATERAL (
         SELECT free.id, free.suspect, free.size_bytes, ordered.rank
@@ -117,7 +119,25 @@ FOR UPDATE SKIP LOCKED
         CROSS JOIN LATERAL ({lock_ready}) free
         LIMIT parts.size
     ) taken
-), {chosen_across}
+)
+
+-- name: _first_apart
+{locked_apart}, {chosen_across:locked}
+
+-- name: _allowed. The same as allowed() in django_mq/engine/decisions/claim.py.
+own_bytes <= CASE WHEN own_turn = 1 THEN (%(first_of)s::bigint[])[position] ELSE (%(free_of)s::bigint[])[position] END
+
+-- name: _first_by_bytes
+{locked_apart}, within AS (
+    SELECT id, suspect, size_bytes, rank
+    FROM (
+        SELECT id, suspect, size_bytes, rank, position, row_number() OVER own AS own_turn,
+               sum(size_bytes) OVER own AS own_bytes
+        FROM locked
+        WINDOW own AS (PARTITION BY position ORDER BY rank ROWS UNBOUNDED PRECEDING)
+    ) walk
+    WHERE {allowed}
+), {chosen_across:within}
 
 -- name: _lease
 UPDATE django_mq_message m
@@ -190,6 +210,13 @@ WITH {first_across}
 WITH {first_apart}
 {leased_apart}
 
+-- name: claim_across_by_bytes. Leases as claim_across_apart does, and of each queue no more bytes than its consumer has
+-- credit for.
+-- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, one walk per queue. Returns: as
+-- claim_across.
+WITH {first_by_bytes}
+{leased_apart}
+
 -- name: claim_chosen. Leases the chosen messages that can be locked, and gives the session slots in the queues of
 -- some messages and the groups of others. Of one line, no message behind a locked one is leased.
 -- Locks: the rows it returns, skipping locked ones, and the new ones of django_mq_ownership. Index: the primary key.
@@ -255,6 +282,12 @@ WITH {first_across}, claimed AS ({leased_across})
 -- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, the primary key,
 -- django_mq_message_due. Returns: as claim_alone_across.
 WITH {first_apart}, claimed AS ({leased_apart})
+{answer_alone}
+
+-- name: claim_alone_across_by_bytes. Claims as claim_across_by_bytes where nothing is to be settled.
+-- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, the primary key,
+-- django_mq_message_due. Returns: as claim_alone_across.
+WITH {first_by_bytes}, claimed AS ({leased_apart})
 {answer_alone}
 
 -- name: claim_alone_from_cursor. Claims as claim_alone does, beginning in each level where settle_and_claim_from_cursor begins.

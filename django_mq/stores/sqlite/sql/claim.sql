@@ -59,15 +59,10 @@ FROM (SELECT q.id, q.name AS queue_name FROM django_mq_queue q WHERE q.name = %(
 CROSS JOIN django_mq_message m ON m.queue_id = chosen.id AND m.state = 1
 ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s
 
--- name: claim_across. Chooses the first ready messages of several queues, merged by message priority; queues whose
--- heads are equal take turns (or, when listed, follow the order of the list). lease takes them.
--- Locks: nothing; runs inside the write transaction. Index: django_mq_message_ready, one walk per queue. A message
--- ranks by the least priority at or before it in its queue, so that no queue's own order is broken, and no queue gives
--- more than its own limit. How many are taken is the same as fitting() in django_mq/engine/decisions/claim.py. Returns: the
--- messages, in no order; the last columns are how many were seen, and the rank.
-WITH candidates AS MATERIALIZED (
+-- name: _candidates
+candidates AS MATERIALIZED (
     SELECT
-        walk.id, walk.suspect, walk.size_bytes, walk.queue_name,
+        walk.id, walk.suspect, walk.size_bytes, walk.queue_name{it},
         row_number() OVER (
             ORDER BY CASE WHEN %(listed)s THEN walk.position ELSE 0 END,
                      walk.urgency DESC, walk.turn, walk.position
@@ -75,7 +70,7 @@ WITH candidates AS MATERIALIZED (
     FROM (
         SELECT
             r.id, r.suspect, length(r.body) AS size_bytes, q.name AS queue_name, given.key AS position,
-            json_extract(given.value, '$.limits') AS allowed, row_number() OVER own AS turn,
+            given.value AS given, json_extract(given.value, '$.limits') AS allowed, row_number() OVER own AS turn,
             min(r.priority) OVER own AS urgency
         FROM json_each(%(given)s) AS given
         CROSS JOIN django_mq_queue q ON q.name = json_extract(given.value, '$.queues') AND NOT {paused}
@@ -88,20 +83,54 @@ WITH candidates AS MATERIALIZED (
     ) walk
     WHERE walk.turn <= walk.allowed
     ORDER BY rank LIMIT %(credit)s
-), chosen AS (
+)
+
+-- name: _chosen
+chosen AS (
     SELECT id, queue_name, rank, (SELECT count(*) FROM candidates) AS seen
     FROM (
         SELECT
             id, suspect, queue_name, rank, sum(suspect) OVER (ORDER BY rank) AS suspects,
             sum(size_bytes) OVER (ORDER BY rank) AS total_bytes
-        FROM candidates
+        FROM {it}
     )
     WHERE (suspects = 0 AND (rank = 1 OR total_bytes <= %(max_bytes)s))
        OR (suspect AND rank = 1 AND %(slots)s > 0)
 )
+
+-- name: _taken
 SELECT {claimed_columns}, chosen.seen, chosen.rank
 FROM chosen
 JOIN django_mq_message m ON m.id = chosen.id
+
+-- name: claim_across. Chooses the first ready messages of several queues, merged by message priority; queues whose
+-- heads are equal take turns (or, when listed, follow the order of the list). lease takes them.
+-- Locks: nothing; runs inside the write transaction. Index: django_mq_message_ready, one walk per queue. A message
+-- ranks by the least priority at or before it in its queue, so that no queue's own order is broken, and no queue gives
+-- more than its own limit. How many are taken is the same as fitting() in django_mq/engine/decisions/claim.py. Returns: the
+-- messages, in no order; the last columns are how many were seen, and the rank.
+WITH {candidates}, {chosen:candidates}
+{taken}
+
+-- name: _allowed. The same as allowed() in django_mq/engine/decisions/claim.py.
+own_bytes <= json_extract(given, CASE WHEN own_turn = 1 THEN '$.first_of' ELSE '$.free_of' END)
+
+-- name: claim_across_by_bytes. Chooses as claim_across does, and of each queue no more bytes than its consumer has credit
+-- for. lease takes them.
+-- Locks: nothing; runs inside the write transaction. Index: django_mq_message_ready, one walk per queue. Returns: as
+-- claim_across.
+WITH {candidates:, walk.position, walk.given}, within AS (
+    SELECT id, suspect, size_bytes, queue_name, row_number() OVER (ORDER BY rank) AS rank
+    FROM (
+        SELECT
+            id, suspect, size_bytes, queue_name, rank, given, row_number() OVER own AS own_turn,
+            sum(size_bytes) OVER own AS own_bytes
+        FROM candidates
+        WINDOW own AS (PARTITION BY position ORDER BY rank)
+    )
+    WHERE {allowed}
+), {chosen:within}
+{taken}
 
 -- name: lock_chosen. Reads those of the chosen messages that are still ready; lease takes them.
 -- Locks: nothing; runs inside the write transaction. Index: the primary key. Returns: the messages, in no order.
