@@ -382,7 +382,7 @@ class TestOnOneDatabase:
                 maintenance.vacuum("default")
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             archive(keep=True)
-            with pytest.raises(ArchiveBusy, match="another has gone on"):
+            with pytest.raises(ArchiveBusy, match="another one has taken over"):
                 check()
 
         for act in (lambda: maintenance.forget_days("default", 1), lambda: maintenance.vacuum("default")):
