@@ -42,7 +42,7 @@ def ids(found: list[checks.CheckMessage]) -> list[str | None]:
         ({"MASK": ["password", 7]}, "django_mq.E003"),
         ({"MASK": "shop.nowhere.seen"}, "django_mq.E007"),
         ({"MASK": "django_mq.__version__"}, "django_mq.E007"),
-        ({"QUEUES": {"orders": {"auto_delete": True}}}, "django_mq.W003"),
+        ({"QUEUES": {"orders": {"nondestructive": True}}}, "django_mq.W003"),
     ],
 )
 def test_wrong_settings_are_an_error_with_a_hint(settings: Settings, given: Any, code: str) -> None:

@@ -224,6 +224,22 @@ class QueueOptions:
     max_in_flight: int | None = _consumers(
         None, _("most in flight"), _("Most messages claimed at once, over all workers."), beside=True, least=1
     )
+    auto_delete: bool = _consumers(
+        False,
+        _("auto-delete"),
+        _(
+            "Whether the queue is deleted when the last worker that receives from it leaves. Its messages become "
+            "dead letters, or are removed if there is no dead-letter queue."
+        ),
+    )
+    expires_seconds: float | None = _consumers(
+        None,
+        _("expires in seconds"),
+        _("How long the queue exists without a worker before it is deleted, as above. Publishing is no use."),
+        beside=True,
+        least=1,
+        argument=Argument("x-expires", units=1000),
+    )
 
     max_messages: int | None = _limits(
         None,
@@ -283,6 +299,9 @@ class QueueOptions:
         beside=True,
         argument=Argument("x-message-ttl", units=1000),
     )
+    no_expiry: bool = _ttl(
+        False, _("no expiry"), _("Messages never expire here, whatever time to live they are published with.")
+    )
     expiry_queue: str | None = _ttl(
         None,
         _("expiry queue"),
@@ -308,11 +327,6 @@ class QueueOptions:
         False,
         help="Whether a last-value queue takes scheduled messages; they replace others when they are due.",
     )
-    auto_delete: bool = _in_memory(
-        False,
-        help="Whether the queue is deleted when the last worker that receives from it leaves; "
-        "its messages become dead letters.",
-    )
     nondestructive: bool = _in_memory(
         False, help="Whether each consumer gets every message, and no message is removed."
     )
@@ -334,6 +348,11 @@ class QueueOptions:
     def slots(self) -> int | None:
         """How many sessions may receive at a time; None if all may."""
         return 1 if self.exclusive or self.grouping == "sole" else self.max_consumers
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the queue exists until somebody deletes it."""
+        return not self.auto_delete and self.expires_seconds is None
 
     @property
     def has_groups(self) -> bool:
@@ -391,6 +410,8 @@ class QueueOptions:
         least, most = self.min_ttl_seconds, self.max_ttl_seconds
         if self.ttl_seconds is not None and (least is not None or most is not None):
             yield "ttl_seconds cannot be combined with min_ttl_seconds or max_ttl_seconds: remove these"
+        if self.no_expiry and (self.ttl_seconds, least, most) != (None, None, None):
+            yield "no_expiry cannot be combined with ttl_seconds, min_ttl_seconds or max_ttl_seconds: remove these"
         if least is not None and most is not None and least > most:
             yield f"min_ttl_seconds is {least!r}, above max_ttl_seconds, {most!r}"
 

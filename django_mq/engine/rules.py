@@ -105,7 +105,6 @@ class Rules:
             duplicates=options.dedup_count,
             duplicates_seconds=options.dedup_seconds,
             values_in_advance=options.values_in_advance,
-            auto_delete=options.auto_delete,
             nondestructive=options.nondestructive,
             groups=AssignedGroups if options.groups_stay else None,
             max_live=options.slots,

@@ -76,6 +76,7 @@ class Queue(models.Model):
     ttl_seconds = models.FloatField(null=True, blank=True, **_of("ttl_seconds"))
     min_ttl_seconds = models.FloatField(null=True, blank=True, **_of("min_ttl_seconds"))
     max_ttl_seconds = models.FloatField(null=True, blank=True, **_of("max_ttl_seconds"))
+    no_expiry = models.BooleanField(db_default=False, **_of("no_expiry"))
     expiry_queue = models.ForeignKey(
         "self",
         null=True,
@@ -91,6 +92,10 @@ class Queue(models.Model):
     max_in_flight = models.PositiveIntegerField(null=True, blank=True, **_of("max_in_flight"))
     max_consumers = models.PositiveIntegerField(null=True, blank=True, **_of("max_consumers"))
     exclusive = models.BooleanField(db_default=False, **_of("exclusive"))
+    auto_delete = models.BooleanField(db_default=False, **_of("auto_delete"))
+    expires_seconds = models.FloatField(null=True, blank=True, **_of("expires_seconds"))
+    # Written for queues that may be deleted without an operator, and for no others.
+    used_at = UTCDateTimeField(_("used at"), null=True, editable=False)
     history_days = models.FloatField(**_of("history_days"))
     history_body = models.BooleanField(**_of("history_body"))
     #: Options without a column that are not the default; read and set as attributes.

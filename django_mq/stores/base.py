@@ -258,7 +258,7 @@ class Store(Protocol):
 
     def chores(self) -> Chores:
         """Say which duties have something to do, by one statement."""
-        return Chores()
+        return Chores(unused=True)
 
     def shorten_deadlines(self) -> int:
         """Shorten the deadlines of sessions whose liveness lock has ended; return how many.
@@ -285,6 +285,15 @@ class Store(Protocol):
 
         The newest message of a ring stays. A ring that a publisher has locked is left out.
         """
+
+    def delete_unused(self) -> dict[str, int]:
+        """Delete queues with ``auto_delete`` or ``expires_seconds`` whose time is over, as ``delete_queue`` does.
+
+        Returns how many messages were in each. A queue that cannot be deleted is tried again after a minute.
+        """
+
+    def note_use(self, names: Sequence[str]) -> None:
+        """Let the time of ``expires_seconds`` begin again, for a queue that is declared again."""
 
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         """Delete history, attempts, summed-up minutes and volatile rows past their time; return how many.

@@ -431,6 +431,8 @@ class Chores:
     trim: bool = True
     #: Whether an operation of the admin makes no progress, so that the leader takes it over.
     take_over: bool = False
+    #: Whether there are queues that are deleted when nobody uses them.
+    unused: bool = False
 
 
 #: Unused bytes from which rebuilding a table is worth it.

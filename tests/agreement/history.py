@@ -47,7 +47,9 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
         {"min_ttl_seconds": 250.0},
         {"max_ttl_seconds": 250.0},
         {"min_ttl_seconds": 150.0, "max_ttl_seconds": 450.0},
+        {"no_expiry": True},
     ],
+    "life": [{"auto_delete": True}, {"expires_seconds": 250.0}],
     "history": [{"history_days": 0.0}, {"history_days": 1750 / 86400}, {"history_body": True}],
     "grouping": [{"grouping": name} for name in ("assigned", "shared", "sole")],
     "strict": [{"strict": True}],
@@ -201,7 +203,8 @@ class _Author:
 
     def _open(self) -> dict[str, Any]:
         kind = self._random.choice(["native", "native", "celery"])
-        return {"slot": self._slot(), "seconds": self._random.choice([350.0, 1250.0]), "kind": kind}
+        seconds = self._random.choice([350.0, 1250.0])
+        return {"slot": self._slot(), "seconds": seconds, "kind": kind, "queues": self._queues()}
 
     def _renew(self) -> dict[str, Any]:
         consumers = [
@@ -216,7 +219,15 @@ class _Author:
         state = self._random.choice(["interested", "interested", "interested", "stopping"])
         busy = self._random.choice([None, 0, 1])
         seconds = self._random.choice([350.0, 1250.0])
-        return {"slot": self._slot(), "seconds": seconds, "consumers": consumers, "state": state, "busy": busy}
+        queues = self._queues()
+        return {
+            "slot": self._slot(),
+            "seconds": seconds,
+            "consumers": consumers,
+            "state": state,
+            "busy": busy,
+            "queues": queues,
+        }
 
     def _die(self) -> dict[str, Any]:
         return {"slot": self._slot()}
@@ -303,7 +314,8 @@ class _Author:
         return {"spare": self._maybe(0.2, self._slot)}
 
     def _maintenance(self) -> dict[str, Any]:
-        return {"duty": self._random.choice(["promote", "expire", "expire", "trim", "prune", "prune", "roll_up"])}
+        duties = ["promote", "expire", "expire", "trim", "prune", "prune", "roll_up", "delete_unused"]
+        return {"duty": self._random.choice(duties)}
 
     def _steer(self) -> dict[str, Any]:
         how = self._random.choice(["cancel", "release_held", "deliver_now", "redrive_dead", "redrive_dead"])
@@ -337,6 +349,9 @@ class _Author:
             default = QueueOptions()
             changes = {option: getattr(default, option) for option in changes}
         return {"queue": self._queue(), "changes": changes}
+
+    def _declare(self) -> dict[str, Any]:
+        return {"queue": self._queue(), "is_use": self._random.random() < 0.5}
 
     def _delete(self) -> dict[str, Any]:
         return {"queue": self._queue(), "force": self._random.random() < 0.6}
@@ -375,5 +390,6 @@ KINDS = {
     "purge": 1,
     "pause": 2,
     "edit": 2,
+    "declare": 2,
     "delete": 1,
 }

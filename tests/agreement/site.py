@@ -185,6 +185,9 @@ class Site:
 
     def perform(self, name: str, given: dict[str, Any]) -> Any:
         """Return the store's answer, a refusal being one, in words that are the same for every store."""
+        for handle in (self.store, *self.workers):
+            # The deletion of an unused queue is tried again at once: how long a store waits is its own affair.
+            getattr(handle.queues, "retry_at", {}).clear()  # type: ignore[attr-defined]
         try:
             return getattr(self, f"_{name}")(**given)
         except (*REFUSALS, NoSessionError) as refusal:
@@ -271,15 +274,22 @@ class Site:
             raise NoSessionError
         return self.slots[slot]
 
-    def _open(self, slot: int, seconds: float, kind: str = "native") -> None:
+    def _open(self, slot: int, seconds: float, kind: str = "native", queues: Sequence[str] = ()) -> None:
         """A new worker takes the slot; the one before is silent from now on, but not gone."""
-        info = SessionInfo(name=f"worker {len(self.sessions)}", kind=kind, host="h", pid=1, version="1")
+        name = f"worker {len(self.sessions)}"
+        info = SessionInfo(name=name, kind=kind, host="h", pid=1, version="1", queues=tuple(queues))
         self.slots[slot] = len(self.sessions)
         self.sessions.append(self.workers[slot].open_session(info, deadline_seconds=seconds))
         self.held.append([])
 
     def _renew(
-        self, slot: int, seconds: float, consumers: list[dict[str, Any]], state: str, busy: int | None
+        self,
+        slot: int,
+        seconds: float,
+        consumers: list[dict[str, Any]],
+        state: str,
+        busy: int | None,
+        **shown: Any,
     ) -> Any:
         told = tuple(
             ConsumerInfo(
@@ -292,7 +302,11 @@ class Site:
             for one in consumers
         )
         heartbeat = Heartbeat(
-            deadline_seconds=seconds, consumers=told, busy=busy, slots=None if busy is None else 1
+            deadline_seconds=seconds,
+            consumers=told,
+            busy=busy,
+            slots=None if busy is None else 1,
+            queues=tuple(shown.get("queues", ())),
         )
         renewal = self.workers[slot].renew(self._session(slot), heartbeat)
         return renewal and (renewal.leader, renewal.command)
@@ -429,7 +443,7 @@ class Site:
 
     def _maintenance(self, duty: str) -> Any:
         done = getattr(self.store, duty)()
-        return done if duty in {"trim", "prune"} else None
+        return done if duty in {"trim", "prune", "delete_unused"} else None
 
     def _ids(self, numbers: Iterable[int]) -> list[int]:
         return [id_ for name in self.queues for id_ in self._ids_in(name, numbers)]
@@ -468,6 +482,14 @@ class Site:
             edit_in_memory(self.store, queue, **changes)
         else:
             Queue.objects.using(self.store.alias).filter(name=queue).update(counted_at=None, **changes)
+
+    def _declare(self, queue: str, *, is_use: bool) -> None:
+        """Declare the queue, which may have been deleted because it was not used."""
+        if self.store.queue(queue) is None:
+            self.options[queue] = self.queues[queue]
+        declare(self.store, queue, **self.queues[queue])
+        if is_use:
+            self.store.note_use([queue])
 
     def _delete(self, queue: str, *, force: bool) -> Any:
         """Delete the queue, if that is allowed, and declare it again as it was at first."""

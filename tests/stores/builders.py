@@ -44,9 +44,11 @@ def publish(store: Store, queue: str = "orders", **given: Any) -> int:
     return store.append(a_message(queue, **given))
 
 
-def open_session(store: Store, name: str = "worker", *, deadline_seconds: float = DEADLINE_SECONDS) -> int:
+def open_session(
+    store: Store, name: str = "worker", *, deadline_seconds: float = DEADLINE_SECONDS, queues: tuple[str, ...] = ()
+) -> int:
     """Open a worker session and return its id."""
-    info = SessionInfo(name=name, kind="native", host="host", pid=1, version="1")
+    info = SessionInfo(name=name, kind="native", host="host", pid=1, version="1", queues=queues)
     return store.open_session(info, deadline_seconds=deadline_seconds)
 
 

@@ -75,11 +75,13 @@ def run_maintenance(
     done["promoted"] = store.promote(CHUNK) if chores.promote else 0
     done["expired"] = store.expire(CHUNK) if chores.expire else 0
     done["trimmed"] = store.trim() if chores.trim else 0
+    done["deleted"] = _delete_unused(store) if chores.unused else 0
     done["pruned"] = store.prune() if prune else 0
     if chores.take_over and take_over is not None:
         take_over()
-    # A dead session may have held a group or a consumer slot. What expired may be ready in the expiry queue.
-    if done["reaped"] or done["promoted"] or done["expired"]:
+    # A dead session may have held a group or a consumer slot. What expired, or was in a deleted queue, may be
+    # ready in another queue.
+    if done["reaped"] or done["promoted"] or done["expired"] or done["deleted"]:
         _announce(store)
     return done
 
@@ -94,6 +96,13 @@ def run_maintenance_to_the_end(store: Store) -> dict[str, int]:
         if max(done["promoted"], done["expired"], done["pruned"]) < CHUNK:
             store.roll_up()
             return dict(total)
+
+
+def _delete_unused(store: Store) -> int:
+    deleted = store.delete_unused()
+    for name, messages in deleted.items():
+        logger.info("Queue %r is deleted: no worker uses it. It held %s messages", name, messages)
+    return len(deleted)
 
 
 def _announce(store: Store) -> None:

@@ -36,7 +36,7 @@ class Lifetime:
     @classmethod
     def of(cls, queue: "QueueOptions") -> "Lifetime":
         """Return the lifetime for a queue's options."""
-        return cls(queue.min_ttl_seconds, queue.max_ttl_seconds, queue.ttl_seconds)
+        return cls(queue.min_ttl_seconds, queue.max_ttl_seconds, queue.ttl_seconds, queue.no_expiry)
 
     def end(self, expires_at: float | None, arrived_at: float) -> float | None:
         """Return when a message that arrives at ``arrived_at`` expires in this queue; None: never."""

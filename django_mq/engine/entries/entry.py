@@ -196,14 +196,15 @@ class Placement:
     def entry_again(self, entry: Entry, message: "Message") -> Entry:
         """Return an entry for a message that is moved to the tail of its level, ready or scheduled as before.
 
-        The entry keeps its expiry; a scheduled one keeps its time. ``offer_again`` numbers its arrival.
+        The entry keeps its expiry, unless messages never expire here; a scheduled one keeps its time.
+        ``offer_again`` numbers its arrival.
         """
         scheduled = entry.state is SCHEDULED
         due_at = entry.due_at if scheduled else None
         place = ORDINARY_PLACE if due_at is None else self.place_at(due_at)
         level, state = level_of(message.priority, self.levels), SCHEDULED if scheduled else READY
         again = Entry(message, level, place, state=state, due_at=due_at, redelivered=entry.redelivered)
-        again.expires_at = entry.expires_at
+        again.expires_at = None if self.lifetime.endless else entry.expires_at
         return again
 
     def check(self, message: "Message") -> None:

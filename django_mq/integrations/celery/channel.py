@@ -102,6 +102,8 @@ class Channel(virtual.Channel):
                 transient.check_access(name)
                 declarations.create(name, rules)
                 return queue_declare_ok_t(name, 0, 0)
+            if "expires_seconds" in rules:
+                declarations.note_use(name)
         return queue_declare_ok_t(name, declarations.size(name, MOST_COUNTED if passive else FEW_COUNTED), 0)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:

@@ -299,14 +299,16 @@ LIMITS = ("x-max-length", "x-max-length-bytes")
 def with_attributes(
     arguments: Mapping[str, Any] | None,
     *,
+    expires: float | None = None,
     message_ttl: float | None = None,
     max_length: int | None = None,
     max_length_bytes: int | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Return the arguments with those that are attributes of Kombu's queue, whose time to live is in seconds."""
-    milliseconds = None if message_ttl is None else message_ttl * 1000
-    named = {"x-message-ttl": milliseconds, "x-max-length": max_length, "x-max-length-bytes": max_length_bytes}
+    """Return the arguments with those that are attributes of Kombu's queue, whose times are in seconds."""
+    times = {"x-message-ttl": message_ttl, "x-expires": expires}
+    named: dict[str, float | None] = {name: seconds and seconds * 1000 for name, seconds in times.items()}
+    named |= {"x-max-length": max_length, "x-max-length-bytes": max_length_bytes}
     return {**(arguments or {}), **{name: value for name, value in named.items() if value is not None}}
 
 

@@ -182,6 +182,11 @@ class Declarations:
             declare(store, name, rules)
         self._record(name)
 
+    def note_use(self, name: str) -> None:
+        """Let the time of a queue with ``x-expires`` begin again, as its declaration does on RabbitMQ."""
+        with self._store() as store:
+            store.note_use([name])
+
     def exists(self, name: str) -> bool:
         return self._record(name) is not None
 

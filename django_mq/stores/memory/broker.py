@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine import broker as engine
 from django_mq.engine.decisions.claim import is_paused
+from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import DEAD
 from django_mq.errors import PublishError, StoreError
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
 class BrokerQueue:
     """A queue of the engine, and the columns that a table would have besides."""
 
-    def __init__(self, number: int, name: str, settings: QueueOptions, broker: engine.Broker) -> None:
+    def __init__(
+        self, number: int, name: str, settings: QueueOptions, broker: engine.Broker, created_at: datetime
+    ) -> None:
         self.number = number
         self.name = name
         self.settings = settings
         self.paused_until: datetime | None = None
+        self.created_at = created_at
+        self.used_at: datetime | None = None
         #: Messages that it has dropped because it was full.
         self.dropped = 0
         self.engine: Queue = broker.declare(name, Rules.of(settings))
@@ -54,6 +59,11 @@ class BrokerQueue:
     @property
     def rows(self) -> list[LiveMessage]:
         return [row_of(entry) for entry in self.engine.everything()]
+
+    @property
+    def life(self) -> QueueLife:
+        options = self.settings
+        return QueueLife(self.name, options.auto_delete, options.expires_seconds, self.created_at, self.used_at)
 
     def in_slots(self) -> frozenset[int]:
         return frozenset(self.sessions[consumer] for consumer in self.engine.live_consumers())
@@ -141,6 +151,18 @@ class SharedBroker:
             priorities_differ=len(told) > 1,
             **{item.name: getattr(queue.settings, item.name) for item in fields(queue.settings)},
         )
+
+    def note_departure(self, session: MemorySession) -> bool:
+        """Note that the session, which ends now, has used its queues; return whether that matters."""
+        queues = [self.queues[name] for name in session.queues if name in self.queues]
+        left = [queue for queue in queues if not queue.settings.is_lasting]
+        for queue in left:
+            queue.used_at = self.now()
+        return bool(left)
+
+    def consumed(self) -> frozenset[str]:
+        """Return the queues of the sessions."""
+        return frozenset(name for session in self.sessions.values() for name in session.queues)
 
     def send_dead(self, rows: Iterable[LiveMessage]) -> None:
         """Send dead letters to their dead-letter queues; those that cannot go there stay as they are."""
@@ -239,6 +261,7 @@ class Transaction:
 
 class Part:
     def __init__(self, store: MemoryStore) -> None:
+        self.store = store
         self.broker = store.broker
         self.transaction = store.open_transaction
 

@@ -163,6 +163,10 @@ class Maintenance(Part):
         sessions = [session for session in self.broker.sessions.values() if session.number != spare]
         reaped = [self._reap(session) for session in sessions if session.deadline < now]
         self.broker.send_dead(row for _, dead in reaped for row in dead)
+        gone = [session for session in sessions if session.deadline < now]
+        left = [self.broker.note_departure(session) for session in gone]
+        if any(left):
+            self.store.queues.delete_unused()
         return [each for each, _ in reaped]
 
     def _reap(self, session: MemorySession) -> tuple[Reaped, list[LiveMessage]]:

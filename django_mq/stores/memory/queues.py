@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from django_mq.engine.decisions.routing import Route
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.queue import UNDELIVERED
 from django_mq.engine.states import CLAIMED, DEAD, STEALABLE
-from django_mq.errors import PublishError
+from django_mq.errors import PublishError, QueueInUse
 from django_mq.stores import errors
 from django_mq.stores.memory.broker import BrokerQueue, Part
 from django_mq.stores.memory.row import new_message
@@ -39,7 +40,9 @@ class Queues(Part):
             settings = replace(settings, dead_letter_queue=None)
         if settings.expiry_queue not in queues:
             settings = replace(settings, expiry_queue=None)
-        queues[name] = BrokerQueue(next(self.broker.queue_numbers), name, settings, self.broker.engine)
+        queues[name] = BrokerQueue(
+            next(self.broker.queue_numbers), name, settings, self.broker.engine, self.broker.now()
+        )
         return True
 
     def queue(self, name: str) -> QueueRecord | None:
@@ -78,6 +81,21 @@ class Queues(Part):
             raise errors.not_empty(name, claimed=False)
         if any(entry.state is CLAIMED for entry in queue.engine.everything()):
             raise errors.not_empty(name, claimed=True)
+
+    def note_use(self, names: Sequence[str]) -> None:
+        for queue in [self.broker.queues[name] for name in names if name in self.broker.queues]:
+            queue.used_at = self.broker.now()
+
+    def delete_unused(self) -> dict[str, int]:
+        now, consumed = self.broker.now(), self.broker.consumed()
+        queues = [queue for _, queue in sorted(self.broker.queues.items()) if not queue.settings.is_lasting]
+        self.note_use([queue.name for queue in queues if queue.life.is_to_be_noted(consumed, now)])
+        deleted: dict[str, int] = {}
+        for queue in queues:
+            if queue.life.is_over(consumed, now):
+                with suppress(QueueInUse):
+                    deleted[queue.name] = self.delete_queue(queue.name, force=True)
+        return deleted
 
     def purge(self, name: str) -> int:
         return len(self.broker.existing(name).engine.purge((*UNDELIVERED, DEAD, STEALABLE)))

@@ -39,6 +39,10 @@ class MemorySession:
         self._consumers: dict[Consumer, BrokerQueue] = {}
         self._own: dict[BrokerQueue, Consumer] = {}
 
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return self.info.queues if self.heartbeat is None else self.heartbeat.queues
+
     def consumer_of(self, queue: BrokerQueue, given: Consumer | None = None) -> Consumer:
         """Return a subscribed consumer of the queue: the given one, or one that claims use."""
         consumer = given or self._own.get(queue)
@@ -218,4 +222,6 @@ class Sessions(Part):
         for row in held:
             row.let_go()
         session.unsubscribe()
+        if self.broker.note_departure(session):
+            self.store.queues.delete_unused()
         return len(held)

@@ -57,12 +57,13 @@ class CopyTarget:
     min_ttl_seconds: float | None = None
     max_ttl_seconds: float | None = None
     ttl_seconds: float | None = None
+    no_expiry: bool = False
     lifetime: Lifetime = field(init=False)
 
     def __post_init__(self) -> None:
         seconds = (self.min_ttl_seconds, self.max_ttl_seconds, self.ttl_seconds)
         least, most, usual = (None if each is None else round(each * 1_000_000) for each in seconds)
-        self.lifetime = Lifetime(least, most, usual)
+        self.lifetime = Lifetime(least, most, usual, self.no_expiry)
 
     def common(self, message: NewMessage, columns: int = COLUMNS) -> bytes:
         """Return the columns up to the properties, which all messages of a kind share."""

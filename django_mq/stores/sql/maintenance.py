@@ -53,6 +53,7 @@ class Maintenance(Part):
         return Chores(*map(bool, found))
 
     def reap(self, *, spare: int = 0) -> list[Reaped]:
+        was_last = False
         with self.database.transaction():
             expired = self.rows("lock_expired_sessions", spare=spare, **self._grace())
             sessions = first_of(expired)
@@ -69,7 +70,9 @@ class Maintenance(Part):
                 self.store.messages.bury(buried, "worker lost")
                 self.store.moves.move_dead(buried)
             if sessions:
-                self.store.sessions.drop(sessions)
+                was_last = self.store.sessions.drop(sessions)
+        if was_last:
+            self.store.queues.delete_unused()
         held = {id_: {row[1] for row in released if row[0] == id_} for id_ in sessions}
         return [Reaped(id_, name, len(held[id_] - dead), len(held[id_] & dead)) for id_, name in expired]
 

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.decisions.routing import Route
+from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.records import Counts, QueueRecord
 from django_mq.stores.sql.database import Part, options_read, options_written
-from django_mq.stores.values import storable
+from django_mq.stores.values import storable, time_of, time_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from django_mq.stores.sql.store import SQLStore
 
+logger = logging.getLogger("django_mq.stores")
 
 #: Seconds until a running worker notices that a queue was given rules. A worker reads its queues' rows every few
 #: seconds anyway, and never asks for this alone.
 REMEMBER_SECONDS = 6.0
 #: The same for an idle worker.
 IDLE_SECONDS = 30.0
+#: Seconds until the deletion of an unused queue is tried again: it waits for open publishers, and others for it.
+RETRY_SECONDS = 60.0
 #: Messages on the first page of a claim at most.
 PAGE = 200
 
@@ -31,6 +39,8 @@ class Queues(Part):
         super().__init__(store)
         #: Queue to when its row was read, whether it is constrained, and whether a claim may pass many messages.
         self._rules: dict[str, tuple[float, bool, bool]] = {}
+        #: Unused queues that could not be deleted, and when to try again.
+        self.retry_at: dict[str, float] = {}
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
         return bool(self.database.insert("declare", name=name, **options_written(options)))
@@ -74,6 +84,57 @@ class Queues(Part):
         given = {"paused": paused, "reason": storable(reason, 200), "seconds": seconds}
         if not self.rows("set_paused", queue_id=self.existing(name).id, **given):
             raise no_such_queue(name)
+
+    # Queues that end without an operator.
+
+    def note_use(self, names: Sequence[str]) -> None:
+        self.rows("note_use", names=list(names))
+
+    def note_departure(self, sessions: Sequence[int]) -> bool:
+        """Note that these sessions, which end now, have used their queues; return whether that matters."""
+        lives, _ = self._lives()
+        if left := self._consumed(sessions) & {life.name for life in lives} if lives else None:
+            self.note_use(sorted(left))
+        return bool(left)
+
+    def delete_unused(self) -> dict[str, int]:
+        lives, now = self._lives()
+        consumed = self._consumed() if lives else frozenset()
+        if noted := [life.name for life in lives if life.is_to_be_noted(consumed, now)]:
+            self.note_use(noted)
+        over = [life.name for life in lives if life.is_over(consumed, now)]
+        deleted: dict[str, int] = {}
+        for name in over:
+            if time.monotonic() < self.retry_at.get(name, 0.0):
+                continue
+            try:
+                deleted |= self._delete_if_unused(name)
+            except UnknownQueue:
+                continue  # another worker was faster
+            except (QueueInUse, StoreUnavailable) as error:
+                self.retry_at[name] = time.monotonic() + RETRY_SECONDS
+                logger.warning("Queue %r is not used any more, but cannot be deleted: %s", name, error)
+        return deleted
+
+    def _delete_if_unused(self, name: str) -> dict[str, int]:
+        with self.database.transaction():
+            self.rows("queue_use", queue=name)  # locks the row: a worker may have come meanwhile
+            lives, now = self._lives([name])
+            if not all(life.is_over(self._consumed(), now) for life in lives):
+                return {}
+            return {name: self.store.operations.delete_queue(name, force=True)}
+
+    def _lives(self, names: Sequence[str] | None = None) -> tuple[list[QueueLife], datetime]:
+        rows = self.rows("queue_lives", every=names is None, names=list(names or ()))
+        lives = [
+            QueueLife(name, bool(auto), seconds, time_of(created), time_or_none(used))
+            for name, auto, seconds, created, used, _ in rows
+        ]
+        return lives, time_of(rows[0][-1]) if rows else datetime.min.replace(tzinfo=UTC)
+
+    def _consumed(self, sessions: Sequence[int] | None = None) -> frozenset[str]:
+        rows = self.rows("consumed", every=sessions is None, sessions=list(sessions or ()))
+        return frozenset(name for (queues,) in rows for name in json.loads(queues))
 
     # The cached rules.
 

@@ -112,12 +112,19 @@ class Sessions(Part):
             replaced = self.store.messages.held_replaced(session_id)
             released = len(self.rows("release_session", session=session_id))
             self.store.messages.drop_replaced(replaced)
-            self.drop([session_id])
+            was_last = self.drop([session_id])
+        if was_last:
+            self.store.queues.delete_unused()
         return released
 
-    def drop(self, ids: list[int]) -> None:
-        """Delete the rows of sessions, of their consumers and of what they own."""
+    def drop(self, ids: list[int]) -> bool:
+        """Delete the rows of sessions, of their consumers and of what they own.
+
+        Returns whether a queue may be unused now that is deleted then.
+        """
+        was_last = self.store.queues.note_departure(ids)
         self.rows("drop_consumers", sessions=ids)
         lost = first_of(self.rows("lost_owners"))
         self.rows("drop_ownerships", sessions=[*ids, *lost])
         self.rows("drop_sessions", sessions=ids)
+        return was_last

@@ -194,9 +194,24 @@ def test_limits_and_times_to_live_of_rabbitmq_start_a_queue_off(
     assert (refusing.max_messages, refusing.overflow, refusing.max_ttl_seconds) == (3, "reject", None)
 
 
+def test_a_queue_expires_as_kombu_says_and_a_declaration_is_a_use(
+    connection: Connection, committed_database: str
+) -> None:
+    queue = Queue("brief", expires=90)
+    declare(connection, queue)
+    row = QueueRow.objects.using(committed_database).get()
+    assert (row.expires_seconds, row.used_at) == (90.0, None)
+
+    declare(connection, queue)
+
+    row.refresh_from_db()
+    assert row.used_at is not None
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ({"x-expires": 0}, "expires_seconds is 0.0; use 1 to"),
         ({"x-max-length": 0}, "max_messages is 0"),
         ({"x-max-length": "3"}, "max_messages is '3'"),
         ({"x-max-length": 3, "x-overflow": "explode"}, "x-overflow is 'explode'"),

@@ -182,13 +182,6 @@ LEFT_OUT: Final = (
         SQL,
     ),
     Left(
-        "a stored queue has no auto_delete",
-        """
-            own_qpid-Q39-auto-delete qpid-S32-auto-delete
-        """,
-        SQL,
-    ),
-    Left(
         "a stored queue has no consumers_before",
         """
             own_artemis-A07

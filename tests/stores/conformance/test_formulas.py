@@ -41,13 +41,14 @@ ROUNDING = timedelta(microseconds=2)
 def some_options(random: Random) -> dict[str, Any]:
     """Options that agree with each other, of those that decide places and times."""
     least, most = sorted(random.uniform(0, 5000) for _ in range(2))
-    lives: dict[str, float] = random.choice(
+    lives: dict[str, Any] = random.choice(
         [
             {},
             {"ttl_seconds": least},
             {"min_ttl_seconds": least},
             {"max_ttl_seconds": most},
             {"min_ttl_seconds": least, "max_ttl_seconds": most},
+            {"no_expiry": True},
         ]
     )
     kind, due_order = random.choice(["priority", "fifo"]), random.choice(["due_first", "keep_place"])

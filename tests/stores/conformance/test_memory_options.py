@@ -10,7 +10,7 @@ import pytest
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.options import MEMORY_OPTIONS
 from django_mq.errors import StoreError, UnsupportedRule
-from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, pass_time, publish
+from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish
 from tests.stores.conftest import memory_store
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ IN_ADVANCE: dict[str, Any] = {"kind": "last_value", "last_value_key": "due", "va
 QUEUES: dict[str, dict[str, Any]] = {
     "sort_key": SORTED,
     "values_in_advance": IN_ADVANCE,
-    "auto_delete": {"auto_delete": True},
     "nondestructive": {"nondestructive": True},
 }
 
@@ -92,34 +91,6 @@ def test_a_value_that_came_after_one_was_due_is_the_later_one(in_memory: Store, 
     last = put(in_memory, "rent")
 
     assert ids(claim(in_memory, session)) == [last]
-
-
-def test_a_queue_goes_with_the_last_session_that_receives(in_memory: Store, session: int) -> None:
-    declare(in_memory, "failures")
-    declare(in_memory, auto_delete=True, dead_letter_queue="failures")
-    other = open_session(in_memory)
-    for each in (session, other):
-        in_memory.subscribe(each, "orders")
-    publish(in_memory)
-    claim(in_memory, session)
-
-    in_memory.close_session(session)
-    assert in_memory.queue("orders") is not None
-    in_memory.close_session(other)
-
-    assert in_memory.queue("orders") is None
-    assert len(in_memory.browse("failures", states=[1])) == 1
-
-
-def test_a_queue_goes_with_a_session_that_has_died(in_memory: Store, session: int) -> None:
-    declare(in_memory, auto_delete=True)
-    in_memory.bind(exchange="news", exchange_type="fanout", pattern="", queue="orders")
-    publish(in_memory)
-    claim(in_memory, session)
-
-    lose_worker(in_memory, session)
-
-    assert (in_memory.queue("orders"), in_memory.bindings("news"), in_memory.occupied()) == (None, [], [])
 
 
 def test_every_consumer_of_a_queue_that_only_shows_sees_all(in_memory: Store, session: int) -> None:

@@ -1,8 +1,8 @@
--- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over. To
--- be reaped is an expired session, unless the server has just started, and a message that is held in the name of no
+-- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over,
+-- delete unused queues. To be reaped is an expired session, unless the server has just started, and a message that is held in the name of no
 -- session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
--- five truths.
+-- six truths.
 SELECT
     {past_grace} AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE deadline < {now})
     OR EXISTS (
@@ -20,7 +20,8 @@ SELECT
     EXISTS (
         SELECT 1 FROM django_mq_operation operation
         WHERE operation.status = 'running'
-          AND operation.beat_at < {now} - INTERVAL %(stalled_seconds)s SECOND)
+          AND operation.beat_at < {now} - INTERVAL %(stalled_seconds)s SECOND),
+    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends})
 
 -- name: _expired_in_state
 (SELECT id FROM django_mq_message FORCE INDEX (django_mq_message_expiring)

@@ -11,7 +11,8 @@ coalesce(n.expires_at, {now} + INTERVAL round(coalesce(n.ttl_seconds, least(q.tt
 -- name: _bounded
 greatest({end}, coalesce({after:q.min_ttl_seconds}, {end}))
 -- name: _expiry
-coalesce(least({bounded}, coalesce({after:q.max_ttl_seconds}, {bounded})), {after:q.max_ttl_seconds})
+CASE WHEN NOT q.no_expiry THEN
+        coalesce(least({bounded}, coalesce({after:q.max_ttl_seconds}, {bounded})), {after:q.max_ttl_seconds}) END
 -- name: _stays. Holds for sharing the queue's entry in the index of names, which only the deletion of the queue
 -- wants for itself: to pause it takes the row alone.
 AND q.id = (SELECT held.id FROM django_mq_queue held WHERE held.name = %({it})s LOCK IN SHARE MODE)

@@ -6,7 +6,8 @@ CASE WHEN n.deliver_at IS NULL OR q.due_order = 'keep_place' THEN 0
 -- name: _end
 coalesce(n.expires_at, {after:coalesce(n.ttl_seconds, q.ttl_seconds)})
 -- name: _expiry
-least(CASE WHEN {end} IS NOT NULL THEN greatest({end}, {after:q.min_ttl_seconds}) END, {after:q.max_ttl_seconds})
+CASE WHEN NOT q.no_expiry THEN
+        least(CASE WHEN {end} IS NOT NULL THEN greatest({end}, {after:q.min_ttl_seconds}) END, {after:q.max_ttl_seconds}) END
 -- name: _stays. Whether the queue is there still: above READ COMMITTED it is locked against deletion.
 AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = q.id FOR KEY SHARE))
 
@@ -62,7 +63,7 @@ WITH nothing AS (
 )
 SELECT
     q.name, q.id, (extract(epoch FROM {now}) * 1000000)::bigint - 946684800000000,
-    q.kind, q.levels, q.due_order, q.min_ttl_seconds, q.max_ttl_seconds, q.ttl_seconds,
+    q.kind, q.levels, q.due_order, q.min_ttl_seconds, q.max_ttl_seconds, q.ttl_seconds, q.no_expiry,
     CASE WHEN has_sequence_privilege(pg_get_serial_sequence('django_mq_message', 'id'), 'USAGE')
          THEN ARRAY(SELECT nextval((SELECT pg_get_serial_sequence('django_mq_message', 'id')::regclass))
                     FROM generate_series(1, %(amount)s::int)) END

@@ -6,7 +6,7 @@ queue_id, state, level, place, priority, attempts, redelivered, suspect, message
     published_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, body
 -- name: _new_message. The first of message_columns, of a message that is published.
 q.id, CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, {level:n.priority}, {place}, n.priority, 0, false, false
--- name: _queue_expiry. When a message without a time to live of its own expires.
+-- name: _queue_expiry. When a message without a time to live of its own expires. A queue with no_expiry has none.
 {after:coalesce(q.ttl_seconds, q.max_ttl_seconds)}
 
 -- name: _write

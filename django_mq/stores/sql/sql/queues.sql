@@ -30,6 +30,24 @@ DELETE FROM django_mq_turn WHERE queue_id = (SELECT id FROM django_mq_queue WHER
 -- Locks: the row. Index: the queue's unique name. Returns: one row if it existed.
 DELETE FROM django_mq_queue WHERE name = %(queue)s {returning:id}
 
+-- name: _ends. Whether a queue may be deleted without an operator.
+(q.auto_delete OR q.expires_seconds IS NOT NULL)
+
+-- name: queue_lives. Reads the queues that may be deleted without an operator, or one of them.
+-- Locks: nothing. Index: none; the table is small. Returns: the columns of QueueLife, and the time now.
+SELECT q.name, q.auto_delete, q.expires_seconds, q.created_at, q.used_at, {now}
+FROM django_mq_queue q
+WHERE {ends} AND (%(every)s OR q.name {in_texts:names})
+ORDER BY q.name
+
+-- name: note_use. Notes that workers use queues now.
+-- Locks: the queues' rows. Index: the unique name. Returns: nothing that is used.
+UPDATE django_mq_queue SET used_at = {now} WHERE name {in_texts:names} {returning:id}
+
+-- name: consumed. Finds the queues of worker sessions.
+-- Locks: nothing. Index: the primary key, or none. Returns: for each session, the names as JSON.
+SELECT s.queues{as:text} FROM django_mq_workersession s WHERE %(every)s OR s.id {in:sessions}
+
 -- name: set_paused. Pauses or resumes a queue.
 -- Locks: the queue's row, and on MariaDB not its entry in the index of names, where open publishes are. Index: the
 -- primary key. Returns: one row if the queue exists.

@@ -70,7 +70,7 @@ INSERT INTO django_mq_message (
 SELECT
     q.id, CASE WHEN n.state = 0 THEN 0 ELSE 1 END, {level:n.priority}, CASE WHEN n.state = 0 THEN {place} ELSE 0 END,
     n.priority, 0, n.redelivered, false, n.message_id, n.type, n.correlation_id, n.group_key,
-    n.published_at, CASE WHEN n.state = 0 THEN n.deliver_at END, n.expires_at, '', n.content_type,
+    n.published_at, CASE WHEN n.state = 0 THEN n.deliver_at END, CASE WHEN NOT q.no_expiry THEN n.expires_at END, '', n.content_type,
     n.content_encoding, n.headers, n.properties, n.body
 
 -- name: coming. Finds unheld messages that are not in a queue yet, to be moved there.

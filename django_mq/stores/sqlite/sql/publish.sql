@@ -8,7 +8,7 @@ coalesce(%(expires_at)s, %(ttl_seconds_from_now)s, {queue_expiry})
 -- name: _bounded
 max({end}, coalesce({after:q.min_ttl_seconds}, {end}))
 -- name: _expiry
-min({bounded}, coalesce({after:q.max_ttl_seconds}, {bounded}))
+CASE WHEN NOT q.no_expiry THEN min({bounded}, coalesce({after:q.max_ttl_seconds}, {bounded})) END
 -- name: _stays. The write lock keeps the queue from being deleted.
 
 -- name: append_at_once. Writes one message that is ready at once and has no time to live: what append does, with

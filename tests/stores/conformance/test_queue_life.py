@@ -1,0 +1,162 @@
+"""Queues that are deleted when no worker uses them, and queues in which nothing expires."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.engine.options import QueueOptions
+from django_mq.stores.records import Heartbeat
+from tests.stores.builders import (
+    DEADLINE_SECONDS,
+    claim,
+    declare,
+    lose_worker,
+    open_session,
+    pass_time,
+    publish,
+)
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+ORDERS = ("orders",)
+
+
+def is_there(store: Store) -> bool:
+    return store.queue("orders") is not None
+
+
+def test_a_queue_goes_with_the_last_session_that_receives(store: Store) -> None:
+    declare(store, "failures")
+    declare(store, auto_delete=True, dead_letter_queue="failures")
+    first, last = (open_session(store, queues=ORDERS) for _ in range(2))
+    publish(store)
+    claim(store, first)
+
+    store.close_session(first)
+    assert is_there(store)
+    store.close_session(last)
+
+    assert not is_there(store)
+    [dead] = store.browse("failures", states=[1])
+    assert dead.dead_reason == "queue deleted"
+
+
+def test_a_queue_goes_with_a_session_that_has_died(store: Store) -> None:
+    declare(store, auto_delete=True)
+    store.bind(exchange="news", exchange_type="fanout", pattern="", queue="orders")
+    session = open_session(store, queues=ORDERS)
+    publish(store)
+    claim(store, session)
+
+    lose_worker(store, session)
+
+    assert (is_there(store), store.bindings("news"), store.occupied()) == (False, [], [])
+
+
+def test_a_queue_goes_that_its_session_consumes_no_more(store: Store) -> None:
+    declare(store, auto_delete=True)
+    session = open_session(store, queues=ORDERS)
+    assert store.delete_unused() == {}
+
+    store.renew(session, Heartbeat(deadline_seconds=DEADLINE_SECONDS, queues=("others",)))
+
+    assert store.chores().unused
+    assert store.delete_unused() == {"orders": 0}
+
+
+def test_an_auto_delete_queue_waits_for_its_first_consumer(store: Store) -> None:
+    declare(store, auto_delete=True)
+    publish(store)
+    store.close_session(open_session(store, queues=("others",)))
+
+    assert store.delete_unused() == {}
+    assert is_there(store)
+
+
+def test_a_queue_expires_when_no_worker_has_used_it_for_so_long(store: Store) -> None:
+    declare(store, "failures")
+    declare(store, expires_seconds=60, dead_letter_queue="failures")
+    for _ in range(2):
+        publish(store)
+    pass_time(store, 59)
+    assert store.delete_unused() == {}
+    publish(store)  # publishing is no use
+
+    pass_time(store, 1)
+
+    assert store.delete_unused() == {"orders": 3}
+    assert (is_there(store), len(store.browse("failures", states=[1]))) == (False, 3)
+
+
+def test_a_queue_does_not_expire_while_a_worker_receives(store: Store) -> None:
+    declare(store, expires_seconds=60)
+    session = open_session(store, queues=ORDERS, deadline_seconds=1000)
+    pass_time(store, 500)
+    assert store.delete_unused() == {}
+
+    store.close_session(session)
+    pass_time(store, 59)
+    assert store.delete_unused() == {}
+    pass_time(store, 1)
+    assert store.delete_unused() == {"orders": 0}
+
+
+def test_a_declaration_lets_the_time_begin_again(store: Store) -> None:
+    declare(store, expires_seconds=60)
+    pass_time(store, 59)
+    store.note_use(["orders", "nothing"])
+    pass_time(store, 59)
+    assert store.delete_unused() == {}
+
+
+def test_an_unused_queue_stays_whose_dead_letter_queue_is_full(store: Store) -> None:
+    declare(store, "failures", max_messages=1)
+    publish(store, "failures")
+    declare(store, expires_seconds=60, dead_letter_queue="failures")
+    publish(store)
+    pass_time(store, 60)
+
+    assert store.delete_unused() == {}
+    assert len(store.browse("orders", states=[1])) == 1
+
+
+def test_a_dead_letter_queue_stays_unused_or_not(store: Store) -> None:
+    declare(store, "failures", expires_seconds=60)
+    declare(store, dead_letter_queue="failures")
+    pass_time(store, 60)
+
+    assert store.delete_unused() == {}
+    assert store.queue("failures") is not None
+
+
+def test_lasting_queues_are_no_chore(store: Store) -> None:
+    declare(store)
+
+    assert store.delete_unused() == {}
+    assert not store.features.durable or not store.chores().unused
+
+
+def test_nothing_expires_in_a_queue_with_no_expiry(store: Store) -> None:
+    declare(store, no_expiry=True)
+    declare(store, "short")
+    publish(store, ttl_seconds=1)
+    moved = publish(store, "short", ttl_seconds=1)
+    assert store.move([moved], "orders") == 1
+    pass_time(store, 10)
+
+    assert store.expire() == 0
+    assert [item.expires_at for item in store.browse("orders", states=[1])] == [None, None]
+
+
+def test_no_expiry_contradicts_a_time_to_live() -> None:
+    [problem] = QueueOptions(no_expiry=True, ttl_seconds=1.0).contradictions()
+
+    assert problem.startswith("no_expiry cannot be combined with ttl_seconds")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 0.5, float("nan")])
+def test_a_queue_cannot_expire_in_less_than_a_second(seconds: float) -> None:
+    assert list(QueueOptions(expires_seconds=seconds).problems())
