@@ -148,14 +148,14 @@ def fill(alias: str, amount: int) -> None:
         publish_many([(QUEUE, {"n": number}) for number in range(start, min(start + BATCH, amount))], using=alias)
 
 
-def draining_worker(alias: str) -> Worker:
+def draining_worker(alias: str, *, credit: int = BATCH, threads: int = 1) -> Worker:
     """Return a worker with an empty handler, which claims as many at once as the raw loop."""
-    return _worker(alias, lambda _: None, credit=BATCH)
+    return _worker(alias, lambda _: None, credit=credit, threads=threads)
 
 
-def _worker(alias: str, function: Callable[[Any], object], credit: int) -> Worker:
+def _worker(alias: str, function: Callable[[Any], object], credit: int, threads: int = 1) -> Worker:
     handler = Handler(queue=QUEUE, function=function, credit=credit, time_limit_seconds=None)
-    return Worker([handler], threads=1, using=alias)
+    return Worker([handler], threads=threads, using=alias)
 
 
 class Stopwatch:

@@ -356,7 +356,7 @@ class QueueOptions:
 
     @property
     def has_groups(self) -> bool:
-        """Whether only one message of a group is claimed at a time."""
+        """Whether only one session has messages of a group at a time."""
         return self.grouping in {"assigned", "shared"}
 
     @property

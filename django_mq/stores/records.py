@@ -223,7 +223,9 @@ class ClaimRequest:
     and that claim counts an attempt. ``promote=False`` says that no message is due now, which saves a question;
     the answer's ``next_due_seconds`` is 0 if that was wrong. A store may begin at the session's cursor in a queue;
     with ``full_scan`` it begins at the head. The bodies have at most ``max_bytes`` bytes together, unless the
-    first one alone has more; and those of a queue with ``byte_credit`` no more than it allows.
+    first one alone has more; and those of a queue with ``byte_credit`` no more than it allows. The session runs
+    the messages of a group one after the other if their queue is named ``in_order``: then a claim may bring
+    several of a group.
 
     A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
     ``Store.subscribe``. A claim for a target names no queue: the queues that the target reads take turns.
@@ -238,6 +240,7 @@ class ClaimRequest:
     max_bytes: int = MOST_BYTES
     limits: Mapping[str, int] = field(default_factory=dict)
     byte_credit: Mapping[str, ByteCredit] = field(default_factory=dict)
+    in_order: frozenset[str] = frozenset()
     consumer: Consumer | Target | None = None
 
 
@@ -250,7 +253,8 @@ class ClaimResult:
     false when the claim did not begin at the head, and may have passed messages that came back:
     ``next_due_seconds`` is then no later than the time for a full scan. ``void`` has the row ids of settlements
     whose lease was lost: they changed nothing. With ``constrained``, a settlement may make other messages ready,
-    for example of the same group: look again after each.
+    for example of the same group: look again after each. ``grouped`` has the queues whose messages of a group run
+    one after the other.
     """
 
     claimed: list[Claimed] = field(default_factory=list)
@@ -259,6 +263,7 @@ class ClaimResult:
     full_scan: bool = True
     void: frozenset[int] = frozenset()
     constrained: bool = False
+    grouped: frozenset[str] = frozenset()
 
     @property
     def more(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -242,3 +243,86 @@ def test_the_operator_sees_each_handler_of_a_queue() -> None:
     seen = [(info.priority, info.state, info.credit_used, info.delivered) for info in dispatcher.describe()]
 
     assert seen == [(0, "interested", 0, 0), (1, "busy", 1, 1)]
+
+
+def a_group(dispatcher: Dispatcher, *steps: int, group: str = "a") -> list[Claimed]:
+    """Offer messages of one group, by their row ids; return those that are refused."""
+    return dispatcher.offer([a_claimed(id=step, group_key=group) for step in steps], {"orders"})
+
+
+def test_messages_of_a_group_run_one_after_the_other_in_order(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9)
+    a_group(dispatcher, 2, 4, 3)
+    a_group(dispatcher, 5, 6, group="b")
+    dispatcher.offer([a_claimed(id=7), a_claimed(id=8)], {"orders"})
+    seen, behind = [], [dispatcher.behind]
+
+    while begun := drain(dispatcher):
+        seen.append([attempt.claimed.id for attempt in begun])
+        for attempt in begun:
+            dispatcher.finish(attempt)
+        behind.append(dispatcher.behind)
+
+    assert (seen, behind) == ([[2, 5, 7, 8], [3, 6], [4]], [3, 1, 0, 0])
+
+
+def test_without_groups_the_group_key_does_not_matter(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9)
+
+    dispatcher.offer([a_claimed(id=step, group_key="a") for step in (1, 2)])
+
+    assert len(drain(dispatcher)) == 2
+
+
+def test_what_waits_behind_others_of_its_group_takes_credit_and_can_be_taken_out(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=4)
+    a_group(dispatcher, 1, 2, 3)
+    dispatcher.next_attempt()
+
+    assert dispatcher.wanted() == {"orders": 1}
+    assert [message.id for message in dispatcher.empty()] == [2, 3]
+    assert dispatcher.wanted() == {"orders": 3}
+
+
+def test_a_message_that_goes_back_takes_along_what_is_behind_it_until_all_are_back(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9)
+    a_group(dispatcher, 1, 2, 3)
+    a_group(dispatcher, 7, group="b")
+    failed, other = drain(dispatcher)
+
+    behind = dispatcher.close_group(failed.claimed)
+    dispatcher.finish(failed)
+    late = a_group(dispatcher, 4)  # of a claim that has not seen the settlement
+    held = {(message.id, message.claim) for message in (failed.claimed, *behind, *late)}
+
+    assert ([each.id for each in behind], [each.id for each in late], drain(dispatcher)) == ([2, 3], [4], [])
+    for receipt in sorted(held):
+        dispatcher.open_groups(held)
+        assert dispatcher.has_closed_groups
+        held.remove(receipt)
+    dispatcher.open_groups(held)
+    assert not dispatcher.has_closed_groups
+    assert a_group(dispatcher, 1, 2) == []
+    assert [attempt.claimed.id for attempt in drain(dispatcher)] == [1]
+    dispatcher.finish(other)
+
+
+def test_bytes_of_messages_behind_others_of_their_group_count_once() -> None:
+    handler = replace(a_handler(), credit_bytes=100)
+    dispatcher = Dispatcher(prefetch_of([handler], begin))
+    for step in (1, 2, 3, 4):
+        dispatcher.offer([a_claimed(id=step, group_key="a", body=b"x" * 10)], {"orders"})
+    held = [dispatcher.byte_credit()["orders"].held]
+
+    first = dispatcher.next_attempt()
+    assert first is not None
+    dispatcher.finish(first)
+    held.append(dispatcher.byte_credit()["orders"].held)
+    second = dispatcher.next_attempt()
+    assert second is not None
+    dispatcher.close_group(second.claimed)
+    held.append(dispatcher.byte_credit()["orders"].held)
+    dispatcher.finish(second)
+    dispatcher.empty()
+
+    assert [*held, dispatcher.byte_credit()["orders"].held] == [40, 30, 10, 0]

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME, Rival, Situation, Subscription, award, rivals_of
+from django_mq.engine.decisions.arbiter import (
+    MOST_AT_A_TIME,
+    Award,
+    Rival,
+    Situation,
+    Subscription,
+    award,
+    rivals_of,
+    situation_of,
+)
+from django_mq.engine.options import QueueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,3 +100,56 @@ def test_no_more_candidates_are_read_than_decide() -> None:
     assert read == ["a", "b", "c"]
     assert award(items(), ME, 2, Situation(slots=1, in_slots=frozenset({BETTER}))).chosen == []
     assert read == ["a", "b", "c"]
+
+
+def names(items: str, situation: Situation, credit: int = 9) -> str:
+    """The names of what is awarded to ME; an item is a name and a group, with ``!`` a suspect."""
+    given = [Item(name, group, suspect=mark == "!") for name, group, mark in zip(*[iter(items)] * 3, strict=True)]
+    return "".join(item.name for item in award(given, ME, credit, situation).chosen)
+
+
+def test_a_session_that_runs_a_group_in_order_gets_more_of_it_once_every_group_has_begun() -> None:
+    line = "1a 2a 3b 4a 5c 6b "
+    one_each, several = Situation(grouped=True), Situation(grouped=True, in_order=True)
+
+    assert names(line, one_each) == "135"
+    assert names(line, several) == "123456"
+    assert [names(line, several, credit) for credit in (1, 2, 3, 4, 5)] == ["1", "13", "135", "1235", "12345"]
+
+
+def test_a_group_that_the_session_runs_goes_on_behind_groups_that_can_begin() -> None:
+    running = Situation(grouped=True, in_order=True, running=frozenset("a"))
+
+    assert [names("1a 2a 3b 4b ", running, credit) for credit in (1, 2, 3)] == ["3", "13", "123"]
+
+
+def test_nothing_overtakes_a_suspect_or_a_locked_message_of_its_group() -> None:
+    situation = Situation(grouped=True, in_order=True, running=frozenset("a"))
+    items = [Item("1", "a"), Item("2", "a"), Item("3", "a"), Item("4", "b"), Item("5", "b")]
+    found = Award[Item](ME, 9, situation)
+
+    found.consider(items, lambda item: item.name in {"2", "4"})
+
+    assert "".join(item.name for item in found.chosen) == "1"
+    assert names("1a 2a!3a 4b!5b ", situation) == "14"
+
+
+def test_messages_behind_others_of_their_group_count_in_flight_and_need_its_owner() -> None:
+    line = "1a 2a 3b 4a "
+
+    assert names(line, Situation(grouped=True, in_order=True, in_flight=3)) == "123"
+    assert names(line, Situation(slots=0, grouped=True, in_order=True)) == ""
+    items = [Item("1", "a", ME), Item("2", "a", BETTER), Item("3", "a", ME)]
+    assigned = Situation(grouped=True, assigned=True, in_order=True)
+    assert [item.name for item in award(items, ME, 9, assigned).chosen] == ["1"]
+
+
+def test_the_session_of_each_claimed_message_decides_whether_its_group_waits() -> None:
+    keeping = [("a", ME), ("a", ME), ("b", BETTER), ("c", None), ("d", ME), ("d", None)]
+    queue = QueueOptions(grouping="shared")
+
+    mine = situation_of(queue, ME, in_order=True, keeping=keeping)
+    other = situation_of(queue, ME, keeping=keeping)
+
+    assert (mine.running, mine.waiting) == (frozenset("a"), frozenset("bcd"))
+    assert (other.running, other.waiting) == (frozenset(), frozenset("abcd"))

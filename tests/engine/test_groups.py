@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.groups import AssignedGroups, Groups, SharedGroups, SoleReceiver
+from django_mq.engine.consumers.groups import AssignedGroups, GroupLines, Groups, SharedGroups, SoleReceiver
 from django_mq.engine.entries.entry import Entry
 from django_mq.errors import OutOfRange
 from tests.engine.builders import message
@@ -598,3 +598,24 @@ def test_a_shared_group_is_never_in_two_hands(steps: list[tuple[str, str | None,
             if entry.owner:
                 assert in_hand[line.groups.group_of(entry.message)] == {entry.owner}
         assert {group: {owner} for group, owner in line.groups.owners().items()} == in_hand
+
+
+def test_one_message_of_each_group_begins_and_the_others_follow_in_order() -> None:
+    lines: GroupLines[str] = GroupLines()
+
+    entered = [lines.enter(group, order, f"{group}{order}") for group, order in (("a", 3), ("b", 4), ("a", 5))]
+    entered.append(lines.enter("a", 1, "a1"))
+
+    assert (entered, len(lines)) == ([True, True, False, False], 2)
+    assert [lines.leave(group) for group in "abaa"] == ["a1", None, "a5", None]
+    assert lines.enter("a", 6, "a6")
+    assert len(lines) == 0
+
+
+def test_a_closed_group_gives_up_what_waits_and_no_other() -> None:
+    lines: GroupLines[str] = GroupLines()
+    for order, name in enumerate(["a0", "a1", "b2", "b3", "a4"]):
+        lines.enter(name[0], order, name)
+
+    assert (lines.close("a"), lines.close("c"), lines.closed, len(lines)) == (["a1", "a4"], [], {"a", "c"}, 1)
+    assert (lines.leave("a"), lines.empty(), len(lines)) == (None, ["b3"], 0)

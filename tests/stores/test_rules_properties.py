@@ -33,8 +33,8 @@ group = st.sampled_from([None, "a", "a", "b", "c"])
 ACTS = st.one_of(
     st.tuples(st.just("publish"), group),
     st.tuples(st.just("publish"), group),
-    st.tuples(st.just("claim"), worker, st.integers(1, 4)),
-    st.tuples(st.just("claim"), worker, st.integers(1, 4)),
+    st.tuples(st.just("claim"), worker, st.integers(1, 4), st.booleans()),
+    st.tuples(st.just("claim"), worker, st.integers(1, 4), st.booleans()),
     st.tuples(st.just("accept"), worker),
     st.tuples(st.just("give_back"), worker, st.integers(0, 2)),
     st.tuples(st.just("pass_time")),
@@ -78,8 +78,8 @@ class Model:
     standing: dict[int, tuple[int, int]] = field(default_factory=dict)
     now: int = 0
 
-    def claim(self, worker: int, credit: int) -> list[int]:
-        chosen = self._until_a_suspect(self._first_for(worker, credit))
+    def claim(self, worker: int, credit: int, *, in_order: bool) -> list[int]:
+        chosen = self._until_a_suspect(self._first_for(worker, credit, in_order=in_order))
         for entry in chosen:
             entry.holder = worker
             self.seated.add(worker)
@@ -87,8 +87,11 @@ class Model:
                 self.owners[entry.group] = worker
         return [entry.id for entry in chosen]
 
-    def _first_for(self, worker: int, credit: int) -> list[Entry]:
-        """Deal the messages out, one by one, to those with a higher priority and this worker."""
+    def _first_for(self, worker: int, credit: int, *, in_order: bool) -> list[Entry]:
+        """Deal the messages out, one by one, to those with a higher priority and this worker.
+
+        If this worker runs groups in order, it then gets those that follow what it has of a group.
+        """
         held = {other: sum(entry.holder == other for entry in self.entries) for other in self.standing}
         free = {other: 1000 if not most else most - held[other] for other, (_, most) in self.standing.items()}
         mine = self.standing[worker][0]
@@ -99,29 +102,56 @@ class Model:
         seated = set(self.seated)
         left = self.rules["max_in_flight"] or 1000
         left -= sum(held.values())
-        for entry in self._not_waiting():
+        runs, follow = self._run_by(worker) if in_order else set(), list[Entry]()
+        for entry in self._not_waiting(runs):
+            if entry.group in runs:
+                if entry.suspect or not self._may_have(worker, entry, seated):
+                    runs.discard(entry.group)
+                else:
+                    follow.append(entry)
+                continue
             for other, hand in hands.items():
                 if self._may_have(other, entry, seated) and len(hand) < free[other] and left > 0:
                     hand.append(entry)
                     seated.add(other)
                     left -= 1
+                    if other == worker and in_order and not entry.suspect and self._is_grouped(entry):
+                        runs.add(entry.group)
                     break
-        return hands[worker]
+        most = min(credit - len(hands[worker]), left)
+        return sorted(hands[worker] + follow[: max(0, most)], key=self.entries.index)
+
+    def _is_grouped(self, entry: Entry) -> bool:
+        return entry.group is not None and self.rules["grouping"] in {"assigned", "shared"}
+
+    def _run_by(self, worker: int) -> set[str | None]:
+        """The groups of which this worker alone has messages, and none waits for its next attempt."""
+        mine = {entry.group for entry in self.entries if entry.holder == worker and self._is_grouped(entry)}
+        kept = {
+            entry.group for entry in self.entries if entry.holder not in {None, worker} or entry.due > self.now
+        }
+        return mine - kept
 
     def _may_have(self, worker: int, entry: Entry, seated: set[int]) -> bool:
-        alone = self.rules["exclusive"] or self.rules["grouping"] == "sole"
-        seats = 1 if alone else self.rules["max_consumers"] or 1000
-        if worker not in seated and len(seated) >= seats:
+        if not self._has_seat(worker, seated):
             return False
         return self.owners.get(entry.group or "", worker) == worker
 
-    def _not_waiting(self) -> Iterator[Entry]:
-        grouped = self.rules["grouping"] in {"assigned", "shared"}
+    def _has_seat(self, worker: int, seated: set[int]) -> bool:
+        return worker in seated or len(seated) < self._seats
+
+    @property
+    def _seats(self) -> int:
+        alone = self.rules["exclusive"] or self.rules["grouping"] == "sole"
+        return 1 if alone else self.rules["max_consumers"] or 1000
+
+    def _not_waiting(self, runs: set[str | None]) -> Iterator[Entry]:
+        """The first of each group that is not busy, and all of those in ``runs``, which changes meanwhile."""
         busy = {entry.group for entry in self.entries if entry.holder is not None or entry.due > self.now}
         for entry in self.entries:
             if entry.holder is not None or entry.due > self.now:
                 continue
-            if not grouped or entry.group is None:
+            if not self._is_grouped(entry) or entry.group in runs:
                 yield entry
             elif entry.group not in busy:
                 busy.add(entry.group)
@@ -170,11 +200,12 @@ class Pair:
     def publish(self, group: str | None) -> None:
         self.model.entries.append(Entry(publish(self.store, group_key=group), group))
 
-    def claim(self, number: int, credit: int) -> None:
+    def claim(self, number: int, credit: int, in_order: bool = False) -> None:
         worker = self.workers[number]
-        expected = self.model.claim(worker, credit)
+        expected = self.model.claim(worker, credit, in_order=in_order)
 
-        claimed = claim(self.store, worker, credit=credit)
+        ordered = frozenset({"orders"} if in_order else ())
+        claimed = claim(self.store, worker, credit=credit, in_order=ordered)
 
         assert ids(claimed) == expected
         self.held[worker] += claimed

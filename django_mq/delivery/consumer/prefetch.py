@@ -1,7 +1,8 @@
 """Keep what a worker has claimed and not begun, in order, within the credit of its handlers.
 
 The messages of each queue wait here until a thread is free. The credit of the queue's handlers says how many of
-them are handled at a time, and how many more to claim, and how many bytes all of them may have.
+them are handled at a time, and how many more to claim, and how many bytes all of them may have. Messages of a
+group are handled one after the other: the others wait in a line behind the first.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.consumers.credit import PrefetchCredit, WindowCredit
+from django_mq.engine.consumers.groups import GroupLines
 from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.entries.entry import Entry
@@ -21,12 +23,12 @@ from django_mq.engine.queue import Queue
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
     from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.decisions.places import Order
-    from django_mq.stores.records import Claimed
+    from django_mq.stores.records import Claimed, Receipt
 
     Begin = Callable[[Claimed, Handler, Any], Delivery]
 
@@ -106,6 +108,16 @@ class Prefetch:
             return True
         return settled >= self.refill
 
+    def keep(self, message: Claimed) -> None:
+        """Count the bytes of a message that waits elsewhere for another of its group."""
+        with self._lock:
+            self._hold(message)
+
+    def let_go(self, messages: Iterable[Claimed]) -> None:
+        """Count such bytes no more."""
+        with self._lock:
+            self._let_go(*messages)
+
     def _hold(self, message: Claimed) -> None:
         """Count the bytes of a message that was claimed. Under the lock."""
         if self._most_bytes is not None:
@@ -119,12 +131,13 @@ class Prefetch:
             self._held_bytes -= size_bytes
             self._freed_bytes += size_bytes
 
-    def offer(self, message: Claimed) -> None:
-        """Take in a claimed message, at its place."""
+    def offer(self, message: Claimed, *, is_kept: bool = False) -> None:
+        """Take in a claimed message, at its place; its bytes count already if it ``is_kept``."""
         item = order_of(message.level, message.place, message.id), message.claim, message
         with self._lock:
             heappush(self._waiting, item)
-            self._hold(message)
+            if not is_kept:
+                self._hold(message)
 
     def wanted(self) -> int:
         """Return how many more messages to claim."""
@@ -182,11 +195,11 @@ class SharedPrefetch(Prefetch):
         for consumer in self._consumers:
             self._entries.add_consumer(consumer)
 
-    def offer(self, message: Claimed) -> None:
+    def offer(self, message: Claimed, *, is_kept: bool = False) -> None:
         known = Message(id=str(message.message_id), priority=message.priority, size=len(message.body))
         entry = Entry(known, level=message.level, place=message.place, arrival=message.id, receipt=message)
-        with self._lock:
-            self._hold(message)
+        if not is_kept:
+            self.keep(message)
         self._entries.offer(entry)
 
     def wanted(self) -> int:
@@ -243,6 +256,11 @@ class Dispatcher:
 
     def __init__(self, prefetched: Iterable[Prefetch]) -> None:
         self._prefetched = {prefetch.queue: prefetch for prefetch in prefetched}
+        #: By queue, the messages behind others of their groups.
+        self._lines: dict[str, GroupLines[Claimed]] = {}
+        #: By queue and group, the messages that are on their way back to the queue.
+        self._returning: dict[tuple[str, str], set[Receipt]] = {}
+        self._lining = threading.Lock()
         # Sorted by turn; the dictionary itself is read by any thread.
         self._order = list(self._prefetched.values())
         self._turns = threading.Lock()
@@ -250,7 +268,9 @@ class Dispatcher:
 
     def wanted(self) -> dict[str, int]:
         """Return the queues that have credit, and how much."""
-        wanted = {name: prefetch.wanted() for name, prefetch in self._prefetched.items()}
+        wanted = {
+            name: prefetch.wanted() - len(self._lines.get(name, ())) for name, prefetch in self._prefetched.items()
+        }
         closed = {name for name, credit in self.byte_credit().items() if not credit.is_open}
         return {name: amount for name, amount in wanted.items() if amount > 0 and name not in closed}
 
@@ -267,10 +287,62 @@ class Dispatcher:
         """Whether enough credit of a queue came back for a claim, after so many messages were settled."""
         return self._prefetched[queue].is_worth_a_claim(settled)
 
-    def offer(self, claimed: Iterable[Claimed]) -> None:
-        """Take in claimed messages."""
+    @property
+    def behind(self) -> int:
+        """How many messages wait for others of their groups."""
+        return sum(map(len, self._lines.values()))
+
+    def offer(self, claimed: Iterable[Claimed], grouped: Collection[str] = ()) -> list[Claimed]:
+        """Take in claimed messages; in the ``grouped`` queues, those of a group run one after the other.
+
+        Return the messages to give back, because one before them in their group is on its way back.
+        """
+        refused: list[Claimed] = []
         for message in claimed:
-            self._prefetched[message.queue_name].offer(message)
+            if message.queue_name not in grouped or message.group_key is None:
+                self._prefetched[message.queue_name].offer(message)
+            elif not self._line_up(message):
+                refused.append(message)
+        return refused
+
+    def _line_up(self, message: Claimed) -> bool:
+        order, group = (order_of(message.level, message.place, message.id), message.claim), message.group_key or ""
+        with self._lining:
+            lines = self._lines.setdefault(message.queue_name, GroupLines())
+            if group in lines.closed:
+                self._returning[message.queue_name, group].add((message.id, message.claim))
+                return False
+            prefetch = self._prefetched[message.queue_name]
+            (prefetch.offer if lines.enter(group, order, message) else prefetch.keep)(message)
+        return True
+
+    def close_group(self, message: Claimed) -> list[Claimed]:
+        """Return the messages to give back behind this one of their group, which is on its way back."""
+        lines = self._lines.get(message.queue_name)
+        if lines is None or message.group_key is None:
+            return []
+        with self._lining:
+            behind = lines.close(message.group_key)
+            self._prefetched[message.queue_name].let_go(behind)
+            returning = self._returning.setdefault((message.queue_name, message.group_key), set())
+            returning.update((each.id, each.claim) for each in (message, *behind))
+        return behind
+
+    def open_groups(self, held: Container[Receipt]) -> None:
+        """Open the groups of which no message on its way back is ``held``. Call it before a claim.
+
+        A claim that began before they were back may have brought messages that would overtake them.
+        """
+        with self._lining:
+            for (queue, group), receipts in list(self._returning.items()):
+                if not any(receipt in held for receipt in receipts):
+                    del self._returning[queue, group]
+                    self._lines[queue].closed.discard(group)
+
+    @property
+    def has_closed_groups(self) -> bool:
+        """Whether messages of a group are on their way back."""
+        return bool(self._returning)
 
     def next_attempt(self) -> Delivery | None:
         """Give out the most urgent message for which some handler has credit. Any thread may call this."""
@@ -287,8 +359,16 @@ class Dispatcher:
         return None
 
     def finish(self, attempt: Delivery) -> None:
-        """Give an attempt's credit back."""
-        self._prefetched[attempt.claimed.queue_name].finish(attempt)
+        """Give an attempt's credit back, and let the next message of its group begin."""
+        message = attempt.claimed
+        self._prefetched[message.queue_name].finish(attempt)
+        lines = self._lines.get(message.queue_name)
+        if lines is None or message.group_key is None:
+            return
+        with self._lining:
+            following = lines.leave(message.group_key)
+            if following is not None:
+                self._prefetched[message.queue_name].offer(following, is_kept=True)
 
     def resize(self, credit: int | None) -> None:
         """Give each handler so much credit, None for its own."""
@@ -301,7 +381,13 @@ class Dispatcher:
 
     def empty(self) -> list[Claimed]:
         """Take out, and return, the messages that were not begun."""
-        return [claimed for prefetch in self._prefetched.values() for claimed in prefetch.empty()]
+        with self._lining:
+            taken = [claimed for prefetch in self._prefetched.values() for claimed in prefetch.empty()]
+            for queue, lines in self._lines.items():
+                behind = lines.empty()
+                self._prefetched[queue].let_go(behind)
+                taken += behind
+        return taken
 
     def describe(self) -> tuple[ConsumerInfo, ...]:
         """Return what the operator sees of all handlers."""

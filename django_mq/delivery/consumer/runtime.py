@@ -55,6 +55,7 @@ class ConsumerRuntime:
         driver: Driver,
         queues: tuple[str, ...] = (),
         listed: bool = False,
+        in_order: frozenset[str] = frozenset(),
     ) -> None:
         self.wake = Wake()
         self._driver = driver
@@ -71,6 +72,7 @@ class ConsumerRuntime:
             ),
         )
         self.fetcher = Fetcher(self.session, queues, listed=listed)
+        self.fetcher.in_order = in_order
         self._listener = notifier().listen(self.wake)
         self._registration = IdleRegistration(self._listener, self.fetcher, priority=self._priority)
         # When the last look was, and a factor for the time until the next: many workers do not look in step.
@@ -273,6 +275,9 @@ class Fetcher:
         self._slotless = False
         #: Whether the last claim was from queues with rules, where each settlement may make others ready.
         self.constrained = False
+        #: The queues whose messages of a group run one after the other: those for which the driver sees to
+        #: that, and those of the last claim that have groups.
+        self.in_order = self.grouped = frozenset[str]()
         #: Whether that claim brought nothing: other sessions may have the ready messages.
         self.found_none = False
         # A claim that timed out is repeated with fewer bytes.
@@ -380,6 +385,7 @@ class Fetcher:
             max_bytes=self._bytes.amount,
             limits=self._limits,
             byte_credit={queue: self._byte_credit[queue] for queue in queues if queue in self._byte_credit},
+            in_order=self.in_order,
         )
         # Before the question: a hint that arrives during the claim is a reason for the next.
         self._news.difference_update(queues)
@@ -404,6 +410,7 @@ class Fetcher:
         self._note_short(request, result)
         self.sure = result.full_scan and not self.short
         self.constrained = result.constrained
+        self.grouped = result.grouped
         self.found_none = result.constrained and not result.claimed
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds

@@ -34,7 +34,7 @@ from django_mq.stores.records import ClaimResult, Lease, SessionInfo, Settlement
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Set
 
     from django_mq.notifications.base import Wake
     from django_mq.stores.base import Store
@@ -241,6 +241,11 @@ class Session:
     def held(self) -> int:
         """How many messages this session holds."""
         return len(self._held)
+
+    @property
+    def receipts(self) -> Set[Receipt]:
+        """The claims of the messages that this session holds; of a settled one until that is written."""
+        return self._held
 
     @property
     def looked_at(self) -> float:

@@ -22,6 +22,7 @@ from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
+from django_mq.engine.decisions.verdict import RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
 
@@ -95,6 +96,7 @@ class Worker:
             self._alias,
             kind="native",
             queues=tuple(dict.fromkeys(handler.queue for handler in self._handlers)),
+            in_order=frozenset(handler.queue for handler in self._handlers),
             driver=Driver(name=lambda: self._name, describe=self._describe, on_command=self._on_command),
         )
         self._shift = Shift(runtime, self._handlers, self._policies)
@@ -125,11 +127,13 @@ class Worker:
 
     def _on_done(self, attempt: Delivery, settlement: Settlement) -> None:
         shift: Shift = attempt.origin
-        shift.dispatcher.finish(attempt)
         if attempt.settled:
             shift.session.let_go(attempt.claimed)
         else:
             shift.session.settle(settlement)
+            if settlement.verdict is RELEASE:
+                self._give_back_behind(shift, attempt.claimed)
+        shift.dispatcher.finish(attempt)
         # Waking costs a system call: only a waiting loop needs it, and only for enough credit.
         # In a queue with rules, the next message may wait for this settlement.
         if self._waiting and (
@@ -137,6 +141,12 @@ class Worker:
             or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, len(self.session.settlements))
         ):
             self.wake.set(CREDIT)
+
+    @staticmethod
+    def _give_back_behind(shift: Shift, message: Claimed) -> None:
+        """Give back, uncounted, what is behind a message of its group that goes back to the queue."""
+        for behind in shift.dispatcher.close_group(message):
+            shift.session.release(behind)
 
     def _on_idle(self) -> None:
         runtime = self.runtime
@@ -231,6 +241,9 @@ class Worker:
 
     def _claim(self) -> int:
         dispatcher, wanted = self._shift.dispatcher, self._shift.dispatcher.wanted()
+        if dispatcher.has_closed_groups:
+            self.session.flush()
+            dispatcher.open_groups(self.session.receipts)
         claimed = self.runtime.claim(
             wanted,
             credit=sum(wanted.values()),
@@ -238,7 +251,9 @@ class Worker:
             refill=dispatcher.refills(),
             byte_credit=dispatcher.byte_credit(),
         )
-        dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
+        mine = (message for message in claimed if self._is_for_a_handler(message))
+        for message in dispatcher.offer(mine, self.runtime.fetcher.grouped):
+            self.session.release(message)
         if claimed:
             # With more to claim, this thread does not wait for another.
             self._pool.wake(len(claimed), patient=not self.runtime.fetcher.backlog)
@@ -257,6 +272,7 @@ class Worker:
     def _leave_to_celery(self, message: Claimed) -> None:
         """Give a Celery task back, uncounted and delayed, so that a Celery worker can claim it."""
         self.session.release(message, delay_seconds=pause_seconds(message, datetime.now(UTC)))
+        self._give_back_behind(self._shift, message)
         if message.queue_name not in self._queues_with_tasks:
             self._queues_with_tasks.add(message.queue_name)
             logger.warning(
@@ -268,7 +284,7 @@ class Worker:
 
     def _slots(self) -> int:
         """How many more messages could begin at once."""
-        return max(0, self._pool.free - self._buffered())
+        return max(0, self._pool.free - self._buffered() + self._shift.dispatcher.behind)
 
     def _buffered(self) -> int:
         return max(0, self.session.held - self._pool.running - len(self.session.settlements))

@@ -5,6 +5,9 @@ the arbiter decides. It first assigns messages to the sessions of higher consume
 could really claim them: with a slot, within the limit in flight, of their own or free groups, within
 their credit, and a suspect only if they could begin it at once. No other message is left
 to them. The in-process queue calls the same functions for its consumers.
+
+A session that runs the messages of a group one after the other may have several of a group. It gets the first
+message of each group before it gets a second one of any, so that groups do not wait for each other.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -121,9 +124,11 @@ class Situation:
     """The state of a queue that decides about a claim; None is no limit.
 
     ``slots`` is how many sessions may receive, ``in_slots`` those that do. ``in_flight`` is how many
-    more messages may be claimed. With ``grouped``, only one message of a group is claimed at a time, and the
-    ``waiting`` groups have one that is claimed or waits for its next attempt. With ``assigned``, a group stays
-    with its first session. A ``strict`` queue ends at a message that is locked.
+    more messages may be claimed. With ``grouped``, only one session has messages of a group at a time, and the
+    ``waiting`` groups have a message that another session has claimed, or that waits for its next attempt.
+    A session that runs messages ``in_order`` may have several of a group; it has claimed messages of the
+    ``running`` groups. With ``assigned``, a group stays with its first session. A ``strict`` queue ends at a
+    message that is locked.
     """
 
     slots: int | None = None
@@ -132,7 +137,9 @@ class Situation:
     grouped: bool = False
     assigned: bool = False
     strict: bool = False
+    in_order: bool = False
     waiting: frozenset[str] = frozenset()
+    running: frozenset[str] = frozenset()
     rivals: Sequence[Rival] = ()
 
     def takes_slot(self, session: int) -> bool:
@@ -150,10 +157,17 @@ def situation_of(
     *,
     in_slots: frozenset[int] = frozenset(),
     claimed: int = 0,
-    waiting: frozenset[str] = frozenset(),
+    in_order: bool = False,
+    keeping: Iterable[tuple[str, int | None]] = (),
     subscriptions: Iterable[Subscription] = (),
 ) -> Situation:
-    """Return the situation of a claim from the queue's options and the facts; ``claimed`` are in flight."""
+    """Return the situation of a claim from the queue's options and the facts; ``claimed`` are in flight.
+
+    ``keeping`` has the group of each message that is claimed, with its session, or that waits for its next
+    attempt, with None.
+    """
+    kept = list(keeping)
+    waiting = frozenset(group for group, holder in kept if holder != session or not in_order)
     return Situation(
         slots=queue.slots,
         in_slots=in_slots,
@@ -161,7 +175,9 @@ def situation_of(
         grouped=queue.has_groups,
         assigned=queue.groups_stay,
         strict=queue.strict,
+        in_order=in_order,
         waiting=waiting,
+        running=frozenset(group for group, _ in kept) - waiting,
         rivals=rivals_of(session, subscriptions),
     )
 
@@ -169,29 +185,45 @@ def situation_of(
 class Award(Generic[C]):
     """The messages that a session may claim of one queue, decided page by page of its ready messages.
 
-    ``chosen`` are these messages, in order; ``left`` says whether messages were left to better
-    sessions, ``is_done`` that no further message could be chosen.
+    ``left`` says whether messages were left to better sessions, ``is_done`` that no further message could
+    be chosen.
     """
 
     def __init__(self, session: int, credit: int, situation: Situation) -> None:
-        self.chosen: list[C] = []
         self.left = False
         self._session, self._credit, self._situation = session, credit, situation
         self._halted = False
+        # The messages that can begin at once, and those behind them in their groups, each with its position.
+        self._first: list[tuple[int, C]] = []
+        self._behind: list[tuple[int, C]] = []
+        self._position = 0
         #: The state of the queue once the messages assigned so far are claimed.
         self._in_slots = set(situation.in_slots)
         self._in_flight = situation.in_flight
         self._waiting = set(situation.waiting)
+        self._running = set(situation.running)
         self._rivals = {rival: rival.credit for rival in situation.rivals}
 
     @property
+    def chosen(self) -> list[C]:
+        """The messages that the session may claim, in order."""
+        most = self._credit if self._in_flight is None else len(self._first) + max(0, self._in_flight)
+        places = self._first + self._behind[: max(0, min(self._credit, most) - len(self._first))]
+        return [item for _, item in sorted(places, key=lambda place: place[0])]
+
+    @property
+    def beginning(self) -> int:
+        """How many of the chosen messages can begin at once: no other one of their groups is before them."""
+        return len(self._first)
+
+    @property
     def is_done(self) -> bool:
-        return self._halted or len(self.chosen) >= self._credit or not self._serves(self._session)
+        return self._halted or len(self._first) >= self._credit or not self._serves(self._session)
 
     @property
     def passed_groups(self) -> frozenset[str]:
-        """The groups that have no further message for this claim."""
-        return frozenset(self._waiting)
+        """The groups whose further messages cannot begin."""
+        return frozenset(self._waiting | self._running)
 
     def consider(self, candidates: Iterable[C], locked: Callable[[C], bool] = lambda _: False) -> None:
         """Choose from the next ready messages; reads no more of them than it needs.
@@ -200,9 +232,12 @@ class Award(Generic[C]):
         """
         rest = iter(candidates)
         while not self.is_done and (item := next(rest, None)) is not None:
+            self._position += 1
             if locked(item):
                 self._halted = self._situation.strict
-                self._offers(item)
+                self._close(item)
+            elif item.group in self._running and self._situation.grouped:
+                self._follow(item)
             elif not self._offers(item):
                 continue
             elif (rival := first_taker(self._rivals, lambda rival: self._could_have(rival, item))) is not None:
@@ -211,7 +246,8 @@ class Award(Generic[C]):
                 self.left = True
             elif self._may_have(self._session, item):
                 self._take(self._session)
-                self.chosen.append(item)
+                self._first.append((self._position, item))
+                self._open(item)
 
     def _serves(self, session: int) -> bool:
         """Whether the session may have any message."""
@@ -227,6 +263,25 @@ class Award(Generic[C]):
             return False
         self._waiting.add(item.group)
         return True
+
+    def _open(self, item: Candidate) -> None:
+        """Let messages follow the one that was chosen, unless it is a suspect, which is alone."""
+        if self._situation.in_order and self._situation.grouped and item.group is not None and not item.suspect:
+            self._waiting.discard(item.group)
+            self._running.add(item.group)
+
+    def _close(self, item: Candidate) -> None:
+        """Let no further message of the group be chosen: it would overtake this one."""
+        if self._situation.grouped and item.group is not None:
+            self._running.discard(item.group)
+            self._waiting.add(item.group)
+
+    def _follow(self, item: C) -> None:
+        """Choose a message behind others of its group, if credit is left in the end. A suspect has to wait."""
+        if item.suspect or not self._may_have(self._session, item):
+            self._close(item)
+        elif len(self._behind) < self._credit:
+            self._behind.append((self._position, item))
 
     def _may_have(self, session: int, item: Candidate) -> bool:
         """Whether the session has, or could take, a slot, and no other session owns the message's group."""

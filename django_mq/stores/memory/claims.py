@@ -18,7 +18,7 @@ from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import ClaimResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Award, Subscription
     from django_mq.engine.entries.entry import Entry
@@ -63,6 +63,7 @@ class Claims(Part):
             left=left_behind(request, [item.queue_name for item in claim.claimed], claim.seen),
             next_due_seconds=min(times, default=None),
             constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
+            grouped=frozenset(queue.name for queue in queues if queue.settings.has_groups),
         )
 
     def claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
@@ -142,7 +143,8 @@ class Claim:
             self.session.number,
             in_slots=queue.in_slots(),
             claimed=queue.engine.counts()[CLAIMED],
-            waiting=_waiting_groups(queue) if record.has_groups else frozenset(),
+            in_order=queue.name in request.in_order,
+            keeping=_kept_groups(queue) if record.has_groups else (),
             subscriptions=self._subscriptions(queue) if priorities_differ else (),
         )
         candidates = (_candidate(queue, entry) for entry in queue.engine.browse() if consumer.wants(entry))
@@ -205,9 +207,10 @@ class Claim:
         self.claimed.append(row.claimed(self.now))
 
 
-def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
-    keeping = (row_of(entry).message.group_key for entry in queue.engine.everything() if entry.keeps_group)
-    return frozenset(group for group in keeping if group is not None)
+def _kept_groups(queue: BrokerQueue) -> Iterator[tuple[str, int | None]]:
+    for row in queue.rows:
+        if row.entry.keeps_group and row.message.group_key is not None:
+            yield row.message.group_key, row.session_id
 
 
 def _candidate(queue: BrokerQueue, entry: Entry) -> ReadyRow:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from itertools import compress, count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +26,7 @@ from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Situation
     from django_mq.stores.records import ClaimRequest
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 SEEN_COLUMN = len(fields(Claimed))
 #: Each further page is so many times as large as the one before, up to the largest.
 GROWTH, LARGEST_PAGE = 4, 20_000
+#: A session that has messages of a queue spends at most one part in so many of its time on these pages.
+BEHIND_SHARE = 20
 #: The most due messages that one claim promotes.
 PROMOTE_LIMIT = 1000
 #: How often a claim tries when other transactions have locked all messages that it chose.
@@ -52,6 +55,13 @@ class Chosen(NamedTuple):
     left: bool
     more: bool
 
+    def line_of(self, item: Ready) -> Hashable:
+        """Return the same value for the messages of which none may be claimed without those before it."""
+        if self.situation.strict:
+            return self.name
+        in_group = self.situation.grouped and item.group is not None
+        return (self.name, item.group) if in_group else item.id
+
 
 class Claim(NamedTuple):
     """The result, and the ids of the chosen messages if other transactions had locked them."""
@@ -66,6 +76,8 @@ class Claims(Part):
 
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
+        # By queue, when a claim that has messages may look for others on further pages, on the monotonic clock.
+        self._look_behind_at: defaultdict[str, float] = defaultdict(float)
         # Tokens start at the clock, so that two stores of one session never use the same one.
         self.tokens = count(time.time_ns())
 
@@ -195,10 +207,9 @@ class Claims(Part):
         for name, each in facts.items():
             # A queue that has just become constrained is claimed from the next time, with its lock.
             if each.queue_id is not None and (name in locked or not each.is_constrained):
-                heads.append(
-                    self._head(ask, session_id, name, each, credit=limit_of(request, name), passed=passed)
-                )
+                heads.append(self._head(ask, session_id, each, request=request, name=name, passed=passed))
         claim = self._leased(ask, session_id, request, heads)
+        claim.result.grouped = frozenset(name for name, each in facts.items() if each.options.has_groups)
         times = [max(0.0, each.due_seconds) for each in facts.values() if each.due_seconds is not None]
         unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
@@ -219,14 +230,27 @@ class Claims(Part):
         return found
 
     def _head(
-        self, ask: Asking, session_id: int, name: str, facts: Facts, *, credit: int, passed: frozenset[int]
+        self,
+        ask: Asking,
+        session_id: int,
+        facts: Facts,
+        *,
+        request: ClaimRequest,
+        name: str,
+        passed: frozenset[int],
     ) -> Chosen:
-        """Choose from the first page that has messages for the session."""
-        situation = facts.situation(session_id)
-        award: Award[Ready] = Award(session_id, credit, situation)
+        """Choose from the first page that has messages for the session.
+
+        If the session could begin more messages than it has, look for other groups on the pages behind.
+        """
+        situation = facts.situation(session_id, in_order=name in request.in_order)
+        award: Award[Ready] = Award(session_id, limit_of(request, name), situation)
         page, size = facts.page, facts.page_size
+        begin = time.monotonic()
         award.consider(page, lambda item: item.id in passed)
-        while len(page) >= size and not award.chosen and not award.is_done:
+        while len(page) >= size and not award.is_done:
+            if award.chosen and (award.beginning >= request.slots or begin < self._look_behind_at[name]):
+                break
             size, last = min(size * GROWTH, LARGEST_PAGE), page[-1]
             beyond = {"after": last.id, "level": last.level, "place": last.place}
             groups = sorted(award.passed_groups)
@@ -234,6 +258,8 @@ class Claims(Part):
             [rows] = ask([("page", given)])
             page = [Ready._make(row) for row in rows]
             award.consider(page, lambda item: item.id in passed)
+            took = time.monotonic() - begin
+            self._look_behind_at[name] = begin + took * BEHIND_SHARE
         more = len(page) >= size and not award.is_done
         return Chosen(name, situation, award.chosen, award.left, more)
 
@@ -260,15 +286,12 @@ class Claims(Part):
         return Claim(ClaimResult(claimed=claimed, left=left, constrained=True), missed)
 
     def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]]) -> dict[str, Any]:
-        firsts: dict[str, int] = {}
+        firsts: dict[Hashable, int] = {}
         return {
             "ids": [item.id for _, item in chosen],
-            # In a strict queue, no message may be leased behind one that is locked: the messages are one line,
-            # with the id of the first. Any other message is a line of its own.
-            "lines": [
-                firsts.setdefault(head.name, item.id) if head.situation.strict else item.id
-                for head, item in chosen
-            ],
+            # In a strict queue, and in a group, no message may be leased behind one that is locked: the messages
+            # are one line, with the id of the first. Any other message is a line of its own.
+            "lines": [firsts.setdefault(head.line_of(item), item.id) for head, item in chosen],
             "session": session_id,
             "claim": next(self.tokens),
             "slots": [item.id for head, item in chosen if head.situation.takes_slot(session_id)],
@@ -334,7 +357,7 @@ class Facts:
     options: QueueOptions = NO_OPTIONS
     claimed: int = 0
     in_slots: set[int] = field(default_factory=set)
-    waiting: set[str] = field(default_factory=set)
+    keeping: list[tuple[str, int | None]] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
     page: list[Ready] = field(default_factory=list)
     page_size: int = PAGE
@@ -351,7 +374,7 @@ class Facts:
         if kind == READY:
             self.page.append(Ready._make([*numbers, word]))
         elif kind == WAITING:
-            self.waiting.add(word)
+            self.keeping.append((word, numbers[0]))
         elif kind == SLOT:
             self.in_slots.add(numbers[0])
         elif kind == CONSUMER:
@@ -371,12 +394,13 @@ class Facts:
     def is_constrained(self) -> bool:
         return self.options.is_constrained or bool(self.subscriptions)
 
-    def situation(self, session: int) -> Situation:
+    def situation(self, session: int, *, in_order: bool) -> Situation:
         return situation_of(
             self.options,
             session,
             in_slots=frozenset(self.in_slots),
             claimed=self.claimed,
-            waiting=frozenset(self.waiting),
+            in_order=in_order,
+            keeping=self.keeping,
             subscriptions=self.subscriptions,
         )

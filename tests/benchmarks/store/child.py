@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: Role to the module and function that plays it; called with the order, it returns the work.
 ROLES = {
     "drain": ("tests.benchmarks.store.draining", "prepare_drain"),
+    "drain_small": ("tests.benchmarks.store.draining", "prepare_small_drain"),
     "drain_raw": ("tests.benchmarks.store.draining", "prepare_raw_drain"),
     "idle": ("tests.benchmarks.store.idling", "prepare_worker"),
     "wait": ("tests.benchmarks.store.waking", "prepare_sessions"),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from django_mq.benchmarks.measures import Measure
 
 #: Measures whose ratio to the raw limit should be high.
-HIGH = ("publish_one", "publish_many", "drain_one", "drain_two")
+HIGH = ("publish_one", "publish_many", "drain_one", "drain_two", "drain_one_group", "drain_many_groups")
 #: Measures whose ratio to the raw limit should be low.
 LOW = ("pickup_p50", "pickup_p99", "claim_10m_ready", "claim_1m_scheduled", "claim_after_churn")
 #: Measures whose value should be low: these have no raw limit.
@@ -24,6 +24,8 @@ ON_POSTGRESQL = {
     "publish_many": 0.5,
     "drain_one": 0.6,
     "drain_two": 0.6,
+    "drain_one_group": 0.1,
+    "drain_many_groups": 0.5,
     "pickup_p50": 1.5,
     "pickup_p99": 3.0,
     "claim_10m_ready": 1.15,

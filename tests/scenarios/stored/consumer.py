@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -123,11 +124,10 @@ class StoredConsumer:
         return None
 
     def _claimed(self, site: Site, queues: dict[str, StoredQueue]) -> list[Claimed]:
-        if not self._served:
-            return site.store.claim(self.session_id, ClaimRequest(queues=tuple(queues), credit=1)).claimed
-        request = ClaimRequest(queues=(), credit=1, consumer=self._target)
-        if self._target is None:
-            request = ClaimRequest(queues=tuple(queues), credit=1, consumer=next(iter(self._served.values())))
+        names, consumer = tuple(queues), None if not self._served else next(iter(self._served.values()))
+        request = ClaimRequest(queues=names, credit=1, in_order=frozenset(queues), consumer=consumer)
+        if self._served and self._target is not None:
+            request = replace(request, queues=(), consumer=self._target)
         return site.store.claim(self.session_id, request).claimed
 
     def _hold(self, queue: StoredQueue, claimed: Claimed) -> StoredEntry:

@@ -141,11 +141,21 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a store delivers one message of a group at a time",
+        "a stored queue knows no sequence of the messages of a group",
         """
-            artemis-S28 own_artemis-A08 own_artemis-A09 own_artemis-A10 own_qpid-Q30-standard-group-passes-on
-            own_qpid-Q31-shared-default-group own_qpid-Q32-shared-group-stays-while-one-is-held
-            qpid-S37-standard-groups
+            own_artemis-A09
+        """,
+    ),
+    Left(
+        "workers claim for themselves, and take no turns",
+        """
+            own_artemis-A08
+        """,
+    ),
+    Left(
+        "a group finds a new owner when its owner's session ends",
+        """
+            own_artemis-A10
         """,
     ),
     Left(

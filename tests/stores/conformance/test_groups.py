@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from tests.stores.conftest import EditQueue
 
+ORDERS = frozenset({"orders"})
 EITHER = pytest.mark.parametrize("grouping", ["assigned", "shared"])
 
 
@@ -43,6 +44,94 @@ def test_a_claim_brings_the_first_of_each_group_and_all_without_one(
     published = [publish(store, group_key=key) for key in keys]
 
     assert ids(claim(store, session)) == [published[index] for index in (0, 2, 3, 5, 6, 7)]
+
+
+@EITHER
+def test_a_session_that_runs_them_in_order_has_several_of_a_group(
+    store: Store, session: int, other: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    keys = ["a", "a", "b", "a", None, "b"]
+    published = [publish(store, group_key=key) for key in keys]
+
+    first = claim(store, session, credit=4, in_order=ORDERS)
+    rest = claim(store, session, in_order=ORDERS)
+
+    # The first of each group comes before the second of any.
+    assert ids(first) == [published[index] for index in (0, 1, 2, 4)]
+    assert ids(rest) == [published[index] for index in (3, 5)]
+    assert look(store, other, in_order=ORDERS).claimed == []
+    publish(store, group_key="a")
+    assert claim(store, other, in_order=ORDERS) == []
+    assert claim(store, session) == []
+
+
+@EITHER
+def test_a_group_comes_back_in_order_and_without_a_charge(
+    store: Store, session: int, other: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    published = [publish(store, group_key="a") for _ in range(4)]
+    [failed, *behind] = claim(store, session, credit=3, in_order=ORDERS)
+
+    back = verdict(failed, Verdict.RELEASE, counted=True, delay_seconds=100)
+    store.settle(session, [back, *(verdict(message, Verdict.RELEASE) for message in behind)])
+    early = claim(store, session, in_order=ORDERS) + claim(store, other, in_order=ORDERS)
+    pass_time(store, 101)
+    again = claim(store, session, in_order=ORDERS)
+
+    assert (early, ids(again)) == ([], published)
+    assert [message.attempts for message in again] == [1, 0, 0, 0]
+
+
+@EITHER
+def test_a_group_that_waits_for_a_retry_is_not_run_on_by_its_session(
+    store: Store, session: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    [first, *_] = [publish(store, group_key="a") for _ in range(3)]
+    [failed, behind] = claim(store, session, credit=2, in_order=ORDERS)
+    settle(store, session, failed, Verdict.RELEASE, counted=True, delay_seconds=100)
+
+    assert (failed.id, claim(store, session, in_order=ORDERS)) == (first, [])
+    settle(store, session, behind, Verdict.RELEASE)
+    assert claim(store, session, in_order=ORDERS) == []
+
+
+@EITHER
+def test_suspects_of_a_group_run_one_by_one_even_in_a_session_that_runs_it_in_order(
+    store: Store, session: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    published = [publish(store, group_key="a") for _ in range(3)]
+    claim(store, session, in_order=ORDERS)
+    lose_worker(store, session)
+    heir, seen = open_session(store, "heir"), []
+
+    while found := claim(store, heir, in_order=ORDERS):
+        seen.append((ids(found), claim(store, heir, in_order=ORDERS)))
+        for message in found:
+            settle(store, heir, message, Verdict.ACCEPT)
+
+    assert seen == [([each], []) for each in published]
+
+
+@EITHER
+def test_a_session_with_free_slots_looks_for_other_groups_behind_a_large_one(
+    store: Store, session: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    for _ in range(250):  # more than one page of the walk
+        publish(store, group_key="a")
+    behind = publish(store, group_key="b")
+
+    claimed = claim(store, session, credit=10, slots=2, in_order=ORDERS)
+
+    assert (len(claimed), claimed[-1].id, [message.group_key for message in claimed[:9]]) == (
+        10,
+        behind,
+        ["a"] * 9,
+    )
 
 
 @EITHER
@@ -229,8 +318,9 @@ def test_without_grouping_the_group_key_means_nothing(store: Store, orders: str,
 def test_a_claim_from_a_queue_with_groups_says_so(store: Store, session: int) -> None:
     declare(store, grouping="shared")
     publish(store)
+    found = look(store, session, in_order=ORDERS)
 
-    assert look(store, session).constrained
+    assert (found.constrained, found.grouped) == (True, ORDERS)
 
 
 def test_a_suspect_of_a_group_travels_alone(store: Store, session: int) -> None:

@@ -32,7 +32,8 @@ w.redelivered
 -- 0: whether the session lives, and microseconds until the next message is due, null for none.
 -- 1: the queue: id, strict, exclusive, max_in_flight, max_consumers, how many are claimed; its grouping.
 -- 2: a live session that has a slot.
--- 3: a group with a message that is claimed, or has failed and waits for its next attempt.
+-- 3: a group with a message that is claimed, and the session that has it, or null for a message that has failed and
+-- waits for its next attempt.
 -- 4: a consumer, where their priorities differ, in a live session or the asking one, as of the last heartbeat: session, priority,
 -- credit (0 is no limit), how much of it all queues of the session use together, if they share it, whether it is stopping,
 -- how many messages of this queue the session holds, and whether it handles as many as it can at a time.
@@ -52,12 +53,12 @@ FROM django_mq_ownership o
 JOIN django_mq_workersession s ON s.id = o.session_id
 WHERE o.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s) AND o.group_key IS NULL
 UNION ALL
-SELECT 3, 0, 0, 0, 0, 0, 0, 0, h.group_key
+SELECT 3, h.session_id, 0, 0, 0, 0, 0, 0, h.group_key
 FROM django_mq_message h {by:django_mq_message_ready}
 WHERE h.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND q.group_rule <> 'none')
   AND h.state = 2 AND h.group_key IS NOT NULL
 UNION ALL
-SELECT 3, 0, 0, 0, 0, 0, 0, 0, w.group_key
+SELECT 3, NULL, 0, 0, 0, 0, 0, 0, w.group_key
 FROM django_mq_message w
 WHERE w.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND q.group_rule <> 'none')
   AND w.state = 0 AND {redelivered} AND w.group_key IS NOT NULL
