@@ -45,8 +45,11 @@ REGISTRATION_SECONDS, RENEWAL_SECONDS = 90.0, 30.0
 PATIENCE_SECONDS = 2.0
 #: First and longest pause between two tries to listen, and the pause where a pooler is in the way.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, POOLED_PAUSE_SECONDS = 0.1, 5.0, 60.0
-#: A publisher whose hints find no idle session spends one part in so many of its time on them.
-MOST_PARTS = 40
+#: A publisher whose hints find no idle session spends one part in so many of its time on them, but waits no longer
+#: than this for the next look, in seconds.
+MOST_PARTS, LONGEST_MOMENT_SECONDS = 20, 0.1
+#: A single look may be slow by chance: what a look is taken to need grows by this factor at most.
+GROWTH = 1.1
 #: What a process sends itself to see that it hears.
 ECHO = "echo"
 
@@ -73,6 +76,8 @@ class PostgreSQLNotifier(Notifier):
         self._breaker = Breaker()
         self._outage = Outage("PostgreSQL's NOTIFY", logger)
         self._gathering = Gathering(self._announce, grace_seconds=MOMENT_SECONDS, on_quiet=self._close_sender)
+        # What it takes to look for an idle session in vain.
+        self._look_seconds = MOMENT_SECONDS / MOST_PARTS
         # For hints that no connection of their own is at hand for: those of a burst's end.
         self._sender: Store | None = None
 
@@ -89,10 +94,9 @@ class PostgreSQLNotifier(Notifier):
         asked_at = time.monotonic()
         # Much cheaper than the statement that notifies; asked where the last one found no idle session.
         if self._gathering.found_none(news) and self._finds_none(news, over):
-            took = time.monotonic() - asked_at
-            self._gathering.answered(
-                tuple(news), asked_at, 0, moment_seconds=min(max(MOMENT_SECONDS, took * MOST_PARTS), 0.1)
-            )
+            self._look_seconds = min(time.monotonic() - asked_at, self._look_seconds * GROWTH)
+            moment = min(max(MOMENT_SECONDS, self._look_seconds * MOST_PARTS), LONGEST_MOMENT_SECONDS)
+            self._gathering.answered(tuple(news), asked_at, 0, moment_seconds=moment)
             return
         params = {
             "queues": list(news),
