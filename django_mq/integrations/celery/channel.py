@@ -301,6 +301,8 @@ class Channel(virtual.Channel):
 
     def _received(self, payload: dict[str, Any], *, no_ack: bool) -> ClaimedMessage:
         message: ClaimedMessage = self.Message(payload, channel=self)
+        if message.claimed is not None:
+            self.qos.delivered[message.claimed.queue_name] += 1
         if not no_ack:
             self.qos.append(message, str(message.delivery_tag))
         elif message.claimed is not None:

@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.handlers import carries_task, is_over
@@ -42,6 +42,8 @@ class ChannelQoS:
         self._unsettled: dict[str, ClaimedMessage] = {}
         #: About how many were ever settled: two threads may count at once.
         self.settled = 0
+        #: How many messages of each queue were ever delivered.
+        self.delivered = Counter[str]()
 
     def __contains__(self, delivery_tag: object) -> bool:
         return delivery_tag in self._unsettled
@@ -62,6 +64,7 @@ class ChannelQoS:
             state="interested" if self.credit() > 0 else "busy",
             credit_limit=self.limit,
             credit_used=len(self._unsettled),
+            delivered=self.delivered[queue],
         )
 
     def append(self, message: Any, delivery_tag: str) -> None:

@@ -399,6 +399,17 @@ def test_a_simple_queue_works(connection: Connection) -> None:
             simple.get(timeout=0.05)
 
 
+def test_a_consumer_counts_what_it_was_delivered(connection: Connection, channel: Channel) -> None:
+    with connection.SimpleQueue("simple") as simple:
+        for number in range(3):
+            simple.put({"a": number})
+            simple.get(timeout=PATIENCE_SECONDS).ack()
+
+        (info,) = connection.transport._describe().consumers
+
+    assert (info.queue_name, info.delivered) == ("simple", 3)
+
+
 def test_a_consumer_may_have_rabbitmqs_priority(connection: Connection, channel: Channel) -> None:
     channel.basic_consume("things", arguments={"x-priority": 7})
 
