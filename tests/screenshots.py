@@ -1,11 +1,13 @@
 """Pictures for the documentation: ``python -m tests.screenshots [--folder docs/how-to/images]``.
 
-A site of its own, on SQLite, with a shop's queues on a busy morning; a headless Chromium looks at it.
+A site of its own, on SQLite, with a shop's queues on a busy morning; a headless Chromium looks at it. With
+``--every`` it takes each page of the admin, whole, at 1280 and 1920 pixels, light and dark.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import random
@@ -43,6 +45,7 @@ def main() -> None:
     """Make every picture, or, in a process of its own, fill the site."""
     parser = argparse.ArgumentParser(description="Make the pictures of the documentation.")
     parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--every", action="store_true", help="each page of the admin, in four forms")
     parser.add_argument("--fill", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fill:
@@ -51,10 +54,46 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     from tests.admin.browser import browsing, log_in
 
-    with site() as address, browsing(address) as page:
-        page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-        log_in(page)
-        take_all(page, options.folder)
+    with site() as address:
+        for dark in (False, True) if options.every else (False,):
+            with browsing(address, dark=dark) as page:
+                page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+                log_in(page)
+                if options.every:
+                    take_every_page(page, options.folder, "dark" if dark else "light")
+                else:
+                    take_all(page, options.folder)
+
+
+def take_every_page(page: Page, folder: Path, scheme: str) -> None:
+    """Take each page at both widths."""
+    queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
+    lists = ("queue", "message", "workersession", "consumer", "history", "attempt", "taskresult", "operation")
+    lists += ("binding", "insighthour", "archivebatch", "bulkjob")
+    pages = {name: f"{rows}/{name}/" for name in lists}
+    pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/", "log": f"{queue}log/"}
+    pages |= {"types": f"{rows}/history/types/", "publish": f"{rows}/message/add/", "new queue": f"{queue}add/"}
+    pages |= {
+        "dead letters": f"{rows}/message/?state=letters",
+        "insights queue": f"{rows}/insighthour/?queue=orders",
+    }
+    pages |= {"dead letter": first_row(page, f"{rows}/message/?state=letters")}
+    pages |= {
+        f"{name} page": first_row(page, pages[name]) for name in lists if name not in {"consumer", "insighthour"}
+    }
+    for name, address in pages.items():
+        page.goto(address)
+        for width in (WIDTH, 1920):
+            page.set_viewport_size({"width": width, "height": HEIGHT})
+            page.screenshot(path=folder / f"{name} {width} {scheme}.png", full_page=True)
+
+
+def first_row(page: Page, address: str) -> str:
+    """Return the address of the page of the first row of a list."""
+    page.goto(address)
+    found = page.locator("#result_list tbody th a").first.get_attribute("href")
+    assert found, address
+    return found
 
 
 def take_all(page: Page, folder: Path) -> None:
@@ -67,7 +106,7 @@ def take_all(page: Page, folder: Path) -> None:
         page.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)
 
     page.goto("/admin/django_mq/queue/overview/")
-    take("overview", height=1000)
+    take("overview", height=1130)
     choose(page, "orders", "pause")
     page.get_by_label("Reason").fill("stock taking until noon")
     take("pause", height=530)
@@ -76,7 +115,7 @@ def take_all(page: Page, folder: Path) -> None:
     page.locator("#result_list th a").first.click()
     take("dead-letter", height=450)
     timeline = page.get_by_role("heading", name="Timeline").bounding_box()
-    take("attempts", top=timeline["y"] - 10 if timeline else 0, height=430)
+    take("attempts", top=timeline["y"] - 10 if timeline else 0, height=280)
     choose(page, "invoices", "redrive")
     take("redrive", height=340)
     choose(page, "reports", "purge")
@@ -145,6 +184,7 @@ def fill() -> None:
     sessions = make_workers()
     make_messages(sessions)
     make_past()
+    make_the_rest()
 
 
 def make_workers() -> list[int]:
@@ -261,6 +301,137 @@ def make_past() -> None:
                 )
             )
     Rollup.objects.bulk_create(rows, 1000)
+
+
+def make_the_rest() -> None:
+    """Write what only ``--every`` shows: a Celery task that died, the history, results, and what Spark wrote."""
+    from django.contrib.admin.models import CHANGE, LogEntry
+    from django.contrib.contenttypes.models import ContentType
+    from django.utils import timezone
+
+    from django_mq.models import (
+        ArchiveBatch,
+        Attempt,
+        Binding,
+        BulkJob,
+        History,
+        InsightCause,
+        InsightHour,
+        Message,
+        Operation,
+        Queue,
+        TaskResult,
+        WorkerSession,
+    )
+
+    now, minute = timezone.now(), timedelta(minutes=1)
+    letters = Queue.objects.create(name="celery.dead")
+    celery = Queue.objects.create(name="celery", max_attempts=10, dead_letter_queue=letters)
+    task = {"task": "shop.invoices.tasks.send_reminder", "argsrepr": "(312,)", "kwargsrepr": "{'channel': 'mail'}"}
+    origin = {"x-origin-queue": "celery", "x-origin-reason": "max attempts", "x-origin-attempts": 10}
+    for number in range(3):
+        given = {"level": 4, "priority": 4, "content_type": "application/json", "body": b"[[312], {}, {}]"}
+        given |= {"type": task["task"], "correlation_id": str(uuid4()), "headers": task | origin}
+        times = {"published_at": now - 9 * minute}
+        letter = Message.objects.create(
+            queue=letters, state=1, message_id=uuid4(), dead_reason="max attempts", **times, **given
+        )
+        for attempt in range(10):
+            Attempt.objects.create(
+                message_id=letter.message_id,
+                correlation_id=letter.correlation_id,
+                queue_name="celery",
+                type=task["task"],
+                number=attempt + 1,
+                failed_at=now - (28 - 2 * attempt) * minute + timedelta(milliseconds=310 * number),
+                worker="celery@web-1",
+                error="smtplib.SMTPServerDisconnected",
+                detail="Connection unexpectedly closed: the server mail.example.com has refused the sender.",
+                traceback=TRACEBACK,
+            )
+    for number in range(60):
+        begin = now - timedelta(seconds=10 * number + 5)
+        History.objects.create(
+            message_id=uuid4(),
+            queue_name="celery" if number % 3 else "orders",
+            type=task["task"] if number % 3 else "order.placed",
+            priority=4,
+            outcome=1,
+            attempts=number % 2,
+            published_at=begin - timedelta(milliseconds=340),
+            ready_at=begin - timedelta(milliseconds=340),
+            claimed_at=begin,
+            finished_at=begin + timedelta(milliseconds=27 * number + 3),
+            session_id=WorkerSession.objects.first().pk,
+            redelivered=bool(number % 2),
+        )
+    record = {"envelope": {"task": task["task"], "args": [312], "kwargs": {"channel": "mail"}}}
+    record |= {"value": {"sent": True}, "errors": [], "worker_ids": ["native@web-2:4711"]}
+    for number in range(5):
+        times = {"started_at": now - minute, "last_attempted_at": now - minute, "finished_at": now - 0.98 * minute}
+        TaskResult.objects.create(
+            message_id=uuid4(),
+            successful=number != 3,
+            queue_name="mails",
+            record=json.dumps(record),
+            expires_at=now + timedelta(days=7, minutes=number),
+            **times,
+        )
+    Operation.objects.create(
+        act="redrive",
+        filters={"queue": "invoices", "state": "3"},
+        answers={},
+        user_name="operator",
+        newest=10**6,
+        created_at=now - 3 * minute,
+        beat_at=now,
+        expected=48_000,
+        tried=31_500,
+        changed=31_498,
+        status=Operation.Status.STOPPED,
+    )
+    Binding.objects.create(exchange="shop", exchange_type="topic", pattern="order.#", queue=celery)
+    for number in range(1, 3):
+        ArchiveBatch.objects.create(
+            state=ArchiveBatch.State.WRITTEN,
+            first_id=number,
+            last_id=number * 900,
+            cutoff=now,
+            root="/srv/archive",
+            path=f"/srv/archive/history/batch={number}-1f0c5c0e0a7b4c2d9d0a3c8b7e6f5a4d",
+            days={"2026-03-02": ["877", "12345"]},
+            rows=877_000,
+            planned_at=now - number * 60 * minute,
+            written_at=now - number * 58 * minute,
+        )
+    BulkJob.objects.create(key="reload of 2026-03-02", parts=8, started_at=now - 90 * minute, finished_at=now)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    for name in ("orders", "mails", "invoices"):
+        for number in range(7 * 24):
+            wave = 1.4 + math.sin(number / 4)
+            values = {"arrivals": int(900 * wave), "completions": int(890 * wave), "depth_max": int(30 * wave)}
+            values |= {"wait_p50": 0.02 * wave, "wait_p95": 0.3 * wave, "run_p50": 0.1, "run_p95": 0.4 * wave}
+            values |= {
+                "wait_histogram": {"84": 3},
+                "run_histogram": {"70": 3},
+                "depth_mean": 8 * wave,
+                "consumers": 4,
+            }
+            values |= {"wait_sum": 300.0, "first_successes": int(870 * wave), "retries": 20, "fairness": 0.97}
+            InsightHour.objects.create(queue_name=name, hour=hour - timedelta(hours=number), **values)
+        InsightCause.objects.create(
+            queue_name=name, day=hour.date(), dead=True, reason="DoesNotExist: Customer", messages=7
+        )
+    kind = ContentType.objects.get_for_model(Queue)
+    for number in range(6):
+        LogEntry.objects.create(
+            user_id=1,
+            content_type=kind,
+            object_id=str(celery.pk),
+            object_repr="celery",
+            action_flag=CHANGE,
+            change_message=f"“celery” is paused: the provider of mails is down, ticket {4710 + number}",
+        )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Lists read the tables, never a body. Actions go through the store, which wakes the consumers. Each action has a
 permission, says which rows it left alone and why, and leaves a log entry.
 
+menu.py       the pages in the order of use
 table.py      the base class of all pages
 paginator.py  pages over tables of millions of rows
 filters.py    the filters of the lists
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from django_mq.admin import menu
 from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
 from django_mq.admin.messages.task_results import TaskResultAdmin
@@ -63,6 +65,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(InsightHour, InsightAdmin)
     site.register(ArchiveBatch, ArchiveBatchAdmin)
     site.register(BulkJob, BulkJobAdmin)
+    menu.install(site)
 
 
 register(admin.site)

@@ -81,9 +81,10 @@ class ActionAdmin(TableAdmin):
     def carry_out(self, action: Action, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """Run the action, or return the page that asks before."""
         chosen, answers = self.chosen(action, request, queryset), {}
-        if action.question is not None:
+        question = action.question or self.doubt(action, chosen)
+        if question is not None:
             confirmed = request.method == "POST" and CONFIRMED in request.POST
-            form = action.question(request.POST if confirmed else None)
+            form = question(request.POST if confirmed else None)
             self.restrict(request, form)
             if not form.is_valid():
                 return self._question(action, request, self.preview(action, chosen), form)
@@ -92,6 +93,10 @@ class ActionAdmin(TableAdmin):
 
     def chosen(self, action: Action, request: HttpRequest, queryset: QuerySet[Any]) -> Any:  # noqa: ARG002 - for others
         return list(queryset)
+
+    def doubt(self, action: Action, chosen: Any) -> type[forms.Form] | None:  # noqa: ARG002 - for others
+        """Return the form to fill in first if these rows make a harmless action doubtful."""
+        return None
 
     def restrict(self, request: HttpRequest, form: forms.Form) -> None:
         """Disable fields that the user may not fill in."""

@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from django_mq.admin.overview.charts import figure
 from django_mq.admin.table import alias
 from django_mq.models import Message
 from django_mq.stores.records import Counts
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 #: The highest count of a state of a queue; counting stops there.
 COUNTED = 10_000
+#: Characters that a cell of a list has room for.
+SHORT = 40
 
 
 def short_id(message_id: UUID) -> str:
@@ -57,9 +60,16 @@ def id_column(_page: Any, row: Any) -> str:
 
 
 def ago(moment: datetime) -> str:
-    """Return the age of a time, with the time on hover."""
-    words = _("%(time)s ago") % {"time": duration((datetime.now(UTC) - moment).total_seconds())}
-    return format_html('<span class="mq-ago" title="{}">{}</span>', time_text(moment), words)
+    """Return the age of a time, or how far ahead it is, with the time on hover."""
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    words = _("%(time)s ago") if seconds >= 0 else _("in %(time)s")
+    shown_words = words % {"time": duration(abs(seconds))}
+    return format_html('<span class="mq-ago" title="{}">{}</span>', time_text(moment), shown_words)
+
+
+def clip(text: str) -> str:
+    """Return a text that may be long, cut by the page after three lines, with the whole text on hover."""
+    return text if len(text) <= SHORT else format_html('<span class="mq-clip" title="{}">{}</span>', text, text)
 
 
 def duration(seconds: float) -> str:
@@ -75,8 +85,8 @@ def duration(seconds: float) -> str:
 
 
 def precise(seconds: float) -> str:
-    """Return a duration that may be short: ``3.2 ms``, ``1 s``, ``2 min 5 s``."""
-    return f"{max(0.0, seconds) * 1000:.3g} ms" if seconds < 1 else duration(seconds)
+    """Return a duration that may be short: ``3.2 ms``, ``1.25 s``, ``2 min 5 s``."""
+    return figure(max(0.0, seconds), "s") if seconds < 60 else duration(seconds)
 
 
 def yes_no_column(field: str, label: StrOrPromise) -> Any:

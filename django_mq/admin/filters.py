@@ -233,6 +233,23 @@ class StaleFilter(Filter):
         return rows.filter(wanted) if wanted else rows
 
 
+class ModeFilter(Filter):
+    """What an operator has told a worker to do."""
+
+    title, parameter_name = _("worker command"), "conduct"
+    offered = [("work", _("takes work")), ("quiet", _("takes no new work")), ("stop", _("stops"))]
+
+
+class ConsumerStateFilter(Filter):
+    """The state of a consumer, as its worker reported it."""
+
+    title, parameter_name = _("state"), "state"
+    offered = [("idle", _("idle")), ("busy", _("at its max in flight")), ("stopping", _("stopping"))]
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(state__in=["interested", "notified"] if value == "idle" else [value])
+
+
 class SpanFilter(admin.ListFilter):
     """Rows with a time from one time until before another, in the time zone of the site."""
 

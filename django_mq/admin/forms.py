@@ -94,12 +94,12 @@ class Priority(forms.Form):
 
 class GivenCredit(forms.Form):
     credit = forms.IntegerField(
-        label=_("Credit"),
+        label=_("Max in flight"),
         required=False,
         min_value=1,
         max_value=MOST_CREDIT,
         help_text=_(
-            "The most messages that each consumer of the worker holds at a time. Empty = its own credit again."
+            "The most messages that each consumer of the worker holds at a time, its credit. Empty = its own."
         ),
     )
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.contrib import messages
-from django.contrib.admin import helpers
+from django.contrib.admin import ListFilter, helpers
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.core.paginator import Page, Paginator
@@ -96,6 +97,11 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
 class BoundedChangeList(ChangeList):
     """A list that accepts only the parameters of its filters."""
 
+    @property
+    def filters_above(self) -> bool:
+        """Whether the filters are a bar above the list. django-unfold has a panel of its own for them."""
+        return not apps.is_installed("unfold")
+
     def get_filters(self, request: HttpRequest) -> Any:
         """Return what filters the list. Raises IncorrectLookupParameters for other parameters."""
         if any(NUL in text for name, values in request.GET.lists() for text in (name, *values)):
@@ -103,6 +109,10 @@ class BoundedChangeList(ChangeList):
         found = super().get_filters(request)
         if unknown := sorted(found[2]):
             _refuse(request, ", ".join(unknown))
+        if self.filters_above:
+            for spec in found[0]:
+                if spec.template == ListFilter.template:
+                    spec.template = "admin/django_mq/filter.html"
         return found
 
     def get_results(self, request: HttpRequest) -> None:

@@ -15,13 +15,14 @@ from django_mq.diagnosis.messages import criteria
 from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from django.db.models import Model
     from django.http import HttpRequest
 
     from django_mq.admin.messages.actions import MessageAction
     from django_mq.admin.messages.selection import Selection
+    from django_mq.diagnosis.state.overview import QueueState
 
 #: The most message ids in a log entry.
 LOGGED_IDS = 100
@@ -61,6 +62,13 @@ def _state_reason(state: int, count: int) -> str:
     return ngettext("%(count)d is %(state)s", "%(count)d are %(state)s", count) % {"count": count, "state": label}
 
 
+def obstacles(states: Iterable[QueueState]) -> str:
+    """Return why dead letters that return to these queues are not delivered."""
+    paused = _("“%(queue)s” is paused: messages that return to it wait until it resumes.")
+    full = _("“%(queue)s” is full: messages that do not fit stay where they are.")
+    return " ".join((paused if state.paused else full) % {"queue": state.name} for state in states)
+
+
 def log(request: HttpRequest, chosen: Selection, sentence: str, *, which: str = "", name: str = "") -> None:
     """Write a log entry about these messages, with their ids or with ``which``. A single message is linked."""
     which = which or ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
@@ -72,12 +80,15 @@ def log(request: HttpRequest, chosen: Selection, sentence: str, *, which: str = 
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     """Log a download, with the ids of the messages, or with the filters if there are too many."""
-    count, which = str(len(chosen.messages)), ""
+    number, count, which = len(chosen.messages), str(len(chosen.messages)), ""
     if chosen.cut:
         number, is_complete = chosen.count(columns.COUNTED)
         count = columns.shown(number, more=not is_complete)
         which = json.dumps(criteria.known(request.GET.dict()))
-    sentence = _("Downloaded as %(form)s: %(count)s messages.") % {"form": form, "count": count}
+    words = ngettext(
+        "Downloaded as %(form)s: %(count)s message.", "Downloaded as %(form)s: %(count)s messages.", number
+    )
+    sentence = words % {"form": form, "count": count}
     log(request, chosen, sentence, which=which, name=sentence)
 
 

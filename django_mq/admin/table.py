@@ -17,6 +17,7 @@ from django.core.exceptions import PermissionDenied
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
@@ -90,6 +91,13 @@ class TableAdmin(BaseAdmin):
         request.current_app = self.admin_site.name
         shared = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
         return TemplateResponse(request, f"admin/django_mq/{template}.html", shared | context)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        return super().changelist_view(request, {"title": self.list_title(request), **(extra_context or {})})
+
+    def list_title(self, request: HttpRequest) -> str:
+        """Return the heading of the list: what it shows, and not what to do with it."""
+        return capfirst(str(self.opts.verbose_name_plural))
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return BoundedChangeList

@@ -50,6 +50,8 @@ def test_an_operator_pauses_a_queue_and_retries_a_dead_message(
         expect(page.get_by_text('"order": 7')).to_be_visible()
 
         page.get_by_role("button", name="Redrive").click()
+        expect(page.get_by_text("“orders” is paused: messages that return to it wait")).to_be_visible()
+        page.get_by_role("button", name="Redrive").click()
         expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
     dead.refresh_from_db(fields=["state"])
@@ -93,6 +95,39 @@ def test_hostile_rows_run_nothing_on_any_page(
         picture(page, f"purge {'dark' if dark else 'light'}")
 
     assert complaints == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_page_fits_1280_pixels_and_no_cell_is_a_tower(
+    live_server: LiveServer, operator: User, make: Make
+) -> None:
+    dead = fill_shop(make)
+    long_name = "shop.invoices.tasks.send_reminder_to_customer"
+    make.message(DEAD, make.queue(long_name), type=long_name, dead_reason="no such customer, " * 12)
+    names = ("queue", "binding", "message", "workersession", "consumer", "history", "attempt", "operation")
+    addresses = [list_of(name) for name in (*names, "taskresult", "archivebatch", "bulkjob", "insighthour")]
+    addresses += [f"{list_of('queue')}{page}/" for page in ("overview", "space", "log", "add")]
+    addresses += [f"{list_of('message')}?state=letters", f"{list_of('history')}types/", page_of(dead)]
+    addresses += [page_of(dead.queue), page_of(Consumer.objects.all()[0].session)]
+    found = {}
+
+    with browsing(live_server.url) as page:
+        page.set_viewport_size({"width": 1280, "height": 800})
+        log_in(page)
+        for address in addresses:
+            page.goto(address)
+            found[address] = page.evaluate(MISFITS)
+
+    assert {address: misfits for address, misfits in found.items() if misfits} == {}
+
+
+#: What is wider than its place, and cells of more than five lines of 16 pixels with their padding.
+MISFITS = """() => [
+    ...[document.documentElement, ...document.querySelectorAll(".results, .mq-table, .mq-facts, .mq-insights")]
+        .filter((part) => part.scrollWidth > part.clientWidth).map((part) => `${part.className} is too wide`),
+    ...[...document.querySelectorAll("#result_list td, .mq-dense td")]
+        .filter((cell) => cell.offsetHeight > 100).map((cell) => `${cell.className} is a tower`),
+]"""
 
 
 def fill_shop(make: Make) -> Message:

@@ -179,6 +179,31 @@ def test_a_page_tells_what_happened_in_its_order(site: str, browse: Client, make
     assert [event.words for event in told] == ["published", "claimed", "accepted"]
 
 
+def test_the_timeline_of_a_tasks_dead_letter_is_in_order_with_short_gaps_in_ms(
+    site: str, browse: Client, make: Make
+) -> None:
+    died = timezone.now()
+    letter = make.message(
+        READY,
+        make.queue("letters"),
+        published_at=died,
+        dead_reason="max attempts",
+        correlation_id="task",
+        headers={"x-origin-queue": "celery"},
+    )
+    for number in (1, 2):
+        failed_at = died - timedelta(milliseconds=1500 - 500 * number)
+        make.attempt(correlation_id="task", number=number, failed_at=failed_at, error="KeyError")
+
+    events = browse.get(page_of(letter)).context["timeline"]
+
+    words = ["attempt 1 failed: KeyError", "attempt 2 failed: KeyError", "dead letter from “celery”: max attempts"]
+    assert [event.words for event in events] == words
+    assert [event.after for event in events] == ["", "500 ms", "500 ms"]
+    again = make.message(READY, letter.queue, published_at=died, correlation_id="task")
+    assert browse.get(page_of(again)).context["timeline"][-1].words == "published again"
+
+
 def test_lists_with_every_filter_take_as_many_queries_for_many_rows(site: str, browse: Client, make: Make) -> None:
     def count(model: str) -> int:
         with CaptureQueriesContext(connections[site]) as captured:

@@ -101,8 +101,8 @@ def test_an_operator_without_scripts_sees_everything_and_can_do_everything(
         expect(page.get_by_text("“late” is paused: stock take")).to_be_visible()
 
         choose(page, "workersession", "quiet")
-        page.get_by_role("button", name="Be quiet").click()
-        expect(page.locator(".field-status")).to_have_text("alive, told to be quiet")
+        page.get_by_role("button", name="Stop taking work").click()
+        expect(page.locator(".field-status")).to_have_text("alive, takes no new work")
 
     assert Queue.objects.get(name="late").paused
 

@@ -42,7 +42,7 @@ def test_what_was_done_to_queues_messages_and_workers_is_on_one_page(
 ) -> None:
     message, session = make.message(DEAD), make.session()
     run_action(browse, "queue", "pause", [message.queue], reason="<b>stock take</b>")
-    run_action(browse, "message", "redrive", [message])
+    run_action(browse, "message", "redrive", [message], yes="yes")
     run_action(browse, "workersession", "quiet", [session], yes="yes")
 
     told = entries(browse)
@@ -62,7 +62,7 @@ def test_what_was_done_to_queues_messages_and_workers_is_on_one_page(
 def test_each_row_has_its_own_history(browse: Client, make: Make) -> None:
     message, session = make.message(DEAD), make.session()
     run_action(browse, "queue", "pause", [message.queue], reason="stock take")
-    run_action(browse, "message", "redrive", [message])
+    run_action(browse, "message", "redrive", [message], yes="yes")
     run_action(browse, "workersession", "quiet", [session], yes="yes")
 
     for row in (message, message.queue, session):
@@ -143,7 +143,7 @@ def test_who_may_not_view_a_table_sees_nothing_that_was_done_to_it(
     client.force_login(operator)
     message = make.message(DEAD)
     run_action(client, "queue", "pause", [message.queue], reason="x")
-    run_action(client, "message", "redrive", [message])
+    run_action(client, "message", "redrive", [message], yes="yes")
 
     reader = login_with("view_queue")
 

@@ -119,6 +119,27 @@ def test_a_dead_message_is_redriven(site: str, browse: Client, make: Make) -> No
     assert (message.state, message.attempts, message.dead_reason) == (READY, 0, "")
 
 
+def test_a_redrive_into_a_paused_or_full_queue_is_asked_about_and_another_is_not(
+    site: str, browse: Client, make: Make
+) -> None:
+    letters = make.queue("letters")
+    make.queue("paused", paused=True)
+    make.message(READY, make.queue("full", max_messages=1))
+    rows = [
+        make.message(READY, letters, headers={"x-origin-queue": name}) for name in ("paused", "full", "no queue")
+    ]
+
+    asked = run_action(browse, "message", "redrive", rows)
+
+    assert "“paused” is paused: messages that return to it wait until it resumes." in asked.content.decode()
+    assert "“full” is full: messages that do not fit stay where they are." in asked.content.decode()
+    assert set(Message.objects.filter(pk__in=[row.pk for row in rows]).values_list("queue", flat=True)) == {
+        letters.pk
+    }
+    done = run_action(browse, "message", "redrive", rows, yes="yes")
+    assert said(done)[0].startswith("Redriven: 1 of 3 messages.")
+
+
 def test_a_letter_in_a_dead_letter_queue_is_redriven_where_it_came_from(
     site: str, browse: Client, make: Make
 ) -> None:

@@ -86,7 +86,7 @@ def test_the_list_fetches_no_more_than_the_heads_of_bodies(site: str, browse: Cl
     assert contents[""] == '{"order": 7, "lines": [1, 2]}'
     assert contents["bytes"] == "3\xa0bytes"
     assert contents["task"] == "(7, 'a')"
-    assert "shop.consumers.place<br>" in page.content.decode()
+    assert "shop.consumers.place<span" in page.content.decode()
     sent = [one.replace("`", '"') for one in statements(browse, site, list_of("message"))]
     (reading,) = (one for one in sent if '"body"' in one)
     assert "2000)" in reading

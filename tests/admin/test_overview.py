@@ -74,8 +74,8 @@ def test_each_queue_is_shown_with_its_depth_age_rates_and_credit(site: str, brow
     assert (queue["slots_busy"], queue["slots"]) == (3, 4)
     assert figures["workers"] == {"alive": 1, "stale": 1, "slots_busy": 3, "slots": 4}
     page = browse.get(address()).content.decode()
-    assert "5/20 (25 %)" in page
-    assert "3/4 (75 %)" in page
+    assert 'title="25 %">5/20<' in page
+    assert 'title="75 %">3/4<' in page
     assert "3 of 4 slots busy (75 %)" in page
     assert 'class="mq-number mq-bad">10 min' in page
 

@@ -79,10 +79,10 @@ def test_a_worker_is_told_to_be_quiet_to_work_and_its_credit(site: str, browse: 
     session.refresh_from_db()
 
     assert asked.context["preview"].rows == [["shop-1", "orders", "2"]]
-    assert said(quiet) == ["“shop-1” is told to claim no more."]
-    assert said(limited) == ["“shop-1” is told its credit: 7 for each consumer."]
+    assert said(quiet) == ["“shop-1” is told to take no new work."]
+    assert said(limited) == ["“shop-1” is told its max in flight: 7 for each consumer."]
     assert (session.conduct, session.given_credit) == ("quiet", 7)
-    assert "alive, told to be quiet" in browse.get(list_of("workersession")).content.decode()
+    assert "alive, takes no new work" in browse.get(list_of("workersession")).content.decode()
 
     run_action(browse, "workersession", "work", [session])
     run_action(browse, "workersession", "limit", [session], credit="")
@@ -133,12 +133,14 @@ def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client,
         for row in page.context["cl"].result_list
     }
 
-    assert rows["alive", "orders"] == "notified"
+    assert rows["alive", "orders"] == "idle"
     assert "paused" in rows["alive", "mail"]
-    assert rows["alive", "over"] == "out of credit"
+    assert rows["alive", "over"] == "at its max in flight"
     assert "stale" in rows["late", "orders"]
-    assert rows["quiet", "orders"] == "quiet"
+    assert rows["quiet", "orders"] == "takes no new work"
     assert "3 / 20" in page.content.decode()
+    found = browse.get(list_of("consumer"), {"state": "idle"}).context["cl"].result_list
+    assert {row.state for row in found} == {"interested", "notified"}
 
 
 def test_workers_are_filtered_by_whether_they_are_alive(site: str, browse: Client, make: Make) -> None:

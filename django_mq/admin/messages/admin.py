@@ -36,7 +36,7 @@ from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator
 from django_mq.admin.table import IdSearch, ReadOnly, alias
-from django_mq.delivery.operator.redrives import is_dead_letter
+from django_mq.delivery.operator.redrives import is_dead_letter, origin_of
 from django_mq.diagnosis.messages import criteria, finder, indexes
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
@@ -58,16 +58,7 @@ PAYLOAD = ("headers", "properties", "body")
 NOT_FILTERS = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
 #: Values of the state filter that show only dead letters.
 LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
-DEAD_LETTER_COLUMNS = [
-    "short_id",
-    "queue",
-    "situation",
-    "content",
-    "failed",
-    "first_error",
-    "last_error",
-    "published",
-]
+DEAD_LETTER_COLUMNS = ["short_id", "queue", "situation", "content", "failed", "errors", "published"]
 
 
 class MessageList(BoundedChangeList):
@@ -172,6 +163,9 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - as everywhere
         return MessageList
 
+    def list_title(self, request: HttpRequest) -> str:
+        return _("Dead letters") if _shows_dead_letters(request.GET) else super().list_title(request)
+
     def get_list_display(self, request: HttpRequest) -> Any:
         return DEAD_LETTER_COLUMNS if _shows_dead_letters(request.GET) else super().get_list_display(request)
 
@@ -180,11 +174,12 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         """Return the state, with its time, its worker or its reason."""
         words = {"state": message.get_state_display(), "reason": message.dead_reason}
         if descriptions.of_row(message).is_dead_letter:
-            return _("dead letter: %(reason)s") % words if message.dead_reason else _("dead letter")
+            return columns.clip(_("dead letter: %(reason)s") % words) if message.dead_reason else _("dead letter")
         if message.is_retrying:
             return _retrying(message)
         if message.state == Message.Status.SCHEDULED and message.deliver_at:
-            return _("%(state)s, due %(time)s") % {**words, "time": columns.time_text(message.deliver_at)}
+            due = columns.ago(message.deliver_at)
+            return format_html(_("{state}, due {time}"), state=words["state"], time=due)
         if message.state == Message.Status.CLAIMED:
             return _("%(state)s by %(worker)s") % {**words, "worker": _worker(message)}
         return words["state"]
@@ -210,16 +205,22 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         """Return the type of the message, or the handlers of its queue, and a preview of its arguments or body."""
         found = descriptions.of_row(message)
         name = message.type or found.handlers
-        parts = format_html('<span class="quiet">{}</span>', found.preview)
-        return format_html("{}<br>{}", name, parts) if name else parts
-
-    @admin.display(description=gettext_lazy("first error"), empty_value="-")
-    def first_error(self, message: Message) -> str | None:
-        return _error_text(failures.of_row(message).first)
+        preview = format_html(
+            '<span class="quiet mq-clip mq-two" title="{}">{}</span>', found.preview, found.preview
+        )
+        return format_html("{}{}", columns.clip(name), preview)
 
     @admin.display(description=gettext_lazy("last error"), empty_value="-")
     def last_error(self, message: Message) -> str | None:
         return _error_text(failures.of_row(message).last)
+
+    @admin.display(description=gettext_lazy("last error"), empty_value="-")
+    def errors(self, message: Message) -> str | None:
+        """Return the last error and, if it was another one, the first."""
+        first, last = failures.of_row(message).first, failures.of_row(message).last
+        if first is None or last is None or first[:2] == last[:2]:
+            return _error_text(last)
+        return format_html("{}<br>{} {}", _error_text(last), _("first:"), _error_text(first))
 
     # The detail page, and the form that publishes.
 
@@ -240,13 +241,14 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         attempts = failures.of_message(row.message_id, row.correlation_id)
         add = f"{self.list_address(Message)}add/?{publish_form.COPY}={row.pk}"
         headers = payload.raw(row, "headers")
+        origin = origin_of(row.queue.name, headers)
         return self.buttons(self._buttons_for(request, row, headers)) | {
             "copy_address": add if self.has_add_permission(request) else "",
             "headers": payload.headers(headers, row.queue.name),
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
             "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
             "attempts": attempts,
-            "timeline": timeline.of_message(row, attempts),
+            "timeline": timeline.of_message(row, attempts, origin="" if origin == row.queue.name else origin),
         }
 
     def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
@@ -266,8 +268,8 @@ def _worker(message: Message) -> str:
 def _retrying(message: Message) -> str:
     """Return how many attempts have failed, of how many, and when the next one is."""
     failed = columns.attempts(message.attempts, message.queue.max_attempts)
-    next_time = columns.time_text(message.deliver_at) if message.deliver_at else "-"
-    return _("retrying: %(attempts)s failed, next %(time)s") % {"attempts": failed, "time": next_time}
+    next_time = columns.ago(message.deliver_at) if message.deliver_at else "-"
+    return format_html(_("retrying: {attempts} failed, next {time}"), attempts=failed, time=next_time)
 
 
 def _shows_dead_letters(address: Mapping[str, str]) -> bool:
@@ -281,4 +283,4 @@ def _error_text(failure: FailedAttempt | None) -> str | None:
     cut = len(failure.detail) > failures.WORDS
     detail = f"{failure.detail[: failures.WORDS]}…" if cut else failure.detail
     words = f"{failure.error}: {detail}" if detail else failure.error
-    return format_html('<span title="{}">{}</span>', columns.time_text(failure.failed_at), words)
+    return format_html('<span class="mq-clip" title="{}">{}</span>', columns.time_text(failure.failed_at), words)

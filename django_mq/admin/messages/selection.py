@@ -13,11 +13,14 @@ from django.utils.translation import gettext as _
 
 from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
+from django_mq.admin.forms import Confirmation
 from django_mq.admin.operations import runner
 from django_mq.admin.table import alias
+from django_mq.delivery.operator import redrives
 from django_mq.delivery.operator.actions import in_delivery_order, rows_of
 from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.slices import as_listed
+from django_mq.diagnosis.state.obstacles import obstacles_on
 from django_mq.errors import MQError
 from django_mq.models import Message, Operation
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from django.db.models import Q, QuerySet
+    from django.forms import Form
     from django.http import HttpRequest, HttpResponse
 
     from django_mq.admin.messages.actions import MessageAction
@@ -79,7 +83,19 @@ class SelectionAdmin(ActionAdmin):
     def chosen(self, action: Any, request: HttpRequest, queryset: QuerySet[Message]) -> Selection:
         return Selection(request, queryset, self.look, action.among)
 
+    def doubt(self, action: Any, chosen: Selection) -> type[Form] | None:
+        """Ask before a redrive into a queue that is paused or full."""
+        return Confirmation if self._obstacles(action, chosen) else None
+
+    @staticmethod
+    def _obstacles(action: Any, chosen: Selection) -> str:
+        if action.name != "redrive":
+            return ""
+        ways = redrives.ways([message.id for message in chosen.messages], using=alias())
+        return report.obstacles(obstacles_on(ways, using=alias()))
+
     def preview(self, action: Any, chosen: Selection) -> Preview:
+        obstacles = self._obstacles(action, chosen)
         rows = [
             [
                 columns.state_name(state),
@@ -89,11 +105,11 @@ class SelectionAdmin(ActionAdmin):
             for state, count in sorted(chosen.states.items())
         ]
         if not chosen.cut:
-            return Preview([_("State"), _("Messages"), _("Remark")], rows)
+            return Preview([_("State"), _("Messages"), _("Remark")], rows, obstacles)
         sentence = _("And more: all that match the filters, %(count)s messages, in the background.")
         count, is_complete = chosen.count(columns.COUNTED)
         more = sentence % {"count": columns.shown(count, more=not is_complete)}
-        return Preview([_("State"), _("Messages"), _("Remark")], rows, more)
+        return Preview([_("State"), _("Messages"), _("Remark")], rows, f"{more} {obstacles}".strip())
 
     def do(
         self, action: Any, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection

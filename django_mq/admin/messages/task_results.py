@@ -80,7 +80,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
 
     @admin.display(description=_("took"))
     def took(self, result: TaskResult) -> str:
-        return columns.duration((result.finished_at - result.last_attempted_at).total_seconds())
+        return columns.precise((result.finished_at - result.last_attempted_at).total_seconds())
 
     def details(self, request: HttpRequest, row: TaskResult) -> dict[str, Any]:
         record, queue = _read(row.record), row.queue_name

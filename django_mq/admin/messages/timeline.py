@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import duration
+from django_mq.admin.columns import precise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from django_mq.models import Attempt, History, Message
+
+
+#: Shorter times between events are not shown.
+SHORTEST = timedelta(milliseconds=1)
 
 
 class Event(NamedTuple):
@@ -26,10 +30,11 @@ class Event(NamedTuple):
     after: str = ""
 
 
-def of_message(message: Message, attempts: Iterable[Attempt]) -> list[Event]:
+def of_message(message: Message, attempts: Sequence[Attempt], *, origin: str = "") -> list[Event]:
+    """Return the events of a message; ``origin`` is the other queue in which a dead letter died."""
     events = [
-        Event(message.published_at, _("published")),
         *_failures(attempts),
+        _death(message, origin) if origin else _arrival(message, attempts),
         *_known(message.deliver_at, _("due")),
         *_known(message.claimed_at, _("claimed")),
         *_known(message.dead_at, _("dead: %(reason)s") % {"reason": message.dead_reason}, bad=True),
@@ -38,26 +43,41 @@ def of_message(message: Message, attempts: Iterable[Attempt]) -> list[Event]:
     return _in_order(events)
 
 
-def of_finished(row: History, attempts: Iterable[Attempt]) -> list[Event]:
+def of_finished(row: History, attempts: Sequence[Attempt]) -> list[Event]:
     events = [
-        Event(row.published_at, _("published")),
-        *([Event(row.ready_at, _("ready"))] if row.ready_at != row.published_at else []),
         *_failures(attempts),
+        _arrival(row, attempts),
+        *([Event(row.ready_at, _("ready"))] if row.ready_at != row.published_at else []),
         *_known(row.claimed_at, _("claimed")),
         Event(row.finished_at, str(row.get_outcome_display())),
     ]
     return _in_order(events)
 
 
+def _death(message: Message, origin: str) -> Event:
+    """Return how a dead letter came into its dead-letter queue."""
+    words = _("dead letter from “%(queue)s”") % {"queue": origin}
+    if message.dead_reason:
+        words = f"{words}: {message.dead_reason}"
+    return Event(message.published_at, words, bad=True)
+
+
+def _arrival(row: Message | History, attempts: Sequence[Attempt]) -> Event:
+    """Return how the message came into its queue: a Celery task that is retried is published again."""
+    is_again = any(attempt.failed_at < row.published_at for attempt in attempts)
+    return Event(row.published_at, _("published again") if is_again else _("published"))
+
+
 def _known(time: datetime | None, words: str, *, bad: bool = False) -> list[Event]:
     return [] if time is None else [Event(time, words, bad)]
 
 
-def _failures(attempts: Iterable[Attempt]) -> list[Event]:
+def _failures(attempts: Sequence[Attempt]) -> list[Event]:
+    """Return the failed attempts, which are given newest first, in their order."""
     words = _("attempt %(number)s failed: %(error)s")
     return [
         Event(attempt.failed_at, words % {"number": attempt.number, "error": attempt.error}, bad=True)
-        for attempt in attempts
+        for attempt in reversed(attempts)
     ]
 
 
@@ -67,9 +87,5 @@ def _in_order(events: Sequence[Event]) -> list[Event]:
     told = [ordered[0]]
     for before, event in pairwise(ordered):
         passed = event.time - before.time
-        told.append(event._replace(after=duration(passed.total_seconds()) if passed >= SECOND else ""))
+        told.append(event._replace(after=precise(passed.total_seconds()) if passed >= SHORTEST else ""))
     return told
-
-
-#: Shorter times between events are not shown.
-SECOND = timedelta(seconds=1)

@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.utils.formats import number_format
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import columns
 from django_mq.diagnosis.messages.indexes import RETRYING
-from django_mq.diagnosis.state.alerts import AlertKind
+from django_mq.diagnosis.state.alerts import AlertKind, delivery
 from django_mq.engine.entries.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 
@@ -68,6 +69,24 @@ def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str,
     return as_object(alert) | {"label": label, "queue_address": queue_address, "link": link, "address": address}
 
 
+def delivery_column(state: QueueState, awake: int) -> str:
+    """Return what the queue does with its messages, in the words of the alerts, the same on every page."""
+    kind = delivery(state, awake)
+    if kind is None:
+        if state.rests and state.ready:
+            return format_html('<span class="mq-bad">{}</span>', KINDS[AlertKind.DEAD][0])
+        return _("closed to new messages") if state.closed else _("running")
+    words = str(KINDS[kind][0])
+    if kind is AlertKind.PAUSED:
+        words = f"{words}: {state.paused_reason}" if state.paused_reason else words
+        if state.paused_until:
+            until = columns.time_text(state.paused_until)
+            words = _("%(paused)s (until %(until)s)") % {"paused": words, "until": until}
+    if kind is AlertKind.LATE:
+        return format_html('<span class="mq-bad">{}</span>', words)
+    return format_html('<span class="mq-warn mq-clip" title="{}">{}</span>', words, words)
+
+
 def _filters(alert: Alert) -> dict[str, str]:
     if alert.queue is None:
         return {"status": "stale"}
@@ -99,8 +118,8 @@ def _why_late(alert: Alert) -> str:
     if alert.busy:
         return _("Its workers are busy: there are too few, or they are slow.")
     if alert.spent:
-        return _("Its workers have idle slots and no credit left: give them more.")
-    return _("Its workers have credit left: see what its consumers wait for.")
+        return _("Its workers have idle slots, and as many messages in flight as they may: raise their max.")
+    return _("Its workers could have more messages in flight: see what its consumers wait for.")
 
 
 def _waiting(state: QueueState) -> str:
@@ -174,7 +193,7 @@ def _stale(names: Sequence[str]) -> str:
 SENTENCES: dict[AlertKind, Callable[[Alert, QueueState], str]] = {
     AlertKind.UNSERVED: lambda _alert, state: f"{_waiting(state)} {_('No worker takes from it.')}",
     AlertKind.QUIET: lambda _alert, state: (
-        f"{_waiting(state)} {_('All its workers have been told to be quiet or to stop.')}"
+        f"{_waiting(state)} {_('All its workers have been told to take no new work, or to stop.')}"
     ),
     AlertKind.LATE: lambda alert, state: f"{_waiting(state)} {_why_late(alert)}",
     AlertKind.FULL: _full,

@@ -9,7 +9,7 @@ from django.http import JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import time_text
+from django_mq.admin.columns import ago, time_text
 from django_mq.admin.overview.charts import figure
 from django_mq.admin.table import alias
 from django_mq.diagnosis.state.by_type import failures, runs
@@ -70,7 +70,7 @@ def _run(admin: TableAdmin, row: Runs) -> dict[str, Any]:
 def _failure(admin: TableAdmin, row: Failures) -> dict[str, Any]:
     return {
         "row": row,
-        "last": time_text(row.last),
+        "last": ago(row.last),
         "attempts": admin.list_address(Attempt, error=row.error, **_named(row)),
         "messages": admin.list_address(Message, error=row.error, queue=row.queue),
     }

@@ -16,7 +16,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
-from django_mq.admin.overview.alerts import as_object, for_page, shown
+from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, shown
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages.indexes import RETRYING
@@ -24,7 +24,7 @@ from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.series import SPANS, recent_rates, series
-from django_mq.models import History, Message, Queue
+from django_mq.models import History, InsightHour, Message, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +62,8 @@ class QueueLine:
         return self.supply.slots, self.supply.credit
 
     @property
-    def waits(self) -> bool:
-        """Whether a message could be delivered now."""
-        return self.state.oldest_ready_seconds is not None
+    def delivery(self) -> str:
+        return delivery_column(self.state, self.supply.awake)
 
     @property
     def is_late(self) -> bool:
@@ -97,7 +96,10 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         request.current_app = admin.admin_site.name
         return TemplateResponse(request, "admin/django_mq/overview/figures.html", figures)
     media = admin.media + forms.Media(js=["django_mq/overview.js"])
-    return admin.page(request, "overview/page", _("Overview"), **figures, media=media)
+    # They are in the menu only where Spark is installed, and another machine may compute them.
+    may = admin.may(request, "view_insighthour")
+    insights = may and InsightHour.objects.using(alias()).exists() and admin.list_address(InsightHour)
+    return admin.page(request, "overview/page", _("Overview"), **figures, media=media, insights=insights)
 
 
 def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:

@@ -8,16 +8,25 @@ from django.contrib import admin
 from django.db.models import Sum
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns
+from django_mq.admin import columns, menu
 from django_mq.admin.paginator import BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.models import BulkPart
 
 if TYPE_CHECKING:
+    from django.http import HttpRequest
+
     from django_mq.models import BulkJob
 
 
-class ArchiveBatchAdmin(ReadOnly, TableAdmin):
+class SparkPages:
+    """A mixin for a ModelAdmin: its pages are in the menu only where Spark is installed."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return menu.has_spark() and super().has_module_permission(request)  # type: ignore[misc] # of ModelAdmin
+
+
+class ArchiveBatchAdmin(SparkPages, ReadOnly, TableAdmin):
     planned = columns.ago_column("planned_at", gettext_lazy("planned at"))
     list_display = ["id", "state", "rows", "purged_rows", "cutoff", "path", "planned"]
     list_filter = ["state"]
@@ -29,7 +38,7 @@ class ArchiveBatchAdmin(ReadOnly, TableAdmin):
     ]
 
 
-class BulkJobAdmin(ReadOnly, TableAdmin):
+class BulkJobAdmin(SparkPages, ReadOnly, TableAdmin):
     paginator = BoundedPaginator
     started = columns.ago_column("started_at", gettext_lazy("started at"))
     list_display = ["key", "parts", "query_id", "started", "finished_at"]

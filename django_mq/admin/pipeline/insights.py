@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django_mq.admin import columns
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.paginator import NUL
+from django_mq.admin.pipeline.admin import SparkPages
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.insights import reading
 from django_mq.insights.reading import EXPORTS, write_csv
@@ -25,7 +26,7 @@ SPANS = (1, 7, 28)
 HOUR = timedelta(hours=1)
 
 
-class InsightAdmin(ReadOnly, TableAdmin):
+class InsightAdmin(SparkPages, ReadOnly, TableAdmin):
     """All queues in a table, or one queue with charts; also as JSON and CSV."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

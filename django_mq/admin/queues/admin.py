@@ -10,40 +10,40 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, OuterRef
 from django.http import HttpResponseRedirect
 from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns
+from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
 from django_mq.admin.overview import log, space
 from django_mq.admin.overview import page as overview
+from django_mq.admin.overview.alerts import delivery_column
 from django_mq.admin.queues.actions import ACTIONS, DELETE, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
-from django_mq.diagnosis.messages.indexes import RETRYING
+from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.obstacles import obstacles
-from django_mq.diagnosis.state.overview import live_consumers
+from django_mq.diagnosis.state.overview import live_workers, state_of, with_facts
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.errors import MQError
-from django_mq.models import Message, Queue, WorkerSession
+from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from django import forms
     from django.contrib.admin.views.main import ChangeList
-    from django.db.models import QuerySet
+    from django.db.models import Model, QuerySet
     from django.http import HttpRequest, HttpResponse
     from django_stubs_ext import StrOrPromise
 
     from django_mq.admin.actions import Action
     from django_mq.diagnosis.state.groups import Group
-    from django_mq.diagnosis.state.overview import QueueState
     from django_mq.stores.records import Counts
 
 LIVE = ("ready", "scheduled", "retrying", "claimed", "dead", "oldest_ready", "pausing")
@@ -87,9 +87,8 @@ class QueueAdmin(ActionAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Queue]:
-        sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
         queues: QuerySet[Queue] = super().get_queryset(request)
-        return queues.select_related(*self.list_select_related).annotate(takes_dead_letters=Exists(sources))
+        return with_facts(queues.select_related(*self.list_select_related))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         fieldsets = super().get_fieldsets(request, obj)
@@ -102,9 +101,9 @@ class QueueAdmin(ActionAdmin):
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         changelist = super().get_changelist_instance(request)
-        counts, consumers = columns.measure(changelist.result_list), live_consumers(alias())
+        counts, workers = columns.measure(changelist.result_list), live_workers(alias())
         for queue in changelist.result_list:
-            queue.counts, queue.consumers = counts[queue.name], consumers[queue.name]
+            queue.counts, queue.workers = counts[queue.name], workers
         return changelist
 
     @staticmethod
@@ -130,17 +129,8 @@ class QueueAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
-        if not pauses(queue):
-            if self.counts(queue).ready and is_taker(queue) and not _consumers(queue) and not queue.closed:
-                return format_html('<span class="mq-bad">{}</span>', _("dead letters"))
-            if self.counts(queue).ready and not is_taker(queue) and not _consumers(queue):
-                return format_html('<span class="mq-warn">{}</span>', _("no worker"))
-            return _("closed to new messages") if queue.closed else _("running")
-        words = _("paused: %(reason)s") % {"reason": queue.paused_reason} if queue.paused_reason else _("paused")
-        if queue.paused_until:
-            until = columns.time_text(queue.paused_until)
-            words = _("%(paused)s (until %(until)s)") % {"paused": words, "until": until}
-        return format_html('<span class="mq-warn">{}</span>', words)
+        every, awake = queue.workers if hasattr(queue, "workers") else live_workers(alias())
+        return delivery_column(state_of(queue, self.counts(queue), every[queue.name]), awake[queue.name])
 
     @admin.display(description=gettext_lazy("dead letters"))
     def role(self, queue: Any) -> str:
@@ -153,8 +143,26 @@ class QueueAdmin(ActionAdmin):
     def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
         ready = str(Message.Status.READY.value)
         line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
-        told = {"line_address": line, "groups": self._groups(request, row)}
+        told = {"line_address": line, "groups": self._groups(request, row), "tabs": self._tabs(request, row.name)}
         return self.buttons(self._buttons_for(request, row)) | told
+
+    def _tabs(self, request: HttpRequest, name: str) -> list[tuple[str, str]]:
+        """Return the other pages about the queue that the user may view: label and URL."""
+        pages: list[tuple[StrOrPromise, type[Model], dict[str, str]]] = [
+            (_("Messages"), Message, {}),
+            (_("Retrying"), Message, {"state": RETRYING}),
+            (_("Dead letters"), Message, {"state": DEAD_LETTERS}),
+            (_("Consumers"), Consumer, {}),
+            (_("Finished"), History, {}),
+            (_("Failed attempts"), Attempt, {}),
+        ]
+        tabs = [
+            (str(label), self.list_address(model, queue=name, **filters))
+            for label, model, filters in pages
+            if self.may(request, f"view_{model._meta.model_name}")
+        ]
+        query = urlencode({"queue": name})
+        return [(_("Charts"), f"{self.list_address(Queue)}overview/?{query}#mq-past"), *tabs]
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return the groups and consumer slots, if the queue has any, with the URLs of their workers."""
@@ -186,7 +194,7 @@ class QueueAdmin(ActionAdmin):
             for name, found in columns.measure(chosen).items()
         ]
         names = [queue.name for queue in chosen] if action is REDRIVE else []
-        more = " ".join(_obstacle(state) for state in obstacles(names, using=alias()))
+        more = report.obstacles(obstacles(names, using=alias()))
         return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows, more)
 
     def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Queue) -> str:
@@ -217,20 +225,6 @@ class QueueAdmin(ActionAdmin):
             return HttpResponseRedirect(self.list_address(Queue))
         question = self.carry_out(DELETE, request, self.get_queryset(request).filter(pk=queue.pk))
         return question or HttpResponseRedirect(self.list_address(Queue))
-
-
-def _consumers(queue: Any) -> int:
-    """Return the number of live workers, which the list has fetched for all its queues."""
-    return queue.consumers if hasattr(queue, "consumers") else live_consumers(alias())[queue.name]
-
-
-def _obstacle(state: QueueState) -> str:
-    """Return why dead letters that return to the queue are not delivered."""
-    if state.paused:
-        return _("“%(queue)s” is paused: messages that return to it wait until it resumes.") % {
-            "queue": state.name
-        }
-    return _("“%(queue)s” is full: messages that do not fit stay where they are.") % {"queue": state.name}
 
 
 def pauses(queue: Queue) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableForm, alias
@@ -49,7 +50,7 @@ class QueueForm(TableForm):
             # A read-only page has no form fields that could give the help texts and labels.
             **{name: _(OPTIONS[name].help) for name in OTHERS},
         }
-        labels: ClassVar = {name: _(OPTIONS[name].label) for name in OTHERS}
+        labels: ClassVar = {name: capfirst(_(OPTIONS[name].label)) for name in OTHERS}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -95,7 +96,7 @@ class QueueForm(TableForm):
 
 def _field(option: Option) -> forms.Field:
     """Return the form field of an option without a column."""
-    texts: dict[str, Any] = {"label": _(option.label), "help_text": _(option.help)}
+    texts: dict[str, Any] = {"label": capfirst(_(option.label)), "help_text": _(option.help)}
     if option.base_type == "bool":
         return forms.BooleanField(required=False, **texts)
     if option.choices:

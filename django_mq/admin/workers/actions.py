@@ -37,18 +37,18 @@ def _sending(done: StrOrPromise, mode: WorkerMode | None) -> Callable[[WorkerSes
 QUIET = Action(
     name="quiet",
     permission="quiet_workersession",
-    label=gettext_lazy("Be quiet"),
-    run=_sending(gettext_lazy("“%(worker)s” is told to claim no more."), WorkerMode.QUIET),
+    label=gettext_lazy("Stop taking work"),
+    run=_sending(gettext_lazy("“%(worker)s” is told to take no new work."), WorkerMode.QUIET),
     question=Confirmation,
     warning=gettext_lazy(
-        "A quiet worker finishes what it holds and takes nothing new until it is told to work again."
+        "The worker finishes what it holds and takes nothing new until it is told to take work again."
     ),
 )
 WORK = Action(
     name="work",
     permission="quiet_workersession",
-    label=gettext_lazy("Work again"),
-    run=_sending(gettext_lazy("“%(worker)s” is told to work."), WorkerMode.WORK),
+    label=gettext_lazy("Take work again"),
+    run=_sending(gettext_lazy("“%(worker)s” is told to take work again."), WorkerMode.WORK),
 )
 STOP = Action(
     name="stop",
@@ -62,8 +62,8 @@ STOP = Action(
 LIMIT = Action(
     name="limit",
     permission="limit_workersession",
-    label=gettext_lazy("Change credit"),
-    run=_sending(gettext_lazy("“%(worker)s” is told its credit: %(credit)s for each consumer."), None),
+    label=gettext_lazy("Change max in flight"),
+    run=_sending(gettext_lazy("“%(worker)s” is told its max in flight: %(credit)s for each consumer."), None),
     question=GivenCredit,
 )
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.actions import ActionAdmin, Preview
-from django_mq.admin.filters import QueueNameFilter, StaleFilter
+from django_mq.admin.filters import ConsumerStateFilter, ModeFilter, QueueNameFilter, StaleFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
 from django_mq.admin.workers.actions import ACTIONS, QUIET, WORK
 from django_mq.diagnosis.state.fleet import is_late
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from django_mq.admin.actions import Action
 
 Mode = WorkerSession.Mode
+#: A consumer that was notified of messages is about to claim: nothing that an operator could act on.
+CONSUMER_STATES = {
+    Consumer.Status.INTERESTED: gettext_lazy("idle"),
+    Consumer.Status.NOTIFIED: gettext_lazy("idle"),
+    Consumer.Status.BUSY: gettext_lazy("at its max in flight"),
+    Consumer.Status.STOPPING: gettext_lazy("stopping"),
+}
 
 
 def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
@@ -55,12 +62,12 @@ class ConsumerColumns:
         if consumer.stale:
             return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
         if consumer.conduct == Mode.QUIET:
-            return _("quiet")
+            return _("takes no new work")
         if is_paused(consumer.queue_paused, consumer.queue_paused_until, consumer.now):
             return format_html('<span class="mq-warn">{}</span>', _("paused"))
-        return str(consumer.get_state_display())
+        return str(CONSUMER_STATES.get(consumer.state, consumer.state))
 
-    @admin.display(description=gettext_lazy("credit used"))
+    @admin.display(description=gettext_lazy("in flight / max"))
     def credit(self, consumer: Consumer) -> str:
         return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
 
@@ -84,7 +91,7 @@ class ConsumerInline(ConsumerColumns, ReadOnly, BaseInline):
 class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     actions = ACTIONS
     list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
-    list_filter = [StaleFilter, "kind", "conduct"]
+    list_filter = [StaleFilter, "kind", ModeFilter]
     search_fields = ["name", "host"]
     inlines = [ConsumerInline]
     fieldsets = [
@@ -110,7 +117,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
         if session.stale:
             late = columns.duration((datetime.now(UTC) - session.deadline).total_seconds())
             return format_html('<strong class="mq-bad">{}</strong>', _("stale for %(time)s") % {"time": late})
-        words = {Mode.QUIET: _("alive, told to be quiet"), Mode.STOP: _("alive, told to stop")}
+        words = {Mode.QUIET: _("alive, takes no new work"), Mode.STOP: _("alive, told to stop")}
         told = words.get(session.conduct)
         return format_html('<span class="mq-warn">{}</span>', told) if told else _("alive")
 
@@ -118,7 +125,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     def taking(self, session: WorkerSession) -> str:
         return ", ".join(map(str, session.queues))
 
-    @admin.display(description=gettext_lazy("held / credit"))
+    @admin.display(description=gettext_lazy("in flight / max"))
     def holding(self, session: WorkerSession) -> str:
         address = self.list_address(Message, state=Message.Status.CLAIMED.value, worker=session.pk)
         return format_html('<a href="{}">{} / {}</a>', address, session.held, session.credit or _("no limit"))
@@ -145,7 +152,7 @@ class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
     list_display = ["queue_name", "worker", "handler", "situation", "credit", "delivered", "priority", "heartbeat"]
     heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
     list_display_links = None
-    list_filter = [QueueNameFilter, "state"]
+    list_filter = [QueueNameFilter, ConsumerStateFilter]
     search_fields = ["queue_name", "handler", "session__name", "session__host"]
     ordering = ["queue_name", "-id"]
 

@@ -119,7 +119,7 @@ def batches(found: QuerySet[Any], limit: int | None) -> Iterator[list[tuple[Any,
 
 def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> None:
     store = shared_store(alias)
-    for (source, target), group in _by_way(ids, to, alias).items():
+    for (source, target), group in ways(ids, to, using=alias).items():
         went = send(store, group, source, target)
         done.stayed += len(group) - went
         if went:
@@ -127,11 +127,11 @@ def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) ->
             hint([target], using=alias)
 
 
-def _by_way(ids: Sequence[int], to: str | None, alias: str) -> dict[tuple[str, str], list[int]]:
-    """Return the rows by source and target."""
+def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple[str, str], list[int]]:
+    """Return the rows by the queue in which they are and the queue to which a redrive sends them."""
     # The database reads the headers: those that are not JSON must not keep the other rows here.
     origins = KeyTextTransform(ORIGIN_QUEUE, ReadableHeaders())
-    rows = Message.objects.using(alias).filter(id__in=ids).order_by("id")
+    rows = Message.objects.using(using).filter(id__in=ids).order_by("id")
     found = rows.values_list("id", "state", "queue__name", origins)
     ways = defaultdict[tuple[str, str], list[int]](list)
     for row_id, state, queue, origin in found:

@@ -104,7 +104,7 @@ def alerts(
     found = []
     for state in states:
         of = supply[state.name]
-        if kind := _delivery(state, of.awake):
+        if kind := delivery(state, of.awake):
             found.append(Alert(kind=kind, queue=state, slots=of.slots, credit=of.credit))
         found.extend(_others(state, rates.get(state.name)))
     if stale := tuple(worker.name for worker in workers if worker.stale):
@@ -116,7 +116,7 @@ def _used_up(use: Use) -> bool:
     return use.of > 0 and use.used >= BUSY_SHARE * use.of
 
 
-def _delivery(state: QueueState, awake: int) -> AlertKind | None:
+def delivery(state: QueueState, awake: int) -> AlertKind | None:
     """Return what keeps the queue from delivering, or delays it."""
     if state.paused:
         return AlertKind.PAUSED

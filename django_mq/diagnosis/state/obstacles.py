@@ -11,7 +11,7 @@ from django_mq.diagnosis.state.overview import overview
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from django_mq.diagnosis.state.overview import QueueState
 
@@ -25,4 +25,20 @@ def obstacles(names: Sequence[str], *, using: str) -> list[QueueState]:
     found = list(targets.order_by("name").values_list("name", flat=True).distinct())
     states = overview(found, using=using) if found else []
     sources = [state for state in states if state.name not in names or state.dead]
-    return [state for state in sources if state.paused or (is_full(state) and state.name not in names)]
+    return [state for state in sources if is_obstacle(state, is_other=state.name not in names)]
+
+
+def obstacles_on(ways: Collection[tuple[str, str]], *, using: str) -> list[QueueState]:
+    """Return the queues, paused or full, at the end of these ways: from the queue of a dead letter to another."""
+    others = {target for source, target in ways if source != target}
+    wanted = {target for _source, target in ways}
+    # A publisher may have written any name into the header.
+    rows = Queue.objects.using(using).filter(name__in=wanted)
+    found = list(rows.order_by("name").values_list("name", flat=True))
+    states = overview(found, using=using) if found else []
+    return [state for state in states if is_obstacle(state, is_other=state.name in others)]
+
+
+def is_obstacle(state: QueueState, *, is_other: bool) -> bool:
+    """Return whether dead letters that return to the queue, from another one or not, are kept up."""
+    return state.paused or (is_other and is_full(state))

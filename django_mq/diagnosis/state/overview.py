@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from django.db.models import QuerySet
+
     from django_mq.stores.records import Counts
 
 #: The highest count of messages in a state of a queue; counting stops there.
@@ -84,17 +86,23 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     missing = [name for name in names if name not in counted]
     if missing:
         raise no_such_queue(missing[0])
-    consumers = live_consumers(using)
-    sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
-    # A pause ends by the database's clock.
-    rows = Queue.objects.using(using).annotate(now=UTCNow(), takes_dead_letters=Exists(sources))
+    consumers, _awake = live_workers(using)
+    rows = with_facts(Queue.objects.using(using))
     return [
-        _state(row, counted[row.name], consumers[row.name])
+        state_of(row, counted[row.name], consumers[row.name])
         for row in rows.filter(name__in=counted).order_by("name")
     ]
 
 
-def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
+def with_facts(queues: QuerySet[Queue]) -> QuerySet[Any]:
+    """Return queues with what ``state_of`` needs beside their columns."""
+    sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
+    # A pause ends by the database's clock.
+    return queues.annotate(now=UTCNow(), takes_dead_letters=Exists(sources))
+
+
+def state_of(row: Any, counts: Counts, consumers: int) -> QueueState:
+    """Return the state of a queue, from a row of ``with_facts``."""
     paused = is_paused(row.paused, row.paused_until, row.now)
     counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds")
     return filled(
@@ -118,7 +126,11 @@ def oldest_claims(names: Sequence[str], *, using: str) -> dict[str, float]:
     return {name: max(0.0, (now - first).total_seconds()) for name, first, now in rows if first is not None}
 
 
-def live_consumers(alias: str) -> Counter[str]:
-    """Count the live worker sessions of each queue."""
+def live_workers(alias: str) -> tuple[Counter[str], Counter[str]]:
+    """Count, for each queue, the live worker sessions, and those of them that may claim."""
     alive = WorkerSession.objects.using(alias).filter(deadline__gte=UTCNow())
-    return Counter(name for queues in alive.values_list("queues", flat=True) for name in queues)
+    every, awake = Counter[str](), Counter[str]()
+    for queues, conduct in alive.values_list("queues", "conduct"):
+        every.update(queues)
+        awake.update(queues if conduct == WorkerSession.Mode.WORK else ())
+    return every, awake

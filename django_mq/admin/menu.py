@@ -1,0 +1,62 @@
+"""The app in the menu of a site: its pages in the order in which operators use them, the overview first."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
+
+if TYPE_CHECKING:
+    from django.contrib.admin import AdminSite
+    from django.http import HttpRequest
+
+APP = "django_mq"
+#: The models in the order of the menu. DEAD_LETTERS stands for the messages that are dead letters.
+ORDER = (
+    *("Message", DEAD_LETTERS, "Queue", "WorkerSession", "Consumer", "History", "Attempt", "TaskResult"),
+    *("Operation", "Binding", "InsightHour", "ArchiveBatch", "BulkJob"),
+)
+
+
+def install(site: AdminSite) -> None:
+    """Let the site list our pages in this order. Other apps stay as the site lists them."""
+    listed = site.get_app_list
+
+    def get_app_list(request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        found = listed(request, app_label)
+        for app in found:
+            if app["app_label"] == APP:
+                _arrange(site, app)
+        return found
+
+    site.get_app_list = get_app_list  # type: ignore[method-assign] # a site has no other place for an order
+
+
+def has_spark() -> bool:
+    """Return whether Spark is installed here. Where it is not, its pages are not in the menu."""
+    try:
+        return find_spec("pyspark") is not None
+    except ImportError:
+        return False
+
+
+def _arrange(site: AdminSite, app: dict[str, Any]) -> None:
+    by_name = {model["object_name"]: model for model in app["models"]}
+    messages, queues = by_name.get("Message", {}), by_name.get("Queue", {})
+    if messages.get("admin_url"):
+        address = f"{messages['admin_url']}?state={DEAD_LETTERS}"
+        by_name[DEAD_LETTERS] = _entry(messages, "DeadLetters", _("Dead letters"), address)
+    app["models"] = [by_name[name] for name in ORDER if name in by_name]
+    if queues.get("admin_url"):
+        address = app["app_url"] = reverse(f"{site.name}:{APP}_queue_overview")
+        app["models"].insert(0, _entry(queues, "Overview", _("Overview"), address))
+
+
+def _entry(model: dict[str, Any], object_name: str, name: str, address: str) -> dict[str, Any]:
+    """Return an entry of the menu for another page of a model."""
+    texts = {"object_name": object_name, "name": name, "admin_url": address}
+    return {**model, **texts, "add_url": None, "view_only": True}

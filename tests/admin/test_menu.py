@@ -1,0 +1,65 @@
+"""The app in the menu: in the order of use, the overview first, Spark's pages only where Spark is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.admin.conftest import list_of, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test import Client
+
+    from tests.admin.conftest import Make
+
+pytestmark = pytest.mark.django_db
+INDEX = "/admin/"
+SPARK = {"Insights", "Archive", "Bulk jobs"}
+
+
+def menu(client: Client, address: str = INDEX) -> list[str]:
+    """Return the names of our entries, as the menu of this page has them."""
+    (app,) = [one for one in client.get(address).context["available_apps"] if one["app_label"] == "django_mq"]
+    return [model["name"] for model in app["models"]]
+
+
+def test_the_menu_is_in_the_order_of_use_on_every_page(browse: Client) -> None:
+    names = menu(browse)
+
+    assert names[:4] == ["Overview", "Messages", "Dead letters", "Queues"]
+    assert menu(browse, list_of("queue")) == names
+
+
+def test_the_app_opens_with_the_overview(browse: Client) -> None:
+    page = browse.get(INDEX).content.decode()
+
+    assert f'<a href="{list_of("queue")}overview/" class="section"' in page
+    assert f"{list_of('message')}?state=letters" in page
+
+
+def test_the_menu_has_only_what_its_user_may_view(login_with: Callable[..., Client]) -> None:
+    assert menu(login_with("view_message")) == ["Messages", "Dead letters"]
+
+
+def test_the_pages_of_spark_are_in_the_menu_only_where_spark_is_installed(
+    browse: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_mq.admin.menu.has_spark", lambda: True)
+    with_it = menu(browse)
+    monkeypatch.setattr("django_mq.admin.menu.has_spark", lambda: False)
+    without = menu(browse)
+
+    assert set(with_it) - set(without) == SPARK
+    assert browse.get(list_of("archivebatch")).status_code == 200
+
+
+def test_the_page_of_a_queue_has_tabs_for_what_its_user_may_view(
+    make: Make, login_with: Callable[..., Client]
+) -> None:
+    tabs = login_with("view_queue", "view_message").get(page_of(make.queue())).context["tabs"]
+
+    assert [label for label, _address in tabs] == ["Charts", "Messages", "Retrying", "Dead letters"]
+    assert dict(tabs)["Dead letters"] == f"{list_of('message')}?queue=orders&state=letters"
