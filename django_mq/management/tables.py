@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING
 
+from django_mq.diagnosis.state.alerts import AlertKind, delivery
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 
 if TYPE_CHECKING:
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
 #: The headings of ``queue_cells``.
 QUEUE_HEADINGS = ("QUEUE", "READY", "SCHEDULED", "RETRYING", "CLAIMED", "DEAD", "OLDEST READY")
+#: What keeps a queue from delivering, as the admin's overview names it.
+DELIVERY_WORDS = {
+    AlertKind.PAUSED: "paused",
+    AlertKind.UNSERVED: "no worker",
+    AlertKind.QUIET: "quiet workers",
+    AlertKind.LATE: "late",
+}
 #: Categories of characters that control a terminal, change the direction of text or are invisible.
 UNPRINTABLE = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 #: Units of time spans, in seconds.
@@ -40,6 +48,17 @@ def queue_cells(queue: QueueState) -> tuple[str, ...]:
     """Return the queue's name, the messages in each state, and the age of the oldest ready one."""
     counts = (queue.ready, queue.scheduled, queue.retrying, queue.claimed, queue.dead)
     return queue.name, *(bounded(count, COUNT_LIMIT) for count in counts), span(queue.oldest_ready_seconds)
+
+
+def queue_remarks(queue: QueueState, awake: int) -> str:
+    """Return what the queue does, in the words of the admin; nothing if it runs. ``awake`` workers may claim."""
+    kind, words = delivery(queue, awake), []
+    if kind is not None:
+        reason = f": {queue.paused_reason}" if queue.paused_reason else ""
+        words.append(f"{DELIVERY_WORDS[kind]}{reason}")
+    elif queue.rests and queue.ready:
+        words.append("dead letters")
+    return ", ".join([*words, "closed"] if queue.closed else words)
 
 
 def printable(text: str) -> str:

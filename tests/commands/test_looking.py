@@ -69,6 +69,16 @@ def test_what_holds_a_queue_up_is_said(database: str, run: Run) -> None:
     assert rows(printed)["mails"][-1] == "closed"
 
 
+def test_a_queue_without_a_worker_says_so_as_in_the_admin(
+    database: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    publish("mails")
+
+    assert rows(run("mq_queues"))["mails"][-2:] == ["no", "worker"]
+    assert "no worker" in run("mq_top", "--once")
+
+
 def test_a_pause_that_is_over_is_none(database: str, run: Run) -> None:
     pause("orders", reason="stocktaking", seconds=60)
     Queue.objects.using(database).update(paused_until=F("paused_until") - timedelta(days=1))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.overview import COUNT_LIMIT, live_workers, overview
 from django_mq.diagnosis.state.series import recent_rates
 from django_mq.management.arguments import ONLY_QUEUES
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, table
-
-if TYPE_CHECKING:
-    from django_mq.diagnosis.state.overview import QueueState
+from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, queue_remarks, table
 
 
 class Command(MQCommand):
@@ -28,14 +25,11 @@ class Command(MQCommand):
             pairs = zip(queues, rates, strict=True)
             self.answer([{**asdict(queue), "rates": rate and asdict(rate)} for queue, rate in pairs], "")
         elif queues:
-            rows = [(*queue_cells(queue), f"{queue.consumers:,}", _remark(queue)) for queue in queues]
+            _every, awake = live_workers(alias)
+            rows = [
+                (*queue_cells(queue), f"{queue.consumers:,}", queue_remarks(queue, awake[queue.name]))
+                for queue in queues
+            ]
             self.stdout.write(table((*QUEUE_HEADINGS, "CONSUMERS", ""), rows, right=range(1, 8)))
         else:
             self.stdout.write("There are no queues yet; mq_queue create makes one.")
-
-
-def _remark(queue: QueueState) -> str:
-    remarks = ["closed"] if queue.closed else []
-    if queue.paused:
-        remarks.append(f"paused: {queue.paused_reason}" if queue.paused_reason else "paused")
-    return ", ".join(remarks)

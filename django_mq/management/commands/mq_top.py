@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 
-from django_mq.diagnosis.state.fleet import fleet
+from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.flow import Flow
 from django_mq.diagnosis.state.overview import overview
 from django_mq.errors import StoreUnavailable
 from django_mq.management.arguments import ONLY_QUEUES, UsageError, argument, at_least_one
 from django_mq.management.command import MQCommand, until_told
-from django_mq.management.tables import QUEUE_HEADINGS, plural, queue_cells, shortened, table
+from django_mq.management.tables import QUEUE_HEADINGS, plural, queue_cells, queue_remarks, shortened, table
 from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def _screen(look: Screen, *, redraws: bool) -> str:
     now, home = time.strftime("%H:%M:%S"), REDRAW if redraws else ""
     if look.error:
         return f"{home}{now}  {look.error}"
-    rows = [_row(queue, look.rates) for queue in look.queues]
+    supply = supplies(look.workers)
+    rows = [_row(queue, look.rates, supply[queue.name].awake) for queue in look.queues]
     head = f"{plural(len(look.workers), 'worker')}, {look.counts['stale']} stale, {look.counts['held']:,} held"
     lines = [f"{now}  {head}", "", *table(HEADINGS, rows, right=range(1, 9)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
@@ -111,10 +112,9 @@ def _screen(look: Screen, *, redraws: bool) -> str:
     return home + "\n".join(shortened(line, size.columns) for line in fitting)
 
 
-def _row(queue: QueueState, rates: Rates) -> tuple[str, ...]:
+def _row(queue: QueueState, rates: Rates, awake: int) -> tuple[str, ...]:
     rate = "-" if rates is None else f"{rates.get(queue.name, 0.0):,.1f}"
-    remarks = [word for word, is_so in (("closed", queue.closed), ("paused", queue.paused)) if is_so]
-    return (*queue_cells(queue), rate, f"{queue.consumers:,}", ", ".join(remarks))
+    return (*queue_cells(queue), rate, f"{queue.consumers:,}", queue_remarks(queue, awake))
 
 
 def _line(look: Screen) -> str:
