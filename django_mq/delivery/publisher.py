@@ -23,6 +23,7 @@ from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.errors import undeclared
 from django_mq.stores.records import NewMessage
 from django_mq.stores.registry import shared_store
+from django_mq.stores.values import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -372,9 +373,18 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
     names = {message.queue_name for message in messages}
     constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
     if constrained or any(message.dedup_id is not None for message in messages):
+        messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
         waiting_for_capacity(store, constrained, lambda: store.append_by_rules(messages, again=again))
     elif messages:
         store.append_many(messages, again=again)
+
+
+def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:
+    """Return the message with its place in a sorted queue. Raises InvalidMessage."""
+    if queue is None or queue.sorting is None:
+        return message
+    place = queue.sorting.place(queue.name, headers_in(message.headers))
+    return replace(message, sort_place=place)
 
 
 def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:

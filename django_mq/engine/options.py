@@ -12,6 +12,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from django_mq.engine.decisions.sorting import Sorting
 from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
 
@@ -170,6 +171,21 @@ class QueueOptions:
         length=255,
     )
 
+    sort_key: str = _order(
+        "",
+        _("sort key"),
+        _("The queue delivers by the value of this header, least first. For kind fifo."),
+        length=255,
+    )
+    sort_type: str = _order(
+        "number",
+        _("sort type"),
+        _("What the header has: a number, or a time as a text with its offset from UTC."),
+        choices={"number": _("number"), "time": _("time")},
+        beside=True,
+        column=None,
+    )
+
     max_attempts: int = _failures(
         10, _("maximum attempts"), _("Failed deliveries after which a message is dead-lettered; 0 = never.")
     )
@@ -318,10 +334,8 @@ class QueueOptions:
     )
     history_body: bool = _history(False, _("keep bodies in history"), _("Whether the history keeps bodies."))
 
-    sort_key: str = _in_memory(
-        "",
-        help="Sort the messages by the text of this header; messages without it come first. For kind fifo.",
-        length=255,
+    sort_as_text: bool = _in_memory(
+        False, help="Whether to sort by the text of the header sort_key; messages without it come first."
     )
     values_in_advance: bool = _in_memory(
         False,
@@ -373,7 +387,12 @@ class QueueOptions:
     @property
     def has_publish_rules(self) -> bool:
         """Whether publishing depends on the messages in the queue."""
-        return self.is_limited or bool(self.last_value_key)
+        return self.is_limited or bool(self.last_value_key) or self.sorting is not None
+
+    @property
+    def sorting(self) -> Sorting | None:
+        """The header that says the place of a message, and its type."""
+        return Sorting(self.sort_key, self.sort_type) if self.sort_key and not self.sort_as_text else None
 
     @property
     def is_limited(self) -> bool:
@@ -394,14 +413,21 @@ class QueueOptions:
             if problem is not None:
                 yield f"{name} is {shown(value)}; {problem}"
 
+    def _contradictions_of_sorting(self) -> Iterator[str]:
+        if self.sort_key and self.kind != "fifo":
+            yield f"sort_key needs kind 'fifo', not {self.kind!r}"
+        if self.sort_key and self.overflow == "ring":
+            yield "sort_key is not for a queue with overflow 'ring', which replaces the oldest message"
+        if self.sort_as_text and not self.sort_key:
+            yield "sort_as_text needs sort_key"
+
     def contradictions(self) -> Iterator[str]:
         """Yield a sentence for each combination of options that makes no sense."""
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
         if self.values_in_advance and not self.last_value_key:
             yield "values_in_advance is for queues of kind 'last_value'"
-        if self.sort_key and self.kind != "fifo":
-            yield f"sort_key needs kind 'fifo', not {self.kind!r}"
+        yield from self._contradictions_of_sorting()
         if self.overflow != "reject" and not self.is_limited:
             yield f"overflow is {self.overflow!r}, but the queue has no limit: set max_messages or max_bytes"
         base, cap = self.backoff_seconds, self.backoff_cap_seconds

@@ -891,7 +891,8 @@ class Queue:
         waits = entry.state is READY or entry.state is SCHEDULED
         if not waits or self._dispatch.ready.value_of(entry.message) is not None or not self._contents.lift(entry):
             return False
-        entry.stand_at(self.placement.place_at(due_at), entry.arrival)
+        if self.rules.sorting is None:
+            entry.stand_at(self.placement.place_at(due_at), entry.arrival)
         if due_at > now:
             entry.state, entry.due_at = SCHEDULED, due_at
         self._contents.place(entry)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.consumers.groups import Groups
+    from django_mq.engine.decisions.sorting import Sorting
     from django_mq.engine.decisions.verdict import Backoff
     from django_mq.engine.options import QueueOptions
 
@@ -36,6 +37,8 @@ class Rules:
     kind: str = "priority"
     #: The header that a sorted queue sorts by. A last-value queue keeps one message for each value of this header.
     key: str | None = None
+    #: The header of numbers or times that says the place of a message in its level; None for the order of arrival.
+    sorting: "Sorting | None" = None
     #: Whether a last-value queue takes scheduled values, which replace others when they become due.
     values_in_advance: bool = True
     levels: int = MOST_LEVELS
@@ -90,10 +93,11 @@ class Rules:
     def of(cls, options: "QueueOptions") -> "Rules":
         """Return the rules for these options, without the options that the arbiter or a session applies."""
         kind = options.kind if options.kind in ONE_LEVEL else "priority"
-        kind = "last_value" if options.last_value_key else "sorted" if options.sort_key else kind
+        kind = "last_value" if options.last_value_key else "sorted" if options.sort_as_text else kind
         return cls(
             kind=kind,
-            key=options.last_value_key or options.sort_key or None,
+            key=options.last_value_key or (options.sort_key if options.sort_as_text else None) or None,
+            sorting=options.sorting,
             levels=levels_of(options.kind, options.levels),
             due_first=options.due_order == "due_first",
             max_attempts=options.max_attempts or None,
@@ -113,7 +117,8 @@ class Rules:
     @property
     def placement(self) -> Placement:
         """The settings that decide where and for how long messages stand."""
-        return Placement(levels_of(self.kind, self.levels), self.due_first, self.hold, self.lifetime)
+        levels = levels_of(self.kind, self.levels)
+        return Placement(levels, self.due_first, self.hold, self.lifetime, self.sorting)
 
     @property
     def has_plain_arrivals(self) -> bool:

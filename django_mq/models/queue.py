@@ -44,6 +44,7 @@ class Queue(models.Model):
     levels = models.PositiveSmallIntegerField(**_of("levels"))
     due_order = models.CharField(max_length=20, **_of("due_order"))
     last_value_key = models.CharField(blank=True, db_default="", **_of("last_value_key"))
+    sort_key = models.CharField(blank=True, db_default="", **_of("sort_key"))
     closed = models.BooleanField(_("closed"), default=False, help_text=_("A closed queue takes no more messages."))
     paused = models.BooleanField(_("paused"), default=False, help_text=_("A paused queue delivers nothing."))
     paused_reason = models.CharField(_("pause reason"), max_length=200, blank=True, default="")

@@ -52,6 +52,8 @@ class NewMessage:
     expires_at: datetime | None = None
     ttl_seconds: float | None = None
     dedup_id: str | None = None
+    #: The place that a sorted queue gives it; None for the place that its time of delivery says.
+    sort_place: int | None = None
 
     def as_message(self, published_at: datetime) -> Message:
         """Return the message without its body, as the engine's selectors read it."""

@@ -29,6 +29,7 @@ def form_data(**changes: Any) -> dict[str, Any]:
         "kind": "priority",
         "levels": 10,
         "due_order": "due_first",
+        "sort_type": "number",
         "max_attempts": 10,
         "backoff_seconds": 1,
         "backoff_multiplier": 2,

@@ -82,13 +82,16 @@ def test_the_readme_publishes_and_handles(settings: Settings, capsys: pytest.Cap
 
 @on_sqlite
 def test_messages_are_scheduled_and_prioritised_as_the_page_says(settings: Settings) -> None:
-    settings.DJANGO_MQ = {"AUTO_DECLARE": True}
+    examples = list(python(DOCS / "how-to/messages/schedule-and-prioritise.md"))
+    (declaring,) = (text for text in examples if text.startswith("DJANGO_MQ"))
+    settings.DJANGO_MQ = {"AUTO_DECLARE": True, **execute(declaring)["DJANGO_MQ"]}
 
-    execute(*python(DOCS / "how-to/messages/schedule-and-prioritise.md"))
+    execute(*examples)
 
     assert len(list(browse("reminders", states=[SCHEDULED]))) == 3
     assert len(list(browse("offers"))) == 1
     assert [message.priority for message in browse("receipts", states=[READY])] == [9]
+    assert [message.body["machine"] for message in browse("repairs")] == [2, 1]
 
 
 @on_sqlite

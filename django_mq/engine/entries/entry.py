@@ -16,6 +16,7 @@ from django_mq.errors import IllegalMove, OutOfRange
 
 if TYPE_CHECKING:
     from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.decisions.sorting import Sorting
     from django_mq.engine.message import Message
 
 
@@ -172,6 +173,7 @@ class Placement:
     due_first: bool = True
     hold: bool = False
     lifetime: Lifetime = UNBOUNDED
+    sorting: "Sorting | None" = None
     #: The level of each priority on the scale.
     _levels: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
@@ -191,6 +193,8 @@ class Placement:
             entry.due_at = due_at
         if self.lifetime is not UNBOUNDED:
             entry.expires_at = self.lifetime.end(message.expires_at, now)
+        if self.sorting is not None:
+            entry.stand_at(self.sorting.place_or_first(message.headers), arrival)
         return entry
 
     def entry_again(self, entry: Entry, message: "Message") -> Entry:
@@ -202,6 +206,8 @@ class Placement:
         scheduled = entry.state is SCHEDULED
         due_at = entry.due_at if scheduled else None
         place = ORDINARY_PLACE if due_at is None else self.place_at(due_at)
+        if self.sorting is not None:
+            place = self.sorting.place_or_first(message.headers)
         level, state = level_of(message.priority, self.levels), SCHEDULED if scheduled else READY
         again = Entry(message, level, place, state=state, due_at=due_at, redelivered=entry.redelivered)
         again.expires_at = None if self.lifetime.endless else entry.expires_at

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from django_mq.stores.records import NewMessage
+    from django_mq.engine.decisions.sorting import Sorting
+    from django_mq.stores.records import NewMessage, QueueRecord
     from django_mq.stores.sql.database import Rows
 
 
@@ -57,6 +58,10 @@ class QueueCapacities(Part):
         if capacity.is_limited and not known:
             self._count_anew(capacity)
         return capacity
+
+    def unlimited(self, queue: QueueRecord) -> QueueCapacity:
+        """Return the capacity of a queue without limits."""
+        return QueueCapacity(queue.id, queue.name, Limits(), Overflow.REJECT, "", 0, 0)
 
     def _count_anew(self, capacity: QueueCapacity) -> None:
         if capacity.limits.size_bytes is None:
@@ -205,6 +210,7 @@ class QueueCapacity:
     size_bytes: int
     #: Whether the contents were counted just now.
     exact: bool = False
+    sorting: Sorting | None = None
 
     @property
     def is_limited(self) -> bool:

@@ -20,7 +20,7 @@ from django_mq.stores.sql.database import Part
 from django_mq.stores.values import headers_in, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from django_mq.stores.records import Failure, Receipt, Settlement
     from django_mq.stores.sql.admission import QueueCapacity
@@ -112,7 +112,7 @@ class Moves(Part):
         if self.store.queues.existing(target).closed:
             raise errors.closed(target)
         with self.database.transaction():
-            capacity = self.store.capacity.of([target]).get(target)
+            capacity = self._capacities([target]).get(target)
             if capacity is None:
                 return self.store.messages.move_rows(ids, target)
             coming = self._coming(ids, capacity)
@@ -128,11 +128,20 @@ class Moves(Part):
             constrained.setdefault(name, []).append(id_)
         others = set(ids).difference(*constrained.values())
         moved = self._move_dead([id_ for id_ in ids if id_ in others], expired=expired)
-        for name, capacity in self.store.capacity.of(constrained).items():
+        for name, capacity in self._capacities(constrained).items():
             # By arrival, as without rules.
             fitting = self._fitting(sorted(self._coming(constrained[name], capacity)), capacity)
             moved += self._enter(fitting, capacity, lambda chosen: self._move_dead(chosen, expired=expired))
         return moved
+
+    def _capacities(self, names: Iterable[str]) -> dict[str, QueueCapacity]:
+        """Lock the queues that have limits or last values; return their capacities, and those of sorted queues."""
+        capacities = self.store.capacity.of(names)
+        for name in names:
+            queue = self.store.queues.queue(name)
+            if queue is not None and queue.sorting is not None:
+                capacities.setdefault(name, self.store.capacity.unlimited(queue)).sorting = queue.sorting
+        return capacities
 
     def _move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
         return self.store.messages.move_dead(ids, expired=expired) if ids else 0
@@ -177,6 +186,11 @@ class Moves(Part):
         keys = {row.message_id: key for row in fitting if (key := self._key(row, capacity)) is not None}
         by_id = {arrived[message_id]: key for message_id, key in keys.items() if message_id in arrived}
         self.store.last_values.replace(capacity, dict(sorted(by_id.items())))
+        if capacity.sorting is not None:
+            for row in fitting:
+                if row.message_id in arrived:
+                    place = capacity.sorting.place_or_first(headers_in(str(row.headers)))
+                    self.rows("set_place", id=arrived[row.message_id], place=place)
         size_bytes = sum(row.size_bytes for row in fitting)
         self.store.capacity.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()))
         return moved

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 #: The fields of NewMessage that are parameters of the statements.
-NEW_MESSAGE_FIELDS = tuple(each.name for each in fields(NewMessage) if each.name != "dedup_id")
+NEW_MESSAGE_FIELDS = tuple(each.name for each in fields(NewMessage) if each.name not in {"dedup_id", "sort_place"})
 
 
 def is_ready_at_once(message: NewMessage) -> bool:
@@ -137,6 +137,9 @@ class Publications(Part):
         if len(kept) < len(messages):
             self._give_up(messages, kept, capacities, again=again)
         ids = dict(zip(map(id, kept), self.append_complete(kept), strict=True))
+        for message in kept:
+            if message.sort_place is not None:
+                self.rows("set_place", id=ids[id(message)], place=message.sort_place)
         for name, capacity in capacities.items():
             mine = [message for message in kept if message.queue_name == name]
             self.store.last_values.replace(

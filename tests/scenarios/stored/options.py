@@ -32,6 +32,7 @@ def read_options(rules: Rules, scale: float, *, in_memory: bool) -> dict[str, An
     settings = QueueOptions(
         kind="fifo" if rules.kind == "sorted" else rules.kind,
         sort_key=(rules.key or "") if rules.kind == "sorted" else "",
+        sort_as_text=rules.kind == "sorted",
         levels=rules.levels,
         due_order="keep_place" if rules.hold or not rules.due_first else "due_first",
         max_attempts=rules.max_attempts or 0,

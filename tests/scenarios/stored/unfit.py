@@ -224,7 +224,7 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a durable queue is not sorted by a key",
+        "a durable queue is sorted by numbers and times, not by texts",
         """
             own_qpid-Q43-sorted-as-text qpid-S34-sorted-order
         """,

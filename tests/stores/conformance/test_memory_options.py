@@ -16,11 +16,11 @@ from tests.stores.conftest import memory_store
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
-SORTED: dict[str, Any] = {"kind": "fifo", "sort_key": "due"}
+SORTED: dict[str, Any] = {"kind": "fifo", "sort_key": "due", "sort_as_text": True}
 IN_ADVANCE: dict[str, Any] = {"kind": "last_value", "last_value_key": "due", "values_in_advance": True}
 #: A queue with each of them.
 QUEUES: dict[str, dict[str, Any]] = {
-    "sort_key": SORTED,
+    "sort_as_text": SORTED,
     "values_in_advance": IN_ADVANCE,
     "nondestructive": {"nondestructive": True},
 }

@@ -20,7 +20,7 @@ ORDER BY level DESC, place, id FOR UPDATE SKIP LOCKED
 UPDATE django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
 CROSS JOIN (SELECT {at:deliver_at} AS deliver_at) n
-SET m.state = CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, m.deliver_at = n.deliver_at, m.place = {place}
+SET m.state = CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, m.deliver_at = n.deliver_at, m.place = {place_again}
 WHERE m.id IN %(ids)s AND m.state < 2 AND m.value_key IS NULL
 
 -- name: stand_aside. Takes locked messages out of their queue for a moment: as many copies may be written there.

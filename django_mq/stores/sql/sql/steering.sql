@@ -34,11 +34,14 @@ UPDATE django_mq_message SET state = 1, deliver_at = {now} WHERE id {in:ids} AND
 -- A value of a last-value queue is never scheduled.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message AS m
-SET state = CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, deliver_at = n.deliver_at, place = {place}
+SET state = CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, deliver_at = n.deliver_at, place = {place_again}
 FROM django_mq_queue q
 CROSS JOIN (SELECT {at:deliver_at} AS deliver_at) n
 WHERE q.id = m.queue_id AND m.id {in:ids} AND m.state < 2 AND m.value_key IS NULL
 RETURNING {own_id}
+
+-- name: _place_again. The place of a message with another time of delivery; a sorted queue does not look at times.
+CASE WHEN q.sort_key = '' THEN {place} ELSE m.place END
 
 -- name: redrive_dead. Makes dead messages ready again, attempts restarting, in their old place.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
@@ -54,7 +57,7 @@ INSERT INTO django_mq_message (
     correlation_id, group_key, value_key, published_at, deliver_at, expires_at, dead_reason, content_type,
     content_encoding, headers, properties, body)
 SELECT
-    q.id, m.state, {level:n.priority}, CASE WHEN m.state = 0 THEN m.place ELSE 0 END, n.priority, m.attempts,
+    q.id, m.state, {level:n.priority}, CASE WHEN m.state = 0 OR q.sort_key <> '' THEN m.place ELSE 0 END, n.priority, m.attempts,
     m.redelivered, m.suspect, m.message_id, m.type, m.correlation_id, m.group_key, m.value_key, m.published_at,
     m.deliver_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.body
 
@@ -101,5 +104,5 @@ SELECT n.id, q.name
 FROM django_mq_message n
 JOIN django_mq_queue origin ON origin.id = n.queue_id
 JOIN django_mq_queue q ON q.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END
-WHERE n.id {in:ids} AND n.dead_at IS NOT NULL AND NOT q.closed AND {has_publish_rules}
+WHERE n.id {in:ids} AND n.dead_at IS NOT NULL AND NOT q.closed AND ({has_publish_rules} OR q.sort_key <> '')
 ORDER BY n.id

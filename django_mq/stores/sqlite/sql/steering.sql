@@ -11,7 +11,7 @@ UPDATE django_mq_message AS m
 SET id = {tail:message} + moving.rank, priority = moving.priority, level = moving.level, place = moving.place
 FROM (
     SELECT
-        n.id, n.priority, {level:n.priority} AS level, CASE WHEN n.state = 0 THEN n.place ELSE 0 END AS place,
+        n.id, n.priority, {level:n.priority} AS level, CASE WHEN n.state = 0 OR q.sort_key <> '' THEN n.place ELSE 0 END AS place,
         row_number() OVER (ORDER BY n.old_level DESC, n.place, n.id) AS rank
     FROM (
         SELECT id, queue_id, state, place, level AS old_level, %(priority)s AS priority
