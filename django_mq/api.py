@@ -16,7 +16,7 @@ from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_man
 from django_mq.delivery.queues import pause, resume
 from django_mq.delivery.validation import existing
 from django_mq.engine.states import State
-from django_mq.errors import Reject, Release, Retry
+from django_mq.errors import Decline, Reject, Release, Retry
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrowsedMessage",
+    "Decline",
     "OutgoingMessage",
     "ReceivedMessage",
     "Reject",

@@ -73,6 +73,8 @@ class Settings:
     MAINTENANCE_SECONDS: float = 5.0
     #: How many bytes of bodies a worker holds at most for each consumer that names no number; None = no limit.
     CREDIT_BYTES: int | None = None
+    #: How long a message waits that all consumers of its queue have declined, until it is dead.
+    DECLINE_GRACE_SECONDS: float = 300.0
     #: Whether Celery workers on django-mq:// also run the handlers of native queues.
     CELERY_HANDLERS: bool = True
     #: Longest time one statement of a worker's own connection may take (PostgreSQL), in seconds.

@@ -270,6 +270,10 @@ class Release(ChosenOutcome):
     """Give the message back to its place, uncounted."""
 
 
+class Decline(ChosenOutcome):
+    """Give the message back for the other consumers of its queue, uncounted; this one is not given it again."""
+
+
 class Retry(ChosenOutcome):
     """Count this attempt as failed and deliver the message again later."""
 

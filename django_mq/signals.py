@@ -23,7 +23,7 @@ message_publishing = Signal()
 messages_published = Signal()
 #: A handler is about to be called, in its thread: ``message``.
 attempt_started = Signal()
-#: It has ended, in the same thread: ``message``, ``outcome`` (accepted, released, retried, dead),
+#: It has ended, in the same thread: ``message``, ``outcome`` (accepted, released, declined, retried, dead),
 #: ``error`` (the exception or None), ``seconds``.
 attempt_finished = Signal()
 #: A queue delivers nothing: ``queue``, ``reason``, ``seconds`` (None: until resumed), ``using``.

@@ -850,6 +850,14 @@ class Queue:
             self._capacity.look_again(entry)
         return here
 
+    def bury(self, entry: Entry, now: float, reason: str) -> bool:
+        """Make a ready entry dead; False if it is not ready here. It stays until ``send_on`` is called."""
+        if entry.state is not READY or not self._contents.lift(entry):
+            return False
+        entry.state, entry.suspect, entry.cause, entry.died_at = DEAD, False, reason, now
+        self._contents.place(entry)
+        return True
+
     def remove(self, entry: Entry, cause: Cause = Cause.KILLED) -> bool:
         """Remove an entry in any state; False if it was not here.
 

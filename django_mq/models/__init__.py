@@ -10,7 +10,7 @@ from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Queue
-from django_mq.models.session import ClaimLock, Consumer, Ownership, WorkerSession
+from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, WorkerSession
 
 __all__ = [
     "ArchiveBatch",
@@ -20,6 +20,7 @@ __all__ = [
     "BulkPart",
     "ClaimLock",
     "Consumer",
+    "DeclinedMessage",
     "DuplicateId",
     "History",
     "InsightCause",

@@ -144,6 +144,28 @@ class ClaimLock(models.Model):
         return str(self.queue_id)
 
 
+class DeclinedMessage(models.Model):
+    """A message that a session has declined: no claim of this session brings it again."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue_id = models.BigIntegerField(_("queue"))
+    message_id = models.BigIntegerField(_("message"))
+    session_id = models.BigIntegerField(_("worker session"))
+    declined_at = UTCDateTimeField(_("declined at"))
+
+    class Meta:
+        db_table = "django_mq_declined"
+        verbose_name = _("declined message")
+        verbose_name_plural = _("declined messages")
+        indexes: ClassVar = [
+            models.Index(fields=["queue_id", "message_id"], name="django_mq_declined_message"),
+            models.Index(fields=["session_id"], name="django_mq_declined_session"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.message_id} ← {self.session_id}"
+
+
 class Ownership(models.Model):
     """A group that belongs to a session while it lives; without a group key, a consumer slot."""
 

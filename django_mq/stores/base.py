@@ -57,7 +57,7 @@ class Features:
     concurrent_writers: bool = True
     #: Whether tables have settings of their own (migration 0005).
     has_table_settings: bool = False
-    #: Whether consumers have selectors and credit for bytes, can decline a message, and are woken.
+    #: Whether consumers have selectors and credit for bytes, and are woken.
     serves_consumers: bool = False
     #: Whether the renewal of a session says if messages wait for it.
     looks_when_renewed: bool = False
@@ -228,8 +228,7 @@ class Store(Protocol):
         """Write the verdicts; return the row ids of void ones, whose lease was lost.
 
         A message that was given back because the deadline had passed is settled nevertheless, even after the
-        session's end, while it has the claim token. Raises UnsupportedRule for DECLINE if the store serves no
-        consumers.
+        session's end, while it has the claim token. No claim of the session brings a message that it has declined.
         """
 
     def begin_settle(
@@ -258,7 +257,7 @@ class Store(Protocol):
 
     def chores(self) -> Chores:
         """Say which duties have something to do, by one statement."""
-        return Chores(unused=True)
+        return Chores(unused=True, bury_unwanted=True)
 
     def shorten_deadlines(self) -> int:
         """Shorten the deadlines of sessions whose liveness lock has ended; return how many.
@@ -294,6 +293,13 @@ class Store(Protocol):
 
     def note_use(self, names: Sequence[str]) -> None:
         """Let the time of ``expires_seconds`` begin again, for a queue that is declared again."""
+
+    def bury_unwanted(self) -> int:
+        """Make ready messages dead that all consumers of their queue have declined; return how many.
+
+        Not before DECLINE_GRACE_SECONDS after the last of them declined, and after a consumer came or went, as far
+        as this store has seen in earlier calls.
+        """
 
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         """Delete history, attempts, summed-up minutes and volatile rows past their time; return how many.

@@ -256,7 +256,7 @@ class ClaimResult:
     ``next_due_seconds`` is then no later than the time for a full scan. ``void`` has the row ids of settlements
     whose lease was lost: they changed nothing. With ``constrained``, a settlement may make other messages ready,
     for example of the same group: look again after each. ``grouped`` has the queues whose messages of a group run
-    one after the other.
+    one after the other. ``declined`` says that the session has declined messages of these queues.
     """
 
     claimed: list[Claimed] = field(default_factory=list)
@@ -266,6 +266,7 @@ class ClaimResult:
     void: frozenset[int] = frozenset()
     constrained: bool = False
     grouped: frozenset[str] = frozenset()
+    declined: bool = False
 
     @property
     def more(self) -> bool:
@@ -440,6 +441,8 @@ class Chores:
     take_over: bool = False
     #: Whether there are queues that are deleted when nobody uses them.
     unused: bool = False
+    #: Whether messages have been declined.
+    bury_unwanted: bool = False
 
 
 #: Unused bytes from which rebuilding a table is worth it.

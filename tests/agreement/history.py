@@ -284,7 +284,7 @@ class _Author:
 
     def _settlement(self) -> dict[str, Any]:
         how = self._random.choice(
-            ["ACCEPT", "ACCEPT", "RELEASE", "RELEASE", "RELEASE", "DEAD", "DEAD", "EXPIRE", "CANCEL"]
+            ["ACCEPT", "ACCEPT", "RELEASE", "RELEASE", "RELEASE", "DEAD", "DEAD", "EXPIRE", "CANCEL", "DECLINE"]
         )
         item: dict[str, Any] = {"pick": self._pick(), "how": how}
         if how in {"RELEASE", "DEAD"}:
@@ -315,7 +315,7 @@ class _Author:
 
     def _maintenance(self) -> dict[str, Any]:
         duties = ["promote", "expire", "expire", "trim", "prune", "prune", "roll_up", "delete_unused"]
-        return {"duty": self._random.choice(duties)}
+        return {"duty": self._random.choice([*duties, "bury_unwanted", "bury_unwanted"])}
 
     def _steer(self) -> dict[str, Any]:
         how = self._random.choice(["cancel", "release_held", "deliver_now", "redrive_dead", "redrive_dead"])

@@ -443,7 +443,7 @@ class Site:
 
     def _maintenance(self, duty: str) -> Any:
         done = getattr(self.store, duty)()
-        return done if duty in {"trim", "prune", "delete_unused"} else None
+        return done if duty in {"trim", "prune", "delete_unused", "bury_unwanted"} else None
 
     def _ids(self, numbers: Iterable[int]) -> list[int]:
         return [id_ for name in self.queues for id_ in self._ids_in(name, numbers)]

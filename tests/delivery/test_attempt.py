@@ -13,7 +13,7 @@ from django.db import connections, transaction
 
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.errors import Reject, Release, Retry
+from django_mq.errors import Decline, Reject, Release, Retry
 from django_mq.stores.connections import has_connected
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
@@ -131,6 +131,12 @@ def test_release_gives_back_uncounted_and_without_a_failure() -> None:
     settlement = run(raising(Release()))
 
     assert (settlement.verdict, settlement.counted, settlement.failure) == (Verdict.RELEASE, False, None)
+
+
+def test_decline_gives_back_for_others_uncounted_and_without_a_failure() -> None:
+    settlement = run(raising(Decline("not here")))
+
+    assert (settlement.verdict, settlement.counted, settlement.failure) == (Verdict.DECLINE, False, None)
 
 
 def test_retry_counts_and_chooses_its_delay() -> None:

@@ -13,7 +13,7 @@ import pytest
 from django.db import transaction
 
 from django_mq import signals
-from django_mq.api import Reject, Release, pause, publish, publish_many, resume
+from django_mq.api import Decline, Reject, Release, pause, publish, publish_many, resume
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.queues import declare
@@ -98,8 +98,14 @@ def test_a_receiver_may_add_headers_which_are_held_to_the_rules(
 
 @pytest.mark.parametrize(
     ("raised", "outcome"),
-    [(None, "accepted"), (Release(), "released"), (ValueError(), "retried"), (Reject(), "dead")],
-    ids=["accepted", "released", "retried", "dead"],
+    [
+        (None, "accepted"),
+        (Release(), "released"),
+        (Decline(), "declined"),
+        (ValueError(), "retried"),
+        (Reject(), "dead"),
+    ],
+    ids=["accepted", "released", "declined", "retried", "dead"],
 )
 def test_an_attempt_is_told_with_its_outcome(
     committed_database: str, told: list[tuple[str, dict[str, Any]]], raised: Exception | None, outcome: str

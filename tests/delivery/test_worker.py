@@ -16,7 +16,7 @@ from django_mq.delivery.consumer import heartbeat, policies
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.errors import HandlersHang, Reject, Release, Retry
+from django_mq.errors import Decline, HandlersHang, Reject, Release, Retry
 from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler, running
@@ -267,6 +267,49 @@ def test_release_and_retry_bring_the_message_back(alias: str) -> None:
         wait_until(lambda: finished(alias) == 1)
 
     assert seen == [(1, False), (1, True), (2, True)]
+
+
+def test_a_declined_message_is_handled_by_another_worker(alias: str) -> None:
+    diary, declined = Diary(), Diary()
+
+    def decline(message: Any) -> None:
+        declined(message)
+        raise Decline
+
+    publish_many([("orders", number) for number in range(3)])
+    with running(a_handler(decline), using=alias):
+        declined.wait_for(3)
+        with running(a_handler(diary), using=alias):
+            wait_until(lambda: finished(alias) == 3)
+
+    assert (sorted(diary.bodies), sorted(declined.bodies)) == ([0, 1, 2], [0, 1, 2])
+
+
+def test_a_declined_message_is_handled_by_another_handler_of_the_worker(alias: str) -> None:
+    diary = Diary()
+
+    def decline(_: Any) -> None:
+        raise Decline
+
+    publish_many([("orders", number) for number in range(3)])
+    with running(a_handler(decline, priority=1), a_handler(diary), using=alias):
+        wait_until(lambda: finished(alias) == 3)
+
+    assert sorted(diary.bodies) == [0, 1, 2]
+
+
+def test_what_all_handlers_of_all_workers_decline_is_dead(alias: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "DECLINE_GRACE_SECONDS": 0.3}
+
+    def decline(_: Any) -> None:
+        raise Decline
+
+    publish("orders", 1)
+    dead = Message.objects.using(alias).filter(state=STATUS.DEAD)
+    with running(a_handler(decline), a_handler(decline), using=alias):
+        wait_until(dead.exists)
+
+    assert (dead.get().dead_reason, dead.get().attempts) == ("declined by all consumers", 0)
 
 
 def test_a_corrupt_row_is_a_dead_letter_and_the_others_go_on(alias: str) -> None:

@@ -40,7 +40,7 @@ from django_mq.delivery.operator.redrives import is_dead_letter, origin_of
 from django_mq.diagnosis.messages import criteria, finder, indexes
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
-from django_mq.models import Message
+from django_mq.models import DeclinedMessage, Message, WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     fieldsets = [
         (None, {"fields": ["message_id", "queue", "situation", "holder"]}),
         (gettext_lazy("Order"), {"fields": [("priority", "level"), ("place", "id")]}),
-        (gettext_lazy("Deliveries"), {"fields": [("failed", "delivered_again", "is_suspect")]}),
+        (gettext_lazy("Deliveries"), {"fields": [("failed", "delivered_again", "is_suspect"), "declined_by"]}),
         (
             gettext_lazy("Times"),
             {"fields": [("published_at", "deliver_at", "expires_at"), ("claimed_at", "dead_at")]},
@@ -195,6 +195,12 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             return _("%(worker)s, but its deadline has passed: %(deadline)s") % words
         left = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
         return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
+
+    @admin.display(description=gettext_lazy("declined by"), empty_value="-")
+    def declined_by(self, message: Message) -> str:
+        declined = DeclinedMessage.objects.using(alias()).filter(queue_id=message.queue_id, message_id=message.pk)
+        sessions = WorkerSession.objects.using(alias()).filter(pk__in=declined.values("session_id"))
+        return ", ".join(sessions.order_by("pk").values_list("name", flat=True))
 
     @admin.display(description=gettext_lazy("failed attempts"))
     def failed(self, message: Message) -> str:

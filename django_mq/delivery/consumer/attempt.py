@@ -172,6 +172,8 @@ def _outcome(settlement: Settlement) -> str:
     """Return the outcome that the signal names."""
     if settlement.verdict is Verdict.RELEASE:
         return "retried" if settlement.counted else "released"
+    if settlement.verdict is Verdict.DECLINE:
+        return "declined"
     return "dead" if settlement.verdict is Verdict.DEAD else "accepted"
 
 

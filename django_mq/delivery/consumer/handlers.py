@@ -86,11 +86,11 @@ def consumer(
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
 
     It is called with one message, in some thread. Returning accepts the message. Raising counts a failed
-    attempt, which is repeated after the queue's backoff up to its maximum; ``errors.Reject``, ``Release`` and
-    ``Retry`` choose an outcome. ``credit`` is how many messages one worker holds for the handler at a time: by
-    default four for each of the worker's threads, and at least 20. ``credit_bytes`` is how many bytes their bodies
-    have together; a message that is larger by itself is held alone. A call that exceeds ``time_limit_seconds``
-    counts as failed; its thread is given up, since Python cannot stop it.
+    attempt, which is repeated after the queue's backoff up to its maximum; ``errors.Reject``, ``Release``,
+    ``Decline`` and ``Retry`` choose an outcome. ``credit`` is how many messages one worker holds for the handler
+    at a time: by default four for each of the worker's threads, and at least 20. ``credit_bytes`` is how many
+    bytes their bodies have together; a message that is larger by itself is held alone. A call that exceeds
+    ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot stop it.
 
     With ``transactional``, the call runs in a transaction on the queues' database, which also accepts the
     message: the handler's writes there and the acknowledgement commit together or not at all, so each effect

@@ -74,14 +74,15 @@ def run_maintenance(
             done["released"] += session.released
     done["promoted"] = store.promote(CHUNK) if chores.promote else 0
     done["expired"] = store.expire(CHUNK) if chores.expire else 0
+    done["unwanted"] = store.bury_unwanted() if chores.bury_unwanted else 0
     done["trimmed"] = store.trim() if chores.trim else 0
     done["deleted"] = _delete_unused(store) if chores.unused else 0
     done["pruned"] = store.prune() if prune else 0
     if chores.take_over and take_over is not None:
         take_over()
-    # A dead session may have held a group or a consumer slot. What expired, or was in a deleted queue, may be
-    # ready in another queue.
-    if done["reaped"] or done["promoted"] or done["expired"] or done["deleted"]:
+    # A dead session may have held a group or a consumer slot. What expired, was in a deleted queue, or is not
+    # wanted, may be ready in another queue.
+    if done["reaped"] or done["promoted"] or done["expired"] or done["deleted"] or done["unwanted"]:
         _announce(store)
     return done
 

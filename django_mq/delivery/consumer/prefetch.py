@@ -171,6 +171,10 @@ class Prefetch:
             self._credit.give_back(len(attempt.claimed.body))
             self._let_go(attempt.claimed)
 
+    def hand_on(self, attempt: Delivery) -> bool:  # noqa: ARG002 - there is no other handler
+        """Keep a message that its handler declined for another handler of this worker; False if there is none."""
+        return False
+
     def empty(self) -> list[Claimed]:
         """Take out, and return, the messages that were not begun, in order."""
         with self._lock:
@@ -228,6 +232,15 @@ class SharedPrefetch(Prefetch):
         self._entries.accept(entry, consumer)
         with self._lock:
             self._let_go(attempt.claimed)
+
+    def hand_on(self, attempt: Delivery) -> bool:
+        consumer, entry = attempt.receipt
+        with self._entries.lock:
+            self._entries.decline(entry, consumer)
+            wanted = any(other.wants(entry) for other in self._consumers)
+            if not wanted:
+                self._entries.discard(entry)
+            return wanted
 
     def empty(self) -> list[Claimed]:
         taken = [_claimed(entry) for entry in self._entries.purge()]
@@ -369,6 +382,10 @@ class Dispatcher:
             following = lines.leave(message.group_key)
             if following is not None:
                 self._prefetched[message.queue_name].offer(following, is_kept=True)
+
+    def hand_on(self, attempt: Delivery) -> bool:
+        """Keep a declined message for another handler of this worker; False if there is none."""
+        return self._prefetched[attempt.claimed.queue_name].hand_on(attempt)
 
     def resize(self, credit: int | None) -> None:
         """Give each handler so much credit, None for its own."""

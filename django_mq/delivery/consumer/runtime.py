@@ -411,7 +411,7 @@ class Fetcher:
         self.sure = result.full_scan and not self.short
         self.constrained = result.constrained
         self.grouped = result.grouped
-        self.found_none = result.constrained and not result.claimed
+        self.found_none = (result.constrained or result.declined) and not result.claimed
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self.due_at = NEVER if due is None else time.monotonic() + due

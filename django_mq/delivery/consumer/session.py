@@ -25,7 +25,7 @@ from django_mq import __version__, conf, outages
 from django_mq.delivery.consumer import settlements
 from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
 from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
-from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
+from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import SessionLost, StoreError
 from django_mq.notifications.base import News
@@ -220,10 +220,11 @@ class Session:
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
             self.driver.came_back(min(given_back))
-        if given_back or (batch and self._constrained):
+        declined = sum(item.verdict is DECLINE for item in batch)
+        if given_back or declined or (batch and self._constrained):
             later = [seconds for seconds in given_back if seconds > 0]
             # In a queue with rules, each settlement may make another message ready.
-            ready = len(batch) if self._constrained else len(given_back) - len(later)
+            ready = len(batch) if self._constrained else len(given_back) - len(later) + declined
             self._tell_others(News(ready, min(later, default=None), back=True))
         # A settlement that was written without an answer finds nothing to settle the second time.
         lost = void - self._unanswered

@@ -22,7 +22,7 @@ from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
-from django_mq.engine.decisions.verdict import RELEASE
+from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
 
@@ -127,11 +127,14 @@ class Worker:
 
     def _on_done(self, attempt: Delivery, settlement: Settlement) -> None:
         shift: Shift = attempt.origin
+        if settlement.verdict is DECLINE and shift.dispatcher.hand_on(attempt):
+            self._pool.wake(1)
+            return
         if attempt.settled:
             shift.session.let_go(attempt.claimed)
         else:
             shift.session.settle(settlement)
-            if settlement.verdict is RELEASE:
+            if settlement.verdict in (RELEASE, DECLINE):
                 self._give_back_behind(shift, attempt.claimed)
         shift.dispatcher.finish(attempt)
         # Waking costs a system call: only a waiting loop needs it, and only for enough credit.

@@ -7,6 +7,7 @@ last_value.py   the key of a last-value queue
 routing.py      which queues an exchange leads to
 claim.py        how much a session claims, and in which order
 arbiter.py      which ready messages a session may have
+decline.py      when a declined message is dead
 worker_mode.py  what a worker is told to do
 verdict.py      the outcome of an attempt
 """

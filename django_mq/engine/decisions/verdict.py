@@ -14,7 +14,7 @@ from random import random as system_random
 from typing import Final, NamedTuple, Protocol
 
 from django_mq.engine.names import check_bounds
-from django_mq.errors import CorruptMessage, Reject, Release
+from django_mq.errors import CorruptMessage, Decline, Reject, Release
 
 #: The default cap, as a multiple of the base.
 DEFAULT_CAP_FACTOR: Final = 10
@@ -85,6 +85,8 @@ class Ending(Enum):
     FAILED = auto()
     #: The handler, or the worker, gave the message back without an attempt.
     RELEASED = auto()
+    #: The handler says that the message is not for it.
+    DECLINED = auto()
     #: The handler or Celery rejected the message for good, or the message cannot be read.
     REJECTED = auto()
     #: An operator or a publisher has cancelled the message.
@@ -143,6 +145,7 @@ class AtOnce(NamedTuple):
 _DECIDED: Final = {
     Ending.RETURNED: Decision(ACCEPT),
     Ending.RELEASED: Decision(RELEASE),
+    Ending.DECLINED: Decision(DECLINE),
     Ending.REJECTED: Decision(Verdict.DEAD, counted=True),
     Ending.REVOKED: Decision(Verdict.CANCEL),
 }
@@ -174,4 +177,6 @@ def ending_of(error: BaseException) -> Ending:
     """Return how a handler's call ended that raised this error."""
     if isinstance(error, Release):
         return Ending.RELEASED
+    if isinstance(error, Decline):
+        return Ending.DECLINED
     return Ending.REJECTED if isinstance(error, Reject | CorruptMessage) else Ending.FAILED

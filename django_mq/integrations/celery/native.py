@@ -6,6 +6,7 @@ events and instrumentation are Celery's own. The worker's main process is the pa
     the handler returned                  the parent accepts, in a batch, with its next claim
     a transactional handler returned      the child has settled, in the handler's transaction
     the handler raised                    the child has settled, with the traceback
+    the handler declined                  the parent declines, so that its next claim knows
     the child died or was timed out       the parent counts a failed attempt
     the handler was revoked, terminated   the parent cancels: it is not to run again, and was not done
 
@@ -33,7 +34,7 @@ from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, handler_of
 from django_mq.delivery.consumer.policies import Policies
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
-from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
+from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.message import ClaimedMessage
 from django_mq.integrations.celery.qos import judged
 from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
@@ -60,6 +61,8 @@ class NativeMessage(ClaimedMessage):
         self.handler = handler
         #: Whether the child has settled a failed attempt.
         self.settled = False
+        #: Whether the handler has declined it, which the child does not settle.
+        self.declined = False
         #: Whether it was revoked, even if it has begun.
         self.revoked = False
         #: Why the attempt failed, where the child has not settled.
@@ -67,8 +70,10 @@ class NativeMessage(ClaimedMessage):
         super().__init__(_payload(claimed, session, handler), channel=channel)
 
     def settle_done(self) -> None:
-        """Accept, unless the child has settled or the handler was revoked."""
-        if self.settled or (self.handler.transactional and not self.revoked):
+        """Accept, unless the child has settled, or the handler has declined or was revoked."""
+        if self.declined:
+            self.session.settle(judged(self.claimed, Ending.DECLINED, self._policy))
+        elif self.settled or (self.handler.transactional and not self.revoked):
             self.session.let_go(self.claimed)
         else:
             ending = Ending.REVOKED if self.revoked else RETURNED
@@ -151,12 +156,17 @@ def unpack(values: dict[str, Any]) -> Claimed:
     return Claimed(**values)
 
 
+class Declined(Ignore):
+    """The handler has declined its message, which is not settled yet."""
+
+
 class HandlerRequest(Request):
     """One run of a handler, in the parent."""
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """Note whether the child has settled, before Celery acknowledges or rejects the message."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
+        self.message.declined = isinstance(error, Declined)
         self.message.settled = isinstance(error, Ignore) or getattr(exc_info, "settled", False)
         self.message.cause = error
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
@@ -213,6 +223,8 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
     settlement = attempt.run()
     if attempt.settled or settlement.verdict is Verdict.ACCEPT:
         return
+    if settlement.verdict is Verdict.DECLINE:
+        raise Declined  # the parent settles: its next claim must know
     shared_store(alias).settle(session_id, [settlement])
     if settlement.delay_seconds:
         hints.hint([claimed.queue_name], using=alias)  # for the new due time
@@ -307,7 +319,7 @@ class NativeConsumer:
 #: because Celery acts on some.
 TRACES = frozenset({"traceparent", "tracestate", "baggage", "sentry-trace"})
 #: How a handler chooses an outcome; and exceptions that mean something else to Celery's parent.
-UNREPORTED = (Release, Reject, TaskPredicate, MemoryError, Terminated, TimeLimitExceeded, WorkerLostError)
+UNREPORTED = (Release, Decline, Reject, TaskPredicate, MemoryError, Terminated, TimeLimitExceeded, WorkerLostError)
 
 
 def for_celery(error: BaseException | None, settlement: Settlement) -> BaseException:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.consumer.handlers import consumer
 from django_mq.engine.decisions.verdict import Verdict, ending_of, verdict
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import Release
+from django_mq.errors import Decline, Release
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import MQBackend
 from django_mq.integrations.tasks.compat import task_backends
@@ -43,7 +43,7 @@ def run_task(message: ReceivedMessage) -> None:
     compat.task_started.send(type(backend), task_result=result)
     try:
         value = compat.normalize_json(_call(task, result))
-    except Release:
+    except (Release, Decline):
         raise
     except BaseException as error:
         _fail(result, error, envelope, is_last=_is_last(error, message, backend))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.decisions.decline import Audience
     from django_mq.engine.decisions.routing import Route
     from django_mq.engine.entries.entry import Entry
     from django_mq.engine.options import QueueOptions
@@ -98,6 +99,8 @@ class SharedBroker:
         self.queues: dict[str, BrokerQueue] = {}
         self.rows: dict[int, LiveMessage] = {}
         self.sessions: dict[int, MemorySession] = {}
+        #: By queue with declined messages, its consumers as last seen.
+        self.audiences: dict[str, Audience] = {}
         #: By exchange, pattern and queue, in the order in which they were made.
         self.bindings: dict[tuple[str, str, str], Route] = {}
         #: (exchange, pattern, queue) to the time at which the volatile binding ends unless it is renewed.

@@ -64,6 +64,7 @@ class Claims(Part):
             next_due_seconds=min(times, default=None),
             constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
             grouped=frozenset(queue.name for queue in queues if queue.settings.has_groups),
+            declined=any(claim.session.has_declined(queue) for queue in queues),
         )
 
     def claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:

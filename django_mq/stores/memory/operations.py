@@ -7,13 +7,16 @@ from heapq import nsmallest
 from itertools import compress, islice
 from typing import TYPE_CHECKING, TypeVar
 
+from django_mq import conf
+from django_mq.engine.decisions.claim import is_paused
+from django_mq.engine.decisions.decline import BY_ALL, audience_of, is_settled, is_unwanted
 from django_mq.engine.entries.timeline import expiry_order
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate, is_retrying
 from django_mq.stores import errors
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import EndedClaim, entry_of, row_of
 from django_mq.stores.records import WORKER_LOST, Counts, Reaped
-from django_mq.stores.values import uuid_of
+from django_mq.stores.values import later, uuid_of
 
 if TYPE_CHECKING:
     from collections import deque
@@ -192,6 +195,33 @@ class Maintenance(Part):
             if entry not in sent:
                 engine.discard(entry, Cause.EXPIRED)
         return len(overdue)
+
+    def bury_unwanted(self) -> int:
+        now, grace_seconds = self.broker.now(), conf.load().DECLINE_GRACE_SECONDS
+        living = [session for session in self.broker.sessions.values() if session.deadline >= now]
+        unwanted: list[LiveMessage] = []
+        before, self.broker.audiences = self.broker.audiences, {}
+        for name, queue in self.broker.queues.items():
+            declined = [row_of(entry) for entry in queue.engine.browse() if entry.declined_by]
+            if not declined or is_paused(queue.engine.paused, queue.paused_until, now):
+                continue
+            consumers = frozenset(session.number for session in living if session.consumes(name))
+            audience = audience_of(before.get(name), consumers, now.timestamp())
+            self.broker.audiences[name] = audience
+            if is_settled(audience, now.timestamp(), grace_seconds):
+                unwanted += [row for row in declined if self._is_unwanted(row, consumers, grace_seconds)]
+        for row in unwanted:
+            row.entry.declined_by = None
+            row.queue.engine.bury(row.entry, now.timestamp(), BY_ALL)
+        self.broker.send_dead(unwanted)
+        return len(unwanted)
+
+    def _is_unwanted(self, row: LiveMessage, consumers: frozenset[int], grace_seconds: float) -> bool:
+        entry, sessions, group = row.entry, row.queue.sessions, row.message.group_key
+        declined_by = {sessions[consumer] for consumer in entry.declined_by or () if consumer in sessions}
+        owner = None if group is None else row.queue.owner_of(group)
+        is_old = row.declined_at is not None and later(row.declined_at, grace_seconds) <= self.broker.now()
+        return is_old and is_unwanted(declined_by, consumers, owner)
 
     def trim(self) -> int:
         return sum(queue.engine.trim() for queue in self.broker.queues.values())

@@ -55,6 +55,8 @@ class LiveMessage:
     queue: BrokerQueue = field(init=False)
     session_id: int | None = None
     claimed_at: datetime | None = None
+    #: When a session last declined it.
+    declined_at: datetime | None = None
     #: The claim that ended with its session's deadline, until something else becomes of the message.
     ended: EndedClaim | None = None
 

@@ -119,7 +119,8 @@ class MemorySession:
         shared = self.info.kind == "celery"
         held = sum(len(consumer.unsettled) for consumer, of in self._consumers.items() if of is queue)
         busy, slots = (None, None) if self.heartbeat is None else (self.heartbeat.busy, self.heartbeat.slots)
-        served = [one for one, of in self._consumers.items() if of is queue and one is not self._own.get(queue)]
+        own = self._own.get(queue)
+        served = [one for one, of in self._consumers.items() if of is queue and one is not own]
         return [self._subscription(consumer) for consumer in served] + [
             Subscription(
                 session=self.number,
@@ -129,10 +130,24 @@ class MemorySession:
                 stopping=info.state == "stopping",
                 held=held,
                 full=busy is not None and slots is not None and busy >= slots,
+                wants=lambda item: own is None or own.wants(item.row.entry),
             )
             for info in consumers
             if info.queue_name == queue.name
         ]
+
+    def has_declined(self, queue: BrokerQueue) -> bool:
+        """Whether a message is ready that it has declined."""
+        own = self._own.get(queue)
+        if own is None or own.view is None:  # a consumer that declines gets a view
+            return False
+        return any(entry.declined_by is not None and own in entry.declined_by for entry in queue.engine.browse())
+
+    def consumes(self, queue: str) -> bool:
+        """Whether it has said so when it was opened or renewed last."""
+        if self.heartbeat is None:
+            return queue in self.info.queues
+        return queue in (*self.heartbeat.queues, *(info.queue_name for info in self.heartbeat.consumers))
 
     def _subscription(self, consumer: Consumer) -> Subscription:
         """Return the subscription of a consumer of the engine, which has its own selector and credit."""

@@ -108,6 +108,7 @@ class Settlements(Part):
             case Verdict.ACCEPT:
                 engine.accept(entry, consumer)
             case Verdict.DECLINE:
+                row.declined_at = now
                 engine.decline(entry, consumer)
             case Verdict.CANCEL:
                 engine.remove(entry, Cause.CANCELLED)

@@ -364,6 +364,6 @@ class MySQLStore(SQLStore):
 for _name in (
     *("append", "append_many", "append_by_rules", "renew", "send_command", "revive", "close_session", "subscribe"),
     *("settle_and_claim", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),
-    "volatile_take",
+    *("bury_unwanted", "volatile_take"),
 ):
     setattr(MySQLStore, _name, retried(getattr(SQLStore, _name)))

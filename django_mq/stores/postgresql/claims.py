@@ -19,7 +19,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
+from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.connections import translating
 from django_mq.stores.records import ClaimResult
@@ -136,8 +136,8 @@ AT_ONCE = {
 }
 #: The columns before those of a claim.
 ANSWER_COLUMNS = 3
-#: Verdicts that need answers before they are written: where the message goes.
-ASKING = (Verdict.DEAD, Verdict.EXPIRE)
+#: Verdicts that write more than the message's row.
+ASKING = (Verdict.DEAD, Verdict.EXPIRE, DECLINE)
 
 
 def numbers(values: Iterable[int]) -> str:
@@ -166,7 +166,7 @@ class PostgreSQLClaims(Claims):
             self.look_again()
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
-        constrained = request is not None and self.store.queues.have_rules(request.queues, idle=not settlements)
+        constrained = request is not None and self.needs_facts(session_id, request.queues, idle=not settlements)
         if not (self.database.private and plain):
             return None
         with self.database.alone(), translating(self.database.connection):

@@ -166,7 +166,7 @@ class PostgreSQLStore(SQLStore):
     def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult:
-        self.refuse_consumers(None if request is None else request.consumer, settlements)
+        self.refuse_consumers(None if request is None else request.consumer)
         result = self.claims.settle_and_claim(session_id, settlements, request)
         return super().settle_and_claim(session_id, settlements, request) if result is None else result
 

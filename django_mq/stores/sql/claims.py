@@ -26,7 +26,7 @@ from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Container, Hashable, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Situation
     from django_mq.stores.records import ClaimRequest
@@ -44,6 +44,11 @@ BEHIND_SHARE = 20
 PROMOTE_LIMIT = 1000
 #: How often a claim tries when other transactions have locked all messages that it chose.
 TRIES = 3
+#: When a session of this process last declined a message: by alias, session and queue, on the monotonic clock. All
+#: stores of the process share it: the heartbeat's store settles, too.
+_declined_at: dict[tuple[str, int, str], float] = {}
+#: A settlement is committed within so many seconds.
+COMMIT_SECONDS = 60.0
 
 
 class Chosen(NamedTuple):
@@ -82,7 +87,7 @@ class Claims(Part):
         self.tokens = count(time.time_ns())
 
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
-        if self.store.queues.have_rules(request.queues):
+        if self.needs_facts(session_id, request.queues):
             return self.by_rules(session_id, request)[0]
         with self.database.transaction():
             if not self.rows("session_alive", session=session_id):
@@ -105,6 +110,28 @@ class Claims(Part):
                     raise errors.exclusive(name)
                 if not facts.in_slots:
                     self.rows("own", queue_id=facts.queue_id, session=session_id)
+
+    def needs_facts(self, session_id: int, queues: Sequence[str], *, idle: bool = False) -> bool:
+        """Whether other sessions, or what the session has declined, decide which messages it may have."""
+        if _declined_at and any((self.store.alias, session_id, name) in _declined_at for name in queues):
+            return True
+        return self.store.queues.have_rules(queues, idle=idle)
+
+    def _page_size(self, session_id: int, name: str, credit: int) -> int:
+        if (self.store.alias, session_id, name) in _declined_at:
+            return PAGE
+        return self.store.queues.page_size(name, credit)
+
+    def note_declined(self, session_id: int, ids: Sequence[int]) -> None:
+        for (name,) in self.rows("queues_of", ids=list(ids)):
+            _declined_at[self.store.alias, session_id, name] = time.monotonic()
+        self.rows("note_declined", session=session_id, ids=list(ids))
+
+    def _forget_declined(self, session_id: int, name: str) -> None:
+        """Take note that nothing is left which the session has declined, unless that is not committed yet."""
+        key = self.store.alias, session_id, name
+        if time.monotonic() - _declined_at.get(key, 0.0) > COMMIT_SECONDS:
+            _declined_at.pop(key, None)
 
     def look_again(self) -> None:
         """Begin at the head of each queue, where claims begin elsewhere."""
@@ -198,7 +225,7 @@ class Claims(Part):
         if self.promotes_at_once and request.promote:
             locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
         answers = ask([*settling, *locking])
-        sizes = {name: self.store.queues.page_size(name, limit_of(request, name)) for name in names}
+        sizes = {name: self._page_size(session_id, name, limit_of(request, name)) for name in names}
         facts = self._facts(ask, session_id, sizes)
         if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
             self.store.messages.promote(PROMOTE_LIMIT, names)
@@ -215,6 +242,8 @@ class Claims(Part):
         if passed or claim.missed or unlocked or any(head.left for head in heads):
             times.append(LEFT_SECONDS)
         claim.result.next_due_seconds = min(times, default=None)
+        claim.result.constrained = bool(locked) or unlocked
+        claim.result.declined = any(each.declined.get(session_id) for each in facts.values())
         return claim, answers[: len(settling)]
 
     def _facts(self, ask: Asking, session_id: int, sizes: Mapping[str, int]) -> dict[str, Facts]:
@@ -227,6 +256,8 @@ class Claims(Part):
         for name, facts in found.items():
             wide = facts.options.has_groups or bool(facts.subscriptions)
             self.store.queues.remember(name, is_constrained=facts.is_constrained, wide=wide)
+            if not facts.declined.get(session_id):
+                self._forget_declined(session_id, name)
         return found
 
     def _head(
@@ -245,9 +276,9 @@ class Claims(Part):
         """
         situation = facts.situation(session_id, in_order=name in request.in_order)
         award: Award[Ready] = Award(session_id, limit_of(request, name), situation)
-        page, size = facts.page, facts.page_size
+        page, size, declined = facts.page, facts.page_size, facts.declined.get(session_id, ())
         begin = time.monotonic()
-        award.consider(page, lambda item: item.id in passed)
+        award.consider(undeclined(page, declined), lambda item: item.id in passed)
         while len(page) >= size and not award.is_done:
             if award.chosen and (award.beginning >= request.slots or begin < self._look_behind_at[name]):
                 break
@@ -257,7 +288,7 @@ class Claims(Part):
             given = {"queue_id": facts.queue_id, "groups": groups, "limit": size, **beyond}
             [rows] = ask([("page", given)])
             page = [Ready._make(row) for row in rows]
-            award.consider(page, lambda item: item.id in passed)
+            award.consider(undeclined(page, declined), lambda item: item.id in passed)
             took = time.monotonic() - begin
             self._look_behind_at[name] = begin + took * BEHIND_SHARE
         more = len(page) >= size and not award.is_done
@@ -275,7 +306,7 @@ class Claims(Part):
         line = [(by_id[id_][1].suspect, by_id[id_][1].size_bytes) for id_ in within]
         ids = within[: fitting(line, request.slots, request.max_bytes)]
         if not ids:
-            return Claim(ClaimResult(constrained=True))
+            return Claim(ClaimResult())
         chosen = [by_id[id_] for id_ in ids]
         rows = self._lease(ask, **self._lease_of(session_id, chosen))
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
@@ -283,7 +314,7 @@ class Claims(Part):
         seen = request.credit if any(head.more for head in heads) else len(found)
         left = left_behind(request, [item.queue_name for item in claimed], seen)
         missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
-        return Claim(ClaimResult(claimed=claimed, left=left, constrained=True), missed)
+        return Claim(ClaimResult(claimed=claimed, left=left), missed)
 
     def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]]) -> dict[str, Any]:
         firsts: dict[Hashable, int] = {}
@@ -329,7 +360,7 @@ class Claims(Part):
 
 
 #: Kinds of rows of facts.
-ANSWER, QUEUE, SLOT, WAITING, CONSUMER, READY = range(6)
+ANSWER, QUEUE, SLOT, WAITING, CONSUMER, READY, DECLINED = range(7)
 
 
 class Ready(NamedTuple):
@@ -343,6 +374,11 @@ class Ready(NamedTuple):
     size_bytes: int
     owner: int | None
     group: str | None
+
+
+def undeclined(page: Sequence[Ready], declined: Container[int]) -> list[Ready]:
+    """Return the messages that are not among the declined ones."""
+    return [item for item in page if item.id not in declined]
 
 
 NO_OPTIONS = QueueOptions()
@@ -361,6 +397,8 @@ class Facts:
     subscriptions: list[Subscription] = field(default_factory=list)
     page: list[Ready] = field(default_factory=list)
     page_size: int = PAGE
+    #: By session, the messages that it has declined.
+    declined: dict[int, set[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Rows, page_size: int) -> Facts:
@@ -379,6 +417,8 @@ class Facts:
             self.in_slots.add(numbers[0])
         elif kind == CONSUMER:
             self.subscriptions.append(Subscription(*numbers))
+        elif kind == DECLINED:
+            self.declined.setdefault(numbers[1], set()).add(numbers[0])
         elif kind == QUEUE:
             self.queue_id, *values, self.claimed, _ = numbers
             self.options = QueueOptions(**dict(zip(OPTIONS, [word, *values], strict=True)))
@@ -402,5 +442,9 @@ class Facts:
             claimed=self.claimed,
             in_order=in_order,
             keeping=self.keeping,
-            subscriptions=self.subscriptions,
+            subscriptions=[self._wanting(item) for item in self.subscriptions],
         )
+
+    def _wanting(self, subscription: Subscription) -> Subscription:
+        declined = self.declined.get(subscription.session)
+        return subscription._replace(wants=lambda item: item.id not in declined) if declined else subscription

@@ -6,12 +6,17 @@ marker, or wait for its commit, and do nothing.
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
 from django_mq.engine.decisions.claim import STALLED_SECONDS
+from django_mq.engine.decisions.decline import BY_ALL, Audience, audience_of, is_settled, is_unwanted
 from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.stores.records import WORKER_LOST, Chores, Reaped
 from django_mq.stores.sql.database import Part
@@ -21,6 +26,8 @@ from django_mq.stores.values import time_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from django_mq.stores.sql.store import SQLStore
+
 MINUTE = timedelta(minutes=1)
 #: How long after its end a minute is summed up. Transactions that are still open then are not counted.
 SETTLING = timedelta(seconds=5)
@@ -28,6 +35,8 @@ SETTLING = timedelta(seconds=5)
 BACK = 10
 #: How far back a worker looks for the mark of the arrivals.
 MARKS = timedelta(hours=1)
+#: Declines of a queue that one round reads.
+DECLINES = 20_000
 #: Messages of a minute that the percentiles are taken of.
 SAMPLE = 20_000
 #: A mark above every message. Where no mark is known, arrivals are not counted: the statement would read all
@@ -44,6 +53,11 @@ def percentile(spans: list[float], percent: int) -> float | None:
 
 
 class Maintenance(Part):
+    def __init__(self, store: SQLStore) -> None:
+        super().__init__(store)
+        #: By queue with declined messages, its consumers as last seen.
+        self._audiences: dict[int, Audience] = {}
+
     #: Seconds after the start of the database in which no session is reaped, because none could be renewed before.
     #: None is one deadline.
     grace_seconds: float | None = None
@@ -100,8 +114,44 @@ class Maintenance(Part):
                 evicted += self.store.capacity.settle_in(capacity, 0, 0, newest=newest or 0)
             return evicted
 
+    def bury_unwanted(self) -> int:
+        # The audiences are those that this process has seen, by its own clock.
+        now = time.monotonic() + self.database.clock_offset.total_seconds()
+        grace_seconds = conf.load().DECLINE_GRACE_SECONDS
+        queues = self.rows("declining_queues")
+        consumers = self._consumers() if queues else {}
+        before, self._audiences = self._audiences, {}
+        for id_, name in queues:
+            self._audiences[id_] = audience_of(before.get(id_), frozenset(consumers.get(name, ())), now)
+        settled = [id_ for id_, each in self._audiences.items() if is_settled(each, now, grace_seconds)]
+        return sum(self._bury_unwanted(id_, self._audiences[id_].consumers, grace_seconds) for id_ in settled)
+
+    def _consumers(self) -> dict[str, set[int]]:
+        """Return the living sessions that consume each queue."""
+        consumers: defaultdict[str, set[int]] = defaultdict(set)
+        for session, queues, queue in self.rows("living_consumers"):
+            for name in {*json.loads(queues), queue} - {None}:
+                consumers[name].add(session)
+        return consumers
+
+    def _bury_unwanted(self, queue_id: int, consumers: frozenset[int], grace_seconds: float) -> int:
+        with self.database.transaction():
+            rows = self.rows("declined", queue_id=queue_id, since_seconds=-grace_seconds, limit=DECLINES)
+            by_message = {id_: list(some) for id_, some in groupby(rows, key=itemgetter(0))}
+            unwanted = [
+                id_
+                for id_, some in by_message.items()
+                if all(row[2] for row in some) and is_unwanted({row[1] for row in some}, consumers, some[0][3])
+            ]
+            if unwanted:
+                self.store.messages.bury(unwanted, BY_ALL)
+                self.store.moves.move_dead(unwanted)
+                self.rows("drop_declined", queue_id=queue_id, ids=unwanted)
+        return len(unwanted)
+
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         history = len(self.rows("prune_history", limit=limit, whole=whole))
+        self.rows("prune_declined", limit=limit)
         past = ("prune_attempts", "prune_rollups", "prune_task_results")
         names = (*past, "prune_volatile_messages", "prune_volatile_bindings")
         return history + sum(len(self.rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
-from django_mq.engine.decisions.verdict import BY_EXPIRY, RELEASE, Verdict
+from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
 from django_mq.engine.message import Message, header_text
 from django_mq.engine.states import SCHEDULED
 from django_mq.stores import errors
@@ -267,6 +267,9 @@ class Settlements(Part):
         dead = [item.id for item in settled if item.verdict is Verdict.DEAD]
         if dead:
             self.store.moves.move_dead(dead)
+        if declined := [item.id for item in settled if item.verdict is DECLINE]:
+            self.store.messages.drop_replaced(declined)
+            self.store.claims.note_declined(session_id, declined)
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         if held := self._held(session_id, settlements):
@@ -301,13 +304,16 @@ KINDS: tuple[tuple[Verdict, str, Callable[[Sequence[Settlement]], dict[str, Any]
     (Verdict.ACCEPT, "settle_finished", lambda _: {"outcome": ACCEPTED}),
     (Verdict.EXPIRE, "settle_finished", lambda _: {"outcome": EXPIRED}),
     (Verdict.CANCEL, "settle_finished", lambda _: {"outcome": CANCELLED}),
-    (
-        RELEASE,
-        "settle_released",
-        lambda items: {
-            "delay_seconds": [float(item.delay_seconds) for item in items],
-            "counted": [item.counted for item in items],
-        },
+    *(
+        (
+            verdict,
+            "settle_released",
+            lambda items: {
+                "delay_seconds": [float(item.delay_seconds) for item in items],
+                "counted": [item.counted for item in items],
+            },
+        )
+        for verdict in (RELEASE, DECLINE)
     ),
     (
         Verdict.DEAD,

@@ -124,6 +124,7 @@ class Sessions(Part):
         """
         was_last = self.store.queues.note_departure(ids)
         self.rows("drop_consumers", sessions=ids)
+        self.rows("drop_declined_by", sessions=ids)
         lost = first_of(self.rows("lost_owners"))
         self.rows("drop_ownerships", sessions=[*ids, *lost])
         self.rows("drop_sessions", sessions=ids)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.engine.decisions.verdict import DECLINE
 from django_mq.stores import errors
 from django_mq.stores.base import Store, assembled
 from django_mq.stores.sql.admission import LastValues, QueueCapacities, UsedIds
@@ -81,15 +80,12 @@ class SQLStore(Store):
         return self.claims.claim(session_id, request)
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
-        self.refuse_consumers(None, settlements)
         return self.settlements.settle(session_id, settlements)
 
-    def refuse_consumers(self, consumer: Consumer | Target | None, settlements: Sequence[Settlement] = ()) -> None:
+    def refuse_consumers(self, consumer: Consumer | Target | None) -> None:
         """Raise UnsupportedRule for features that only queues in memory have."""
         if consumer is not None:
             raise errors.unsupported("a consumer with a selector, credit for bytes or wake-ups")
-        if any(item.verdict is DECLINE for item in settlements):
-            raise errors.unsupported("the verdict DECLINE")
 
     # The database.
 

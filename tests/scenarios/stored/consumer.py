@@ -144,8 +144,6 @@ class StoredConsumer:
     def decline(self, queue: StoredQueue, entry: StoredEntry) -> bool:
         """Give back for the others what is not for this consumer; False if it had lost it."""
         claimed = entry.receipt
-        if not queue.site.store.features.serves_consumers:
-            raise UnfitError("a stored queue remembers no consumer that has declined")
         if claimed is None or self.held.get(claimed.id) is not entry:
             return False
         self._let_go(entry)

@@ -184,14 +184,6 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a stored queue does not remember which consumer declined a message",
-        """
-            own_qpid-Q51-counts own_qpid-Q63-nobody-is-woken-for-what-it-declined
-            qpid-S15-decline-hides-from-one-consumer
-        """,
-        SQL,
-    ),
-    Left(
         "a stored queue has no consumers_before",
         """
             own_artemis-A07
@@ -274,7 +266,8 @@ LEFT_OUT: Final = (
         "hints decide which consumer is woken: tests/notifications",
         """
             own_qpid-Q25-pausing-hands-over own_qpid-Q26-spent-credit-hands-over
-            own_qpid-Q29-closing-hands-over qpid-S28-wake-only-as-many-as-needed
+            own_qpid-Q29-closing-hands-over own_qpid-Q63-nobody-is-woken-for-what-it-declined
+            qpid-S28-wake-only-as-many-as-needed
         """,
         SQL,
     ),

@@ -159,16 +159,6 @@ def test_what_a_worker_died_of_travels_alone_to_a_consumer_too(store: Store, ses
 # Declining
 
 
-def test_what_a_session_declines_is_for_others(store: Store, session: int, other: int) -> None:
-    published = [publish(store) for _ in range(2)]
-    [first] = claim(store, session, credit=1)
-
-    assert settle(store, session, first, Verdict.DECLINE) == frozenset()
-    assert ids(claim(store, session)) == published[1:]
-    [again] = claim(store, other)
-    assert (again.id, again.attempts, again.redelivered) == (first.id, 0, True)
-
-
 def test_a_consumer_is_not_woken_for_what_it_has_declined(store: Store, session: int) -> None:
     woken: list[Consumer] = []
     consumer = Consumer("picky", WindowCredit(1), wake=woken.append)

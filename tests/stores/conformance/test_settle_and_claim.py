@@ -182,10 +182,6 @@ def test_a_store_that_serves_no_consumers_refuses_them_before_it_writes(
         store.begin_settle(session, [(held.id, held.claim)])
     with pytest.raises(UnsupportedRule, match="selector"):
         store.settle_and_claim(session, [verdict(held, Verdict.ACCEPT)], request)
-    with pytest.raises(UnsupportedRule, match="DECLINE"):
-        store.settle_and_claim(session, [verdict(held, Verdict.DECLINE)], None)
-    with pytest.raises(UnsupportedRule, match="DECLINE"):
-        store.settle(session, [verdict(held, Verdict.DECLINE)])
 
     counts = store.counts()[orders]
     assert (counts.ready, counts.claimed) == (1, 1)

@@ -27,7 +27,8 @@ w.redelivered
 -- Reads the facts of one queue for the arbiter, and the first page of its ready messages, or no message while it is
 -- paused. Expensive facts are read only if the queue's options, or its consumers' priorities, need them.
 -- Locks: nothing; the claim lock is held. Index: the queue's unique name, django_mq_message_ready for the page,
--- django_mq_message_claimed and _retrying, and django_mq_ownership_group for the slots and each message of a group.
+-- django_mq_message_claimed and _retrying, django_mq_ownership_group for the slots and each message of a group, and
+-- django_mq_declined_message.
 -- Returns: rows of a kind, seven numbers and a text:
 -- 0: whether the session lives, and microseconds until the next message is due, null for none.
 -- 1: the queue: id, strict, exclusive, max_in_flight, max_consumers, how many are claimed; its grouping.
@@ -38,6 +39,7 @@ w.redelivered
 -- credit (0 is no limit), how much of it all queues of the session use together, if they share it, whether it is stopping,
 -- how many messages of this queue the session holds, and whether it handles as many as it can at a time.
 -- 5: a ready message, as page returns it.
+-- 6: a message, and a session that has declined it.
 SELECT 0 AS kind, CASE WHEN EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = %(session)s) THEN 1 ELSE 0 END AS a,
     {next_due_microseconds} AS b, 0 AS c, 0 AS d, 0 AS e, 0 AS f, 0 AS g, '' AS word
 UNION ALL
@@ -82,6 +84,10 @@ FROM (
         SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused})
     ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
 ) page
+UNION ALL
+SELECT 6, d.message_id, d.session_id, 0, 0, 0, 0, 0, ''
+FROM django_mq_declined d
+WHERE d.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s)
 
 -- name: page. Reads a further page of a queue's ready messages in delivery order, without some groups.
 -- Locks: nothing; the claim lock is held. Index: django_mq_message_ready, and django_mq_ownership_group for each

@@ -1,9 +1,9 @@
 -- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over,
--- delete unused queues. To
+-- delete unused queues, bury what all have declined. To
 -- be reaped is an expired session or one whose connection has ended, unless the server has just started, and a message
 -- that is held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
--- six truths.
+-- seven truths.
 SELECT
     {reapable},
     EXISTS (
@@ -16,7 +16,8 @@ SELECT
         WHERE old.expires_at IS NOT NULL AND old.state < 2 AND old.expires_at <= {now}),
     EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
     EXISTS (SELECT 1 FROM django_mq_operation operation WHERE operation.status = 'running' AND {stalled}),
-    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends})
+    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}),
+    EXISTS (SELECT 1 FROM django_mq_declined)
 
 -- name: find_expired. Finds scheduled and ready messages whose time to live is over.
 -- Locks: nothing. Index: django_mq_message_expiring. Returns: ids.
