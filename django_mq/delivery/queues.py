@@ -142,6 +142,7 @@ def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: 
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
     store.set_paused(queue, paused=True, reason=reason, seconds=seconds)
+    hints.hint([queue], using=alias)  # workers give back what has not begun
     tell = partial(signals.tell, signals.queue_paused, queue=queue, reason=reason, seconds=seconds, using=alias)
     store.after_commit(tell)
 

@@ -172,6 +172,9 @@ class Store(Protocol):
         """Whether the connection with the liveness lock has ended, as far as is known without a query."""
         return False
 
+    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, int]:
+        """Return how many messages of each queue other sessions could begin, by their last heartbeats."""
+
     def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:
         """Tell a session what to do at its next heartbeat; return whether the session exists.
 

@@ -59,6 +59,8 @@ def fault(name: str, *edits: tuple[str, str, str], **own: tuple[str, str, str]) 
 
 FAULTS = (
     fault("a group is not exclusive", ("facts", "h.state = 2 AND h.group_key", "h.state = 9 AND h.group_key")),
+    fault("a declined message comes back", ("note_declined", "s.id = %(session)s", "s.id = -%(session)s")),
+    fault("a message that one session wants is dead", ("declined", "THEN 1 ELSE 0 END", "THEN 1 ELSE 1 END")),
     fault("a group does not wait for its next attempt", ("facts", "w.state = 0", "w.state = 9")),
     fault(
         "an assigned group has no owner",

@@ -9,6 +9,7 @@
     maintenance.py        promote, reap, expire, trim, prune; continue stalled operations of the admin
     policies.py           the options of the worker's queues, read every few seconds
     prefetch.py           claimed messages wait in order, within the credit of their handler
+    recall.py             give back what was not begun
     pool.py               threads that run handlers
     attempt.py            one delivery: decode, call the handler, judge
     settlements.py        outcomes, gathered and written with the next claim

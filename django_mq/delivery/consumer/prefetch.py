@@ -8,7 +8,7 @@ group are handled one after the other: the others wait in a line behind the firs
 from __future__ import annotations
 
 import threading
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +175,22 @@ class Prefetch:
         """Keep a message that its handler declined for another handler of this worker; False if there is none."""
         return False
 
+    def waiting(self) -> list[Claimed]:
+        """Return the messages that were not begun, in order."""
+        with self._lock:
+            return [message for *_, message in sorted(self._waiting)]
+
+    def take_back(self, message: Claimed) -> bool:
+        """Take out a message; False if it has begun."""
+        with self._lock:
+            left = [item for item in self._waiting if item[-1] is not message]
+            if len(left) == len(self._waiting):
+                return False
+            self._waiting = left  # sorted or not, a heap is made of it
+            heapify(left)
+            self._let_go(message)
+        return True
+
     def empty(self) -> list[Claimed]:
         """Take out, and return, the messages that were not begun, in order."""
         with self._lock:
@@ -241,6 +257,18 @@ class SharedPrefetch(Prefetch):
             if not wanted:
                 self._entries.discard(entry)
             return wanted
+
+    def waiting(self) -> list[Claimed]:
+        return [_claimed(entry) for entry in self._entries.browse()]
+
+    def take_back(self, message: Claimed) -> bool:
+        with self._entries.lock:
+            found = next((entry for entry in self._entries.browse() if _claimed(entry) is message), None)
+            taken = found is not None and self._entries.discard(found)
+        if taken:
+            with self._lock:
+                self._let_go(message)
+        return taken
 
     def empty(self) -> list[Claimed]:
         taken = [_claimed(entry) for entry in self._entries.purge()]
@@ -395,6 +423,19 @@ class Dispatcher:
     def credit(self) -> int:
         """Return the credit of all handlers together."""
         return sum(prefetch.limit for prefetch in self._prefetched.values())
+
+    def waiting(self) -> dict[str, list[Claimed]]:
+        """Return the messages that were not begun, in order, of each queue that has some."""
+        waiting = {name: prefetch.waiting() for name, prefetch in self._prefetched.items()}
+        return {name: messages for name, messages in waiting.items() if messages}
+
+    def has_waiting(self) -> list[str]:
+        """Return the queues with messages that were not begun."""
+        return [name for name, prefetch in self._prefetched.items() if prefetch.urgency() >= 0]
+
+    def take_back(self, message: Claimed) -> bool:
+        """Take out a message; False if it has begun."""
+        return self._prefetched[message.queue_name].take_back(message)
 
     def empty(self) -> list[Claimed]:
         """Take out, and return, the messages that were not begun."""

@@ -20,11 +20,13 @@ from django_mq.delivery.consumer.handlers import carries_task, check_transaction
 from django_mq.delivery.consumer.policies import ExclusiveQueues, Policies
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
+from django_mq.delivery.consumer.recall import Recall
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
+from django_mq.notifications.base import queue_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,6 +52,7 @@ class Shift:
         self.session = runtime.session
         self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin))
         self.admission = ExclusiveQueues(runtime.session, policies)
+        self.recall = Recall(runtime.session, self.dispatcher, policies)
         self._policies = policies
 
     def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
@@ -223,8 +226,10 @@ class Worker:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
         if self.session.lost:
             raise SessionLost
-        if self.runtime.fetcher.has_reason:
+        if self.runtime.fetcher.has_reason or self._buffered():
             self._policies.refresh_if_due(self.session.store)
+        if self._buffered():
+            self._shift.recall.give_back()
         self._shift.admission.ask_if_due()
         if self._timed:
             self._give_up_overdue()
@@ -243,7 +248,7 @@ class Worker:
             self.stop()
 
     def _claim(self) -> int:
-        dispatcher, wanted = self._shift.dispatcher, self._shift.dispatcher.wanted()
+        dispatcher, wanted = self._shift.dispatcher, self._wanted()
         if dispatcher.has_closed_groups:
             self.session.flush()
             dispatcher.open_groups(self.session.receipts)
@@ -285,6 +290,14 @@ class Worker:
                 message.type,
             )
 
+    def _wanted(self) -> dict[str, int]:
+        """Return how much to claim of each queue: no more than can begin, while other workers have free slots."""
+        wanted = self._shift.dispatcher.wanted()
+        if not self._shift.recall.yields:
+            return wanted
+        slots = self._slots()
+        return {name: min(amount, slots) for name, amount in wanted.items() if slots}
+
     def _slots(self) -> int:
         """How many more messages could begin at once."""
         return max(0, self._pool.free - self._buffered() + self._shift.dispatcher.behind)
@@ -297,13 +310,12 @@ class Worker:
     def _wait(self) -> None:
         self._waiting = True
         # After the assignment: a thread that finished before did not wake this loop.
-        if not self._may_claim() and self.runtime.settle_down(
-            self._shift.dispatcher.wanted(), able=self._slots() > 0
-        ):
+        if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
             seconds = self.runtime.wait_seconds()
             self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed else seconds)
         self._waiting = False
-        self.runtime.hear()
+        if any(topic.startswith(queue_topic("")) for topic in self.runtime.hear()):
+            self._policies.read_again()
         self.runtime.poll()
 
     def _may_claim(self) -> bool:
@@ -311,7 +323,7 @@ class Worker:
         fetcher, dispatcher = self.runtime.fetcher, self._shift.dispatcher
         if not fetcher.backlog or self.session.quiet:
             return False
-        wanted = dispatcher.wanted()
+        wanted = self._wanted()
         fetcher.restrict(tuple(wanted), wanted, dispatcher.byte_credit())
         if fetcher.has_gathered(sum(wanted.values()), dispatcher.refills()):
             return True

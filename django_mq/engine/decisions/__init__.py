@@ -8,6 +8,7 @@ routing.py      which queues an exchange leads to
 claim.py        how much a session claims, and in which order
 arbiter.py      which ready messages a session may have
 decline.py      when a declined message is dead
+recall.py       which prefetched messages a worker gives back
 worker_mode.py  what a worker is told to do
 verdict.py      the outcome of an attempt
 """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.consumers.credit import WindowCredit
 from django_mq.engine.decisions.arbiter import Subscription
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import Renewal, WorkerCommand
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.engine.consumers.target import Target
-    from django_mq.engine.decisions.worker_mode import WorkerMode
     from django_mq.engine.states import Fate
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.row import LiveMessage
@@ -228,6 +228,19 @@ class Sessions(Part):
             told.mode if mode is None else mode, told.credit if credit is None else credit or None
         )
         return True
+
+    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, int]:
+        now, free = self.broker.now(), dict[str, int]()
+        for number, session in self.broker.sessions.items():
+            told = session.heartbeat
+            if number == session_id or told is None or session.deadline < now:
+                continue
+            slots = max(0, (told.slots or 0) - (told.busy or 0)) if told.busy is not None else 0
+            if slots and session.command.mode is WorkerMode.WORK:
+                serving = (info.queue_name for info in told.consumers if info.state != "stopping")
+                for name in set(queues).intersection(serving):
+                    free[name] = free.get(name, 0) + slots
+        return free
 
     def close_session(self, session_id: int) -> int:
         session = self.broker.sessions.pop(session_id, None)

@@ -107,6 +107,9 @@ class Sessions(Part):
         word = None if mode is None else mode.value
         return bool(self.rows("send_command", session=session_id, conduct=word, credit=credit))
 
+    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, int]:
+        return {name: int(free) for name, free in self.rows("free_slots", session=session_id, queues=list(queues))}
+
     def close_session(self, session_id: int) -> int:
         with self.database.transaction():
             replaced = self.store.messages.held_replaced(session_id)

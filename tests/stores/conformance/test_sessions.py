@@ -386,3 +386,27 @@ def test_a_word_of_a_newer_version_is_ignored_and_said_once(
     assert [record.message for record in caplog.records if "'drain'" in record.message] == [
         "The version of this worker does not know the command 'drain', and ignores it"
     ]
+
+
+# Free slots
+
+
+def test_free_slots_are_those_of_other_living_workers_that_work(store: Store, orders: str) -> None:
+    mine, free, full, quiet, silent = (
+        open_session(store, name) for name in ("me", "free", "full", "quiet", "silent")
+    )
+    told = (ConsumerInfo(queue_name=orders),)
+    for session, busy in ((mine, 0), (free, 1), (full, 4), (quiet, 0), (silent, 0)):
+        seconds = -1.0 if session == silent else 1000.0
+        store.renew(session, Heartbeat(deadline_seconds=seconds, consumers=told, busy=busy, slots=4))
+    store.send_command(quiet, mode=WorkerMode.QUIET)
+
+    assert store.free_slots(mine, [orders, "letters"]) == {orders: 3}
+    assert store.free_slots(mine, ["letters"]) == {}
+
+
+def test_a_worker_that_counts_no_slots_has_none_free(store: Store, orders: str) -> None:
+    mine, other = open_session(store, "me"), open_session(store, "other")
+    store.renew(other, Heartbeat(deadline_seconds=1000.0, consumers=(ConsumerInfo(queue_name=orders),)))
+
+    assert store.free_slots(mine, [orders]) == {}

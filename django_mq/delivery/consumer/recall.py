@@ -1,0 +1,77 @@
+"""Give back messages that a worker has prefetched and not begun: of paused queues, and for free slots elsewhere.
+
+Nothing is written for a message that begins in time: the worker asks once for each heartbeat, if messages wait for
+its slots.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.delivery.consumer.heartbeat import RENEWALS
+from django_mq.engine.decisions.recall import surplus
+
+if TYPE_CHECKING:
+    from django_mq.delivery.consumer.policies import Policies
+    from django_mq.delivery.consumer.prefetch import Dispatcher
+    from django_mq.delivery.consumer.session import Session
+    from django_mq.stores.records import Claimed, Receipt
+
+
+class Recall:
+    """What one session gives back of its prefetched messages. The worker's loop calls it while some wait."""
+
+    def __init__(self, session: Session, dispatcher: Dispatcher, policies: Policies) -> None:
+        self._session = session
+        self._dispatcher = dispatcher
+        self._policies = policies
+        # The messages that waited at the last look for free slots, and when the next look is due.
+        self._before: frozenset[Receipt] = frozenset()
+        self._look_at = 0.0
+        self._yields_until = 0.0
+
+    @property
+    def yields(self) -> bool:
+        """Whether to claim no more than can begin: other workers had free slots."""
+        return time.monotonic() < self._yields_until
+
+    def give_back(self) -> None:
+        """Give back what is paused, and for each heartbeat what others could begin. Raises StoreError."""
+        for name in self._dispatcher.has_waiting():
+            policy = self._policies.of(name)
+            # Behind a message of a group, others of it wait: they would overtake it.
+            if policy.paused and not policy.has_groups:
+                self._take_back(self._dispatcher.waiting().get(name, []))
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + conf.load().SESSION_SECONDS / RENEWALS
+            self._give_to_others()
+
+    def _give_to_others(self) -> None:
+        load, waiting = self._session.driver.describe(), self._dispatcher.waiting()
+        before, self._before = (
+            self._before,
+            frozenset(_receipt(item) for items in waiting.values() for item in items),
+        )
+        queues = [name for name in waiting if not self._policies.of(name).has_rules]
+        free_slots = (load.slots or 0) - (load.busy or 0)
+        if free_slots > 0 or not queues or not before & self._before or self._session.id is None:
+            return
+        free = self._session.store.free_slots(self._session.id, queues)
+        for name, free_elsewhere in free.items():
+            receipts = {_receipt(item): item for item in waiting[name]}
+            chosen = surplus([*receipts], before, free_slots=free_slots, free_elsewhere=free_elsewhere)
+            self._take_back([receipts[receipt] for receipt in chosen])
+            if chosen:
+                self._yields_until = self._look_at
+
+    def _take_back(self, messages: list[Claimed]) -> None:
+        for message in messages:
+            if self._dispatcher.take_back(message):
+                self._session.release(message)
+
+
+def _receipt(message: Claimed) -> Receipt:
+    return message.id, message.claim

@@ -1,0 +1,97 @@
+"""A worker is killed while it declines messages, or gives back what it has not begun: nothing is lost or stuck."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import pause, publish_many, resume
+from django_mq.delivery.queues import declare
+from django_mq.models import DeclinedMessage, History, Message
+from django_mq.stores.registry import shared_store
+from tests.delivery.builders import a_handler, running
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_django import Settings
+
+    #: The environment of a process on the test's database.
+    Environment = Callable[[str], dict[str, str]]
+
+SHORT = {"SESSION_SECONDS": 2, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
+WORKER = f"""
+import os, signal, sys, threading
+import django
+from django.conf import settings
+settings.DJANGO_MQ = {{**settings.DJANGO_MQ, **{SHORT}}}
+django.setup()
+from django_mq.api import Decline
+from django_mq.delivery.consumer.worker import Worker
+from tests.delivery.builders import a_handler
+
+def decline(message):
+    if message.body == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise Decline
+
+def hang(message):
+    print("begun", flush=True)
+    threading.Event().wait()
+
+Worker([a_handler(globals()[sys.argv[1]])], threads=1).run()
+"""
+
+
+@pytest.fixture
+def alias(committed_database: str, settings: Settings) -> str:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, **SHORT}
+    declare(shared_store(committed_database), "orders")
+    publish_many([("orders", number) for number in range(6)], using=committed_database)
+    return committed_database
+
+
+def a_worker(environment: dict[str, str], handler: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WORKER, handler]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def handled_by_another(alias: str) -> list[Any]:
+    """Let a worker of this process handle everything; return what it was given, once each."""
+    bodies: set[Any] = set()
+    accepted = History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED)
+    with running(a_handler(lambda message: bodies.add(message.body)), using=alias):
+        wait_until(lambda: accepted.count() == 6)
+    return sorted(bodies)
+
+
+def test_a_worker_is_killed_while_it_declines(alias: str, process_environment: Environment) -> None:
+    with a_worker(process_environment(alias), "decline") as worker:
+        assert worker.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+
+    assert handled_by_another(alias) == [0, 1, 2, 3, 4, 5]
+    assert not Message.objects.using(alias).exists()
+    assert not DeclinedMessage.objects.using(alias).exists()
+
+
+@pytest.mark.parametrize("gives_back", [False, True], ids=["at once", "after it gave back"])
+def test_a_worker_is_killed_while_it_gives_back(
+    alias: str, process_environment: Environment, gives_back: bool
+) -> None:
+    ready = Message.objects.using(alias).filter(state=Message.Status.READY)
+    with a_worker(process_environment(alias), "hang") as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "begun\n"
+        pause("orders", using=alias)
+        if gives_back:
+            wait_until(lambda: ready.count() == 5)
+        worker.kill()
+    resume("orders", using=alias)
+
+    assert handled_by_another(alias) == [0, 1, 2, 3, 4, 5]
+    assert not Message.objects.using(alias).exists()

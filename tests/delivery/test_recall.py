@@ -1,0 +1,120 @@
+"""What a worker has prefetched and not begun can be taken back; what it has begun stays."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import pause, publish_many, purge, resume
+from django_mq.delivery.queues import declare
+from django_mq.models import History, Message
+from django_mq.stores.registry import shared_store
+from tests.delivery.builders import a_handler, running
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+STATUS = Message.Status
+
+
+@pytest.fixture
+def alias(committed_database: str, settings: Settings) -> str:
+    """A database with the queue ``orders``, whose workers renew their sessions every second."""
+    short = {"POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2, "SESSION_SECONDS": 2}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, **short}
+    declare(shared_store(committed_database), "orders")
+    return committed_database
+
+
+def numbers(alias: str, state: int) -> int:
+    return Message.objects.using(alias).filter(state=state).count()
+
+
+def finished(alias: str) -> int:
+    return History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED).count()
+
+
+class Slow:
+    """A handler that ends when it may."""
+
+    def __init__(self) -> None:
+        self.begun: list[Any] = []
+        self.may_end = threading.Event()
+
+    def __call__(self, message: Any) -> None:
+        self.begun.append(message.body)
+        assert self.may_end.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def a_busy_worker(alias: str, messages: int) -> Iterator[Slow]:
+    """A worker of one thread that handles a message, and has prefetched the others."""
+    slow = Slow()
+    publish_many([("orders", number) for number in range(messages)])
+    with running(a_handler(slow), using=alias, threads=1, name="busy"):
+        wait_until(lambda: slow.begun and numbers(alias, STATUS.CLAIMED) == messages)
+        try:
+            yield slow
+        finally:
+            slow.may_end.set()
+
+
+def test_a_pause_takes_back_what_has_not_begun(alias: str) -> None:
+    with a_busy_worker(alias, 5) as slow:
+        pause("orders")
+        wait_until(lambda: numbers(alias, STATUS.READY) == 4)
+
+        assert (slow.begun, numbers(alias, STATUS.CLAIMED)) == ([0], 1)
+        resume("orders")
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 5)
+
+    assert slow.begun == [0, 1, 2, 3, 4]
+
+
+def test_a_purge_of_a_paused_queue_reaches_what_has_not_begun(alias: str) -> None:
+    with a_busy_worker(alias, 5) as slow:
+        pause("orders")
+        wait_until(lambda: numbers(alias, STATUS.READY) == 4)
+
+        assert purge("orders") == 4
+        resume("orders")
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 1)
+
+    assert slow.begun == [0]
+
+
+def test_a_worker_with_free_slots_gets_what_another_has_not_begun(alias: str) -> None:
+    other = Slow()
+    other.may_end.set()
+    with a_busy_worker(alias, 5) as slow, running(a_handler(other), using=alias, threads=2, name="free"):
+        wait_until(lambda: finished(alias) == 4)
+
+        assert (slow.begun, sorted(other.begun)) == ([0], [1, 2, 3, 4])
+
+
+def test_a_worker_alone_keeps_what_it_has_prefetched(alias: str) -> None:
+    with a_busy_worker(alias, 5) as slow:
+        Message.objects.using(alias).filter(state=STATUS.CLAIMED).count()
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 5)
+
+    assert slow.begun == [0, 1, 2, 3, 4]
+    assert not History.objects.using(alias).filter(redelivered=True).exists()
+
+
+def test_shared_handlers_give_back_too(alias: str) -> None:
+    slow = Slow()
+    publish_many([("orders", number) for number in range(5)])
+    with running(a_handler(slow, priority=1), a_handler(slow), using=alias, threads=1):
+        wait_until(lambda: slow.begun and numbers(alias, STATUS.CLAIMED) == 5)
+        pause("orders")
+        wait_until(lambda: numbers(alias, STATUS.READY) == 4)
+        slow.may_end.set()
