@@ -13,7 +13,7 @@ from django_mq.delivery.consumer.handlers import consumer
 from django_mq.delivery.messages import BrowsedMessage, ReceivedMessage
 from django_mq.delivery.operator.browser import browsed
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
-from django_mq.delivery.queues import pause, resume
+from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import existing
 from django_mq.engine.states import State
 from django_mq.errors import Decline, Reject, Release, Retry
@@ -35,6 +35,7 @@ __all__ = [
     "apublish_many",
     "browse",
     "consumer",
+    "free_groups",
     "pause",
     "publish",
     "publish_many",

@@ -129,6 +129,18 @@ def explained(error: UnknownQueue, using: str) -> str:
     return said if "Did you mean" in said else said + meant(error.queue, using)
 
 
+def free_groups(queue: str, group_key: str | None = None, *, using: str | None = None) -> int:
+    """Let all groups of the queue, or one, find new owners; return how many had one. Raises UnknownQueue.
+
+    An owner before finishes the messages that it has claimed. Until then no other worker gets any of the group.
+    """
+    queue = validation.existing(queue)
+    alias = using or conf.load().DATABASE
+    freed = shared_store(alias).free_groups(queue, group_key)
+    hints.hint([queue], using=alias)
+    return freed
+
+
 def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: str | None = None) -> None:
     """Deliver nothing from the queue for so many seconds, or until ``resume``; publishing goes on.
 

@@ -219,6 +219,7 @@ class QueueOptions:
         choices={
             "none": _("none"),
             "assigned": _("assigned to a worker"),
+            "balanced": _("assigned, with a share for new workers"),
             "shared": _("shared by all workers"),
             "sole": _("all to one worker"),
         },
@@ -371,12 +372,12 @@ class QueueOptions:
     @property
     def has_groups(self) -> bool:
         """Whether only one session has messages of a group at a time."""
-        return self.grouping in {"assigned", "shared"}
+        return self.grouping in {"assigned", "balanced", "shared"}
 
     @property
     def groups_stay(self) -> bool:
         """Whether a group belongs to the session that first claims one of its messages."""
-        return self.grouping == "assigned"
+        return self.grouping in {"assigned", "balanced"}
 
     @property
     def is_constrained(self) -> bool:

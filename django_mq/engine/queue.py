@@ -939,6 +939,11 @@ class Queue:
         if self._dispatch.groups is not None:
             self._dispatch.look_again(self._dispatch.groups.close(group))
 
+    def assign_group(self, group: str, consumer: Consumer) -> None:
+        """Give a group to another owner."""
+        if self._dispatch.groups is not None:
+            self._dispatch.look_again(self._dispatch.groups.assign(group, consumer))
+
     def reset_groups(self) -> None:
         if self._dispatch.groups is not None:
             self._dispatch.look_again(self._dispatch.groups.reset())

@@ -108,7 +108,11 @@ class Queue(models.Model):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         ordering = ["name"]
-        permissions = [("pause_queue", "Can pause and resume a queue"), ("purge_queue", "Can purge a queue")]
+        permissions = [
+            ("pause_queue", "Can pause and resume a queue"),
+            ("purge_queue", "Can purge a queue"),
+            ("free_groups_queue", "Can free the groups of a queue from their workers"),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -109,6 +109,12 @@ class Store(Protocol):
         UnknownQueue, and QueueInUse if messages are left, or if it is the dead-letter queue of another queue.
         """
 
+    def free_groups(self, name: str, group: str | None = None) -> int:
+        """Let all groups of a queue, or one, find new owners; return how many had one. Raises UnknownQueue.
+
+        An owner before finishes what it has claimed; the group waits until then.
+        """
+
     def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str, selector: str = "") -> None:
         """Bind a queue to an exchange; binding again changes the selector at most. Raises UnknownQueue."""
 

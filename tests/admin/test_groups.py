@@ -8,7 +8,7 @@ import pytest
 
 from django_mq.diagnosis.state import groups
 from django_mq.models import Message, Ownership
-from tests.admin.conftest import page_of
+from tests.admin.conftest import page_of, run_action, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,3 +88,25 @@ def test_a_queue_without_groups_and_a_user_without_messages_see_none(
 
     assert (shown(browse, plain), len(shown(browse, grouped))) == ([], 1)
     assert shown(login_with("view_queue"), grouped) == []
+
+
+def test_groups_are_freed_from_their_workers(site: str, browse: Client, make: Make) -> None:
+    queue, other, owner = make.queue(grouping="balanced"), make.queue("other"), make.session("owner@host")
+    for one, key in ((queue, "a"), (queue, "b"), (queue, None), (other, "a")):
+        Ownership.objects.create(queue_id=one.pk, group_key=key, session_id=owner.pk)
+
+    response = run_action(browse, "queue", "free_groups", [queue], go_on="yes")
+
+    left = Ownership.objects.order_by("id").values_list("queue_id", "group_key")
+    assert said(response) == ["“orders”: 2 groups are free."]
+    assert list(left) == [(queue.pk, None), (other.pk, "a")]
+
+
+def test_the_button_to_free_groups_is_there_for_queues_whose_groups_have_owners(
+    site: str, browse: Client, make: Make
+) -> None:
+    pages = {name: page_of(make.queue(name, grouping=name)) for name in ("assigned", "balanced", "shared", "none")}
+
+    offered = {name for name, page in pages.items() if "Free groups" in browse.get(page).content.decode()}
+
+    assert offered == {"assigned", "balanced"}

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from django_mq.models import Binding, Consumer, History, Message, Operation, Queue, WorkerSession
+from django_mq.models import Binding, Consumer, History, Message, Operation, Ownership, Queue, WorkerSession
 from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
@@ -46,6 +46,12 @@ def a_queue(**options: Any) -> Callable[[Make], Any]:
     return lambda make: make.message(DEAD, queue=make.queue(**options)).queue
 
 
+def a_queue_with_a_group(make: Make) -> Any:
+    queue = a_queue(grouping="assigned")(make)
+    Ownership.objects.create(queue_id=queue.pk, group_key="a", session_id=make.session().pk)
+    return queue
+
+
 def a_session(conduct: str) -> Callable[[Make], Any]:
     return lambda make: make.session(conduct=conduct)
 
@@ -72,6 +78,7 @@ CASES = [
     Case("message", "redrive", "redrive_message", a_message(DEAD), {}),
     Case("queue", "pause", "pause_queue", a_queue(), {"reason": "stock take"}),
     Case("queue", "resume", "pause_queue", a_queue(paused=True), {}),
+    Case("queue", "free_groups", "free_groups_queue", a_queue_with_a_group, YES),
     Case("queue", "purge", "purge_queue", a_queue(), {"typed": "purge"}),
     Case("queue", "redrive", "redrive_message", a_queue(), YES),
     Case("queue", "delete_selected", "delete_queue", lambda make: make.queue(), YES),
@@ -109,6 +116,7 @@ def picture() -> list[Any]:
         *Binding.objects.values_list("exchange", "pattern"),
         *WorkerSession.objects.values_list("conduct", "given_credit"),
         *Operation.objects.values_list("act", "status"),
+        *Ownership.objects.values_list("group_key"),
     ]
 
 

@@ -51,7 +51,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     ],
     "life": [{"auto_delete": True}, {"expires_seconds": 250.0}],
     "history": [{"history_days": 0.0}, {"history_days": 1750 / 86400}, {"history_body": True}],
-    "grouping": [{"grouping": name} for name in ("assigned", "shared", "sole")],
+    "grouping": [{"grouping": name} for name in ("assigned", "balanced", "shared", "sole")],
     "strict": [{"strict": True}],
     "max_in_flight": [{"max_in_flight": number} for number in (1, 2, 3)],
     "max_consumers": [{"max_consumers": number} for number in (1, 2)],

@@ -36,6 +36,7 @@ COMMANDS = {
     ("queue", "resume"): "mq_resume orders",
     ("queue", "redrive"): "mq_redrive orders",
     ("queue", "purge"): "mq_purge orders",
+    ("queue", "free_groups"): "mq_groups orders --free-all",
     ("queue", "delete_selected"): "mq_queue delete orders",
     ("workersession", "quiet"): "mq_workers --quiet worker@host",
     ("workersession", "work"): "mq_workers --work worker@host",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import resource
 import signal
@@ -55,10 +56,12 @@ def consume(
     clock_hours: float = 0.0,
     file_bytes: int | None = None,
     hold: bool = False,
+    groups: str | None = None,
     reconnect_seconds: float = RECONNECT_SECONDS,
 ) -> None:
     """Handle messages, leaving a note of each, until told to stop.
 
+    With ``groups``, a directory, it writes the steps of each group there, and fails at some of them once.
     Its machine's clock may be off, and its files may not be allowed to grow; it may never be done with a message.
     It may give others whose connections are cut longer to come back.
     """
@@ -70,6 +73,8 @@ def consume(
     def handle(message: ReceivedMessage) -> None:
         if hold:
             threading.Event().wait()
+        if groups is not None:
+            take_step(Path(groups), message)
         if noting:
             note(DONE, [message.id])
 
@@ -79,6 +84,25 @@ def consume(
     worker = Worker([handler], threads=threads)
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     worker.run()
+
+
+#: Each group fails at its steps with this remainder of ten, once.
+FAILING = 3
+
+
+def take_step(directory: Path, message: ReceivedMessage) -> None:
+    """Write down a step of a group, and whether another step of the group is taken at the same time."""
+    with (directory / str(message.headers["group"])).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process, too
+        except BlockingIOError:
+            (directory / "clash").touch()
+        file.seek(0)
+        is_new = f"{message.body}\n" not in file.readlines()
+        file.write(f"{message.body}\n")
+        file.flush()
+        if is_new and message.body % 10 == FAILING:
+            raise ValueError
 
 
 def set_clock(ahead: timedelta) -> None:

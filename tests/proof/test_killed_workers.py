@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.engine.states import State
 from tests.proof.account import Account
+from tests.proof.notes import SENT, note
+from tests.proof.roles import QUEUE
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -88,6 +91,37 @@ def test_two_hundred_workers_killed_at_random_instants_lose_nothing(place: Place
     assert not ended.dead
     assert len(halfway.accepted) < len(ended.accepted)
     assert "messages given back" in place.said
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("grouping", ["shared", "balanced"])
+def test_groups_keep_their_order_over_forty_kills(place: Place, grouping: str, tmp_path: Path) -> None:
+    groups, steps = [f"group {number}" for number in range(6)], 100
+    place.declare(max_attempts=0, grouping=grouping, backoff_seconds=0.01)
+    sent = [
+        OutgoingMessage(queue=QUEUE, body=step, group_key=group, headers={"group": group})
+        for step in range(steps)
+        for group in groups
+    ]
+    note(SENT, publish_many(sent, using=place.alias), place.alias)
+
+    workers, chance = [place.start("consume", groups=str(tmp_path)) for _ in range(2)], random.Random(7)
+    for _ in range(40):
+        live_for(chance.uniform(0.05, 0.3))
+        victim = chance.randrange(2)
+        workers[victim].kill()
+        workers[victim] = place.start("consume", groups=str(tmp_path))
+    for worker in workers:
+        worker.kill()
+    ended = place.finish(threads=4, groups=str(tmp_path))
+
+    ended.check()
+    ended.check_done()
+    assert (len(ended.accepted), (tmp_path / "clash").exists()) == (steps * len(groups), False)
+    for group in groups:
+        taken = [int(line) for line in (tmp_path / group).read_text().split()]
+        # A step is taken again after a death or a failure, and no step is taken before the one before it.
+        assert all(step <= max(taken[:index], default=-1) + 1 for index, step in enumerate(taken))
 
 
 @pytest.mark.once

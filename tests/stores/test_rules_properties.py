@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +20,7 @@ from tests.stores.builders import claim, declare, ids, open_session, pass_time, 
 from tests.stores.conftest import memory_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
@@ -45,7 +47,7 @@ HISTORIES = st.lists(ACTS, min_size=15, max_size=60)
 few = st.one_of(st.none(), st.integers(1, 3))
 RULES = st.fixed_dictionaries(
     {
-        "grouping": st.sampled_from(["none", "assigned", "shared", "sole"]),
+        "grouping": st.sampled_from(["none", "assigned", "balanced", "shared", "sole"]),
         "strict": st.booleans(),
         "max_in_flight": few,
         "max_consumers": few,
@@ -83,7 +85,7 @@ class Model:
         for entry in chosen:
             entry.holder = worker
             self.seated.add(worker)
-            if self.rules["grouping"] == "assigned" and entry.group is not None:
+            if self.rules["grouping"] in {"assigned", "balanced"} and entry.group is not None:
                 self.owners[entry.group] = worker
         return [entry.id for entry in chosen]
 
@@ -103,7 +105,14 @@ class Model:
         left = self.rules["max_in_flight"] or 1000
         left -= sum(held.values())
         runs, follow = self._run_by(worker) if in_order else set(), list[Entry]()
-        for entry in self._not_waiting(runs):
+        owned = self._owned()
+        owned[worker] |= runs
+        for entry, is_first in self._ready(runs):
+            if len(hands[worker]) >= credit or left <= 0 or not self._has_seat(worker, seated):
+                break
+            self._balance(worker, entry, owned, better)
+            if not is_first():
+                continue
             if entry.group in runs:
                 if entry.suspect or not self._may_have(worker, entry, seated):
                     runs.discard(entry.group)
@@ -122,7 +131,7 @@ class Model:
         return sorted(hands[worker] + follow[: max(0, most)], key=self.entries.index)
 
     def _is_grouped(self, entry: Entry) -> bool:
-        return entry.group is not None and self.rules["grouping"] in {"assigned", "shared"}
+        return entry.group is not None and self.rules["grouping"] in {"assigned", "balanced", "shared"}
 
     def _run_by(self, worker: int) -> set[str | None]:
         """The groups of which this worker alone has messages, and none waits for its next attempt."""
@@ -145,17 +154,39 @@ class Model:
         alone = self.rules["exclusive"] or self.rules["grouping"] == "sole"
         return 1 if alone else self.rules["max_consumers"] or 1000
 
-    def _not_waiting(self, runs: set[str | None]) -> Iterator[Entry]:
-        """The first of each group that is not busy, and all of those in ``runs``, which changes meanwhile."""
-        busy = {entry.group for entry in self.entries if entry.holder is not None or entry.due > self.now}
+    def _owned(self) -> defaultdict[int, set[str | None]]:
+        """By worker, its groups that have ready messages."""
+        owned: defaultdict[int, set[str | None]] = defaultdict(set)
         for entry in self.entries:
-            if entry.holder is not None or entry.due > self.now:
-                continue
+            if entry.holder is None and entry.due <= self.now and entry.group in self.owners:
+                owned[self.owners[entry.group]].add(entry.group)
+        return owned
+
+    def _balance(
+        self, worker: int, entry: Entry, owned: defaultdict[int, set[str | None]], better: list[int]
+    ) -> None:
+        owner = self.owners.get(entry.group or "", worker)
+        if self.rules["grouping"] != "balanced" or entry.group is None or owner in {worker, *better}:
+            return
+        if len(owned[owner]) > len(owned[worker]) + 1:
+            self.owners[entry.group] = worker
+            owned[owner].discard(entry.group)
+            owned[worker].add(entry.group)
+
+    def _ready(self, runs: set[str | None]) -> Iterator[tuple[Entry, Callable[[], bool]]]:
+        """Each ready message, and whether it is the first of a free group, or of a group in ``runs``."""
+        busy = {entry.group for entry in self.entries if entry.holder is not None or entry.due > self.now}
+
+        def is_first(entry: Entry) -> bool:
             if not self._is_grouped(entry) or entry.group in runs:
-                yield entry
-            elif entry.group not in busy:
-                busy.add(entry.group)
-                yield entry
+                return True
+            first = entry.group not in busy
+            busy.add(entry.group)
+            return first
+
+        for entry in self.entries:
+            if entry.holder is None and entry.due <= self.now:
+                yield entry, partial(is_first, entry)
 
     @staticmethod
     def _until_a_suspect(entries: list[Entry]) -> list[Entry]:

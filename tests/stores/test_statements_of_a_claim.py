@@ -107,6 +107,23 @@ def test_a_claim_that_takes_a_slot_and_groups_writes_them_together(store: SQLSto
     assert count_of_a_claim(store, sessions[1]) == getattr(OWNING, store.alias)
 
 
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+def test_on_postgresql_taking_over_groups_costs_no_round_trip(store: SQLStore) -> None:
+    sessions = consuming(store, "groups", {"grouping": "balanced"})
+    request = ClaimRequest(queues=("orders",), credit=20, in_order=frozenset({"orders"}))
+    held = store.settle_and_claim(sessions[0], [], request).claimed
+    for message in held:
+        publish(store, group_key=message.group_key)
+    store.settle_and_claim(sessions[0], [verdict(message, Verdict.ACCEPT) for message in held], None)
+
+    taken: list[str | None] = []
+
+    def claim() -> None:
+        taken.extend(item.group_key for item in store.settle_and_claim(sessions[1], [], request).claimed)
+
+    assert (round_trips_to_postgresql(store, claim), len(taken)) == (3, 3)
+
+
 def count_of_a_claim(store: SQLStore, session: int) -> int:
     """How often a claim of two messages asks."""
     claimed: list[int] = []

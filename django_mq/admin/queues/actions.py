@@ -35,6 +35,12 @@ def _resume(queue: Queue, _answers: Mapping[str, Any]) -> str:
     return _("“%(queue)s” delivers again.") % {"queue": queue.name}
 
 
+def _free_groups(queue: Queue, _answers: Mapping[str, Any]) -> str:
+    freed = queues.free_groups(queue.name, using=alias())
+    sentence = ngettext("“%(queue)s”: %(count)s group is free.", "“%(queue)s”: %(count)s groups are free.", freed)
+    return sentence % {"queue": queue.name, "count": freed}
+
+
 def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
     purged = shared_store(alias()).purge(queue.name)
     sentence = ngettext(
@@ -79,6 +85,17 @@ PAUSE = Action(
     warning=gettext_lazy("A paused queue delivers nothing; what workers already hold they may finish."),
 )
 RESUME = Action(name="resume", permission="pause_queue", label=gettext_lazy("Resume"), run=_resume)
+FREE_GROUPS = Action(
+    name="free_groups",
+    permission="free_groups_queue",
+    label=gettext_lazy("Free groups"),
+    run=_free_groups,
+    question=Confirmation,
+    warning=gettext_lazy(
+        "Each group finds a new owner with its next message. A worker finishes the messages of a group that it "
+        "holds before another worker gets messages of this group."
+    ),
+)
 PURGE = Action(
     name="purge",
     permission="purge_queue",
@@ -113,4 +130,4 @@ DELETE = Action(
     harmful=True,
 )
 
-ACTIONS = (PAUSE, RESUME, REDRIVE, PURGE, DELETE)
+ACTIONS = (PAUSE, RESUME, REDRIVE, FREE_GROUPS, PURGE, DELETE)

@@ -22,7 +22,7 @@ from django_mq.admin.filters import DELIVERY
 from django_mq.admin.overview import log, space
 from django_mq.admin.overview import page as overview
 from django_mq.admin.overview.alerts import delivery_column
-from django_mq.admin.queues.actions import ACTIONS, DELETE, PAUSE, PURGE, REDRIVE, RESUME
+from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
@@ -175,7 +175,9 @@ class QueueAdmin(ActionAdmin):
         return [(one, self.page_address(WorkerSession, one.session_id) if one.worker else "") for one in found]
 
     def _buttons_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
-        fit = [RESUME if pauses(queue) else PAUSE, REDRIVE, PURGE]
+        fit = [RESUME if pauses(queue) else PAUSE, REDRIVE, FREE_GROUPS, PURGE]
+        if not queue.options.groups_stay:
+            fit.remove(FREE_GROUPS)
         if not self.counts(queue).dead and not is_taker(queue):
             fit.remove(REDRIVE)
         return [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]

@@ -129,6 +129,12 @@ class Groups(ABC):
         slot = self._slot(group)
         return self._free([slot]) if slot in self._owned else None
 
+    def assign(self, group: str, consumer: "Consumer") -> "Entry | None":
+        """Give a group to another owner; the owner before may still hold entries of it."""
+        first = self.close(group)
+        self._owned[self._slot(group)] = Ownership(group, consumer)
+        return first
+
     def reset(self) -> "Entry | None":
         """Free all groups, even if their owners hold entries of them."""
         return self._free(list(self._owned))

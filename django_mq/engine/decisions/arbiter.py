@@ -8,8 +8,13 @@ to them. The in-process queue calls the same functions for its consumers.
 
 A session that runs the messages of a group one after the other may have several of a group. It gets the first
 message of each group before it gets a second one of any, so that groups do not wait for each other.
+
+In a queue with ``balanced`` groups, a session that comes later takes over groups that have ready messages, until
+it owns as many of them as the others. The owner before finishes what it has claimed and gets no more; the group
+waits until then.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -40,6 +45,11 @@ def may_receive(receiver: object, receiving: Collection[object], slots: int | No
 def may_share(owner: object, receiver: object) -> bool:
     """Whether a receiver may have messages of a group with this owner; None is no owner."""
     return owner is None or owner == receiver
+
+
+def may_take_over(own: int, others: int) -> bool:
+    """Whether a session that owns so many groups may take one over from a session that owns so many."""
+    return others > own + 1
 
 
 def first_taker(better: Iterable[R], could_have: Callable[[R], bool]) -> R | None:
@@ -127,8 +137,8 @@ class Situation:
     more messages may be claimed. With ``grouped``, only one session has messages of a group at a time, and the
     ``waiting`` groups have a message that another session has claimed, or that waits for its next attempt.
     A session that runs messages ``in_order`` may have several of a group; it has claimed messages of the
-    ``running`` groups. With ``assigned``, a group stays with its first session. A ``strict`` queue ends at a
-    message that is locked.
+    ``running`` groups. With ``assigned``, a group stays with its first session; with ``balanced``, others may take
+    it over. A ``strict`` queue ends at a message that is locked.
     """
 
     slots: int | None = None
@@ -136,6 +146,7 @@ class Situation:
     in_flight: int | None = None
     grouped: bool = False
     assigned: bool = False
+    balanced: bool = False
     strict: bool = False
     in_order: bool = False
     waiting: frozenset[str] = frozenset()
@@ -174,6 +185,7 @@ def situation_of(
         in_flight=None if queue.max_in_flight is None else queue.max_in_flight - claimed,
         grouped=queue.has_groups,
         assigned=queue.groups_stay,
+        balanced=queue.grouping == "balanced",
         strict=queue.strict,
         in_order=in_order,
         waiting=waiting,
@@ -203,6 +215,10 @@ class Award(Generic[C]):
         self._waiting = set(situation.waiting)
         self._running = set(situation.running)
         self._rivals = {rival: rival.credit for rival in situation.rivals}
+        #: The groups that the session takes over from other sessions.
+        self.taken_over: set[str] = set()
+        # By session, its groups with ready messages among those considered.
+        self._owned: defaultdict[int, set[str]] = defaultdict(set, {session: set(situation.running)})
 
     @property
     def chosen(self) -> list[C]:
@@ -230,9 +246,10 @@ class Award(Generic[C]):
 
         A message that another transaction has ``locked`` cannot be chosen.
         """
-        rest = iter(candidates)
+        rest = iter(self._counted(candidates) if self._situation.balanced else candidates)
         while not self.is_done and (item := next(rest, None)) is not None:
             self._position += 1
+            self._take_over(item)
             if locked(item):
                 self._halted = self._situation.strict
                 self._close(item)
@@ -254,6 +271,34 @@ class Award(Generic[C]):
         if self._in_flight is not None and self._in_flight <= 0:
             return False
         return may_receive(session, self._in_slots, self._situation.slots)
+
+    def _counted(self, candidates: Iterable[C]) -> list[C]:
+        """Count the groups of each owner among the candidates, and return these."""
+        given = list(candidates)
+        for item in given:
+            if item.owner is not None and item.group is not None:
+                self._owned[item.owner].add(item.group)
+        return given
+
+    def _take_over(self, item: Candidate) -> None:
+        """Take the group over if its owner has more groups than the session, and no higher priority."""
+        owner, group = self._owner(item), item.group
+        if not self._situation.balanced or owner is None or group is None:
+            return
+        if owner == self._session or any(rival.session == owner for rival in self._rivals):
+            return
+        if may_take_over(len(self._owned[self._session]), len(self._owned[owner])):
+            self.taken_over.add(group)
+            self._owned[owner].discard(group)
+            self._owned[self._session].add(group)
+            # If the owner before has claimed messages of it, look again soon.
+            self.left = self.left or group in self._waiting
+
+    def _owner(self, item: Candidate) -> int | None:
+        """Return the owner of the message's group, if groups have owners."""
+        if not self._situation.assigned:
+            return None
+        return self._session if item.group in self.taken_over else item.owner
 
     def _offers(self, item: Candidate) -> bool:
         """Whether the message need not wait for another of its group; the next one of the group then does."""
@@ -285,8 +330,7 @@ class Award(Generic[C]):
 
     def _may_have(self, session: int, item: Candidate) -> bool:
         """Whether the session has, or could take, a slot, and no other session owns the message's group."""
-        owner = item.owner if self._situation.assigned else None
-        return self._serves(session) and may_share(owner, session)
+        return self._serves(session) and may_share(self._owner(item), session)
 
     def _could_have(self, rival: Rival, item: Candidate) -> bool:
         # A suspect needs a free slot.

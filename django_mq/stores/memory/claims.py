@@ -167,6 +167,9 @@ class Claim:
         within = list(compress(seen, allowed(in_bytes, request.byte_credit)))
         line = [(item.suspect, len(item.row.message.body)) for _, item in within]
         chosen = within[: max(0, self._fitting(line, request) - len(self.claimed))]
+        for head in heads:
+            for group in head.award.taken_over:
+                head.queue.engine.assign_group(group, head.consumer)
         consumer = request.consumer
         if isinstance(consumer, Consumer):
             sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)

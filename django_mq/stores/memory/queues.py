@@ -115,6 +115,15 @@ class Queues(Part):
         else:
             queue.engine.resume()
 
+    def free_groups(self, name: str, group: str | None = None) -> int:
+        queue = self.broker.existing(name)
+        owned = queue.engine.group_owners()
+        if group is not None:
+            queue.engine.close_group(group)
+            return int(group in owned)
+        queue.engine.reset_groups()
+        return len(owned)
+
     def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str, selector: str = "") -> None:
         self.broker.existing(queue)
         known = self.broker.bindings.get((exchange, pattern, queue))

@@ -270,6 +270,6 @@ class PostgreSQLClaims(Claims):
         result.void = frozenset(item.id for item in settlements) - done
         return result
 
-    def _lease(self, ask: Asking, **chosen: Any) -> Rows:
-        [rows] = ask([("claim_chosen", chosen)], is_last=True)
+    def _lease(self, ask: Asking, moving: Sequence[Statement], **chosen: Any) -> Rows:
+        *_, rows = ask([*moving, ("claim_chosen", chosen)], is_last=True)
         return rows

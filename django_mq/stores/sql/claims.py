@@ -59,6 +59,9 @@ class Chosen(NamedTuple):
     messages: list[Ready]
     left: bool
     more: bool
+    queue_id: int | None
+    #: The groups that the session takes over from others.
+    taken_over: set[str]
 
     def line_of(self, item: Ready) -> Hashable:
         """Return the same value for the messages of which none may be claimed without those before it."""
@@ -292,7 +295,7 @@ class Claims(Part):
             took = time.monotonic() - begin
             self._look_behind_at[name] = begin + took * BEHIND_SHARE
         more = len(page) >= size and not award.is_done
-        return Chosen(name, situation, award.chosen, award.left, more)
+        return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over)
 
     def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
@@ -305,10 +308,16 @@ class Claims(Part):
         within = list(compress(found, allowed(sizes, request.byte_credit))) if request.byte_credit else found
         line = [(by_id[id_][1].suspect, by_id[id_][1].size_bytes) for id_ in within]
         ids = within[: fitting(line, request.slots, request.max_bytes)]
+        moving: list[Statement] = [
+            ("take_over", {"session": session_id, "queue_id": head.queue_id, "groups": sorted(head.taken_over)})
+            for head in heads
+            if head.taken_over
+        ]
         if not ids:
+            ask(moving, is_last=True)
             return Claim(ClaimResult())
         chosen = [by_id[id_] for id_ in ids]
-        rows = self._lease(ask, **self._lease_of(session_id, chosen))
+        rows = self._lease(ask, moving, **self._lease_of(session_id, chosen))
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
         claimed = [leased[id_] for id_ in ids if id_ in leased]
         seen = request.credit if any(head.more for head in heads) else len(found)
@@ -337,13 +346,21 @@ class Claims(Part):
         return Facts.of(rows, page_size)
 
     def _lease(
-        self, ask: Asking, *, ids: list[int], lines: list[int], slots: list[int], groups: list[int], **lease: int
+        self,
+        ask: Asking,
+        moving: Sequence[Statement],
+        *,
+        ids: list[int],
+        lines: list[int],
+        slots: list[int],
+        groups: list[int],
+        **lease: int,
     ) -> Rows:
         """Lock messages, lease those of each line before the first locked one, and own their slots and groups.
 
         Returns the id of each message that could be locked, with its columns, or nulls where it is not leased.
         """
-        [locked] = ask([("lock_chosen", {"ids": ids, "share_bytes": ANY_SIZE, **lease})])
+        *_, locked = ask([*moving, ("lock_chosen", {"ids": ids, "share_bytes": ANY_SIZE, **lease})])
         found = {row[0]: row for row in locked}
         leased, closed = set[int](), set[int]()
         for id_, line in zip(ids, lines, strict=True):

@@ -69,6 +69,10 @@ class Queues(Part):
             raise no_such_queue(name)
         return queue
 
+    def free_groups(self, name: str, group: str | None = None) -> int:
+        queue_id = self.existing(name).id
+        return len(self.rows("free_groups", queue_id=queue_id, group=group))
+
     def bind(self, *, selector: str = "", **binding: str) -> None:
         with self.database.transaction():
             self.existing(binding["queue"])

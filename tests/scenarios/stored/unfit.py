@@ -153,7 +153,7 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a group finds a new owner when its owner's session ends",
+        "a freed group waits until its owner before has settled what it holds",
         """
             own_artemis-A10
         """,

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.decisions.arbiter import LEFT_SECONDS
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.errors import UnknownQueue
 from django_mq.stores.records import ClaimRequest
 from tests.stores.builders import (
     claim,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from tests.stores.conftest import EditQueue
 
 ORDERS = frozenset({"orders"})
-EITHER = pytest.mark.parametrize("grouping", ["assigned", "shared"])
+EITHER = pytest.mark.parametrize("grouping", ["assigned", "balanced", "shared"])
 
 
 @pytest.fixture
@@ -227,6 +229,52 @@ def test_an_assigned_group_stays_with_its_owner_even_when_it_ran_empty(
     assert (claim(store, other), ids(claim(store, session))) == ([], [later])
 
 
+@pytest.mark.parametrize("in_order", [frozenset(), ORDERS], ids=["one of each", "several"])
+def test_a_session_that_comes_later_takes_over_a_share_of_balanced_groups(
+    store: Store, session: int, other: int, in_order: frozenset[str]
+) -> None:
+    declare(store, grouping="balanced")
+    rounds = [[publish(store, group_key=key) for key in "abcd"] for _ in range(3)]
+    held = claim(store, session, credit=4, in_order=in_order)
+
+    # Two groups are the other's at once, and it waits for what is claimed of them.
+    early = look(store, other, in_order=in_order)
+    behind = claim(store, session, credit=2, in_order=in_order)
+    for message in [*held, *behind]:
+        settle(store, session, message, Verdict.ACCEPT)
+    others, own = claim(store, other, credit=2), claim(store, session, credit=2)
+
+    assert (ids(held), early.claimed, early.next_due_seconds) == (rounds[0], [], LEFT_SECONDS)
+    assert {message.group_key for message in behind} <= set("cd")
+    assert [message.group_key for message in others] == ["a", "b"]
+    assert [message.group_key for message in own] == ["c", "d"]
+
+
+def test_a_balanced_group_is_not_taken_from_a_session_that_has_no_more(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store, grouping="balanced")
+    publish(store, group_key="a")
+    settle(store, session, *claim(store, session), Verdict.ACCEPT)
+    publish(store, group_key="b")
+    settle(store, other, *claim(store, other), Verdict.ACCEPT)
+    later = [publish(store, group_key=key) for key in "ab"]
+
+    assert (ids(claim(store, other)), ids(claim(store, session))) == ([later[1]], [later[0]])
+
+
+def test_an_assigned_group_is_not_taken_over(store: Store, session: int, other: int) -> None:
+    declare(store, grouping="assigned")
+    for key in "abcd":
+        publish(store, group_key=key)
+    for message in claim(store, session):
+        settle(store, session, message, Verdict.ACCEPT)
+    for key in "abcd":
+        publish(store, group_key=key)
+
+    assert (claim(store, other), len(claim(store, session))) == ([], 4)
+
+
 def test_a_shared_group_goes_to_whoever_comes_first(store: Store, session: int, other: int) -> None:
     declare(store, grouping="shared")
     publish(store, group_key="a")
@@ -347,3 +395,30 @@ def test_a_queue_that_is_deleted_and_declared_again_has_no_owners(store: Store, 
     published = publish(store, group_key="a")
 
     assert ids(claim(store, other)) == [published]
+
+
+def test_a_freed_group_finds_a_new_owner_once_nothing_of_it_is_claimed(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store, grouping="assigned")
+    declare(store, "bills", grouping="assigned")
+    for key in "abc":
+        publish(store, group_key=key)
+    publish(store, "bills", group_key="a")
+    held = [*claim(store, session), *claim(store, session, "bills")]
+    later = [publish(store, group_key=key) for key in "abc"]
+    bill = publish(store, "bills", group_key="a")
+
+    assert (store.free_groups("orders", "a"), store.free_groups("orders", "nobody's")) == (1, 0)
+    early = claim(store, other)
+    for message in held:
+        settle(store, session, message, Verdict.ACCEPT)
+
+    assert (early, ids(claim(store, other)), ids(claim(store, session, "bills"))) == ([], later[:1], [bill])
+    assert store.free_groups("orders") == 3
+    assert ids(claim(store, other)) == later[1:]
+
+
+def test_the_groups_of_an_unknown_queue_cannot_be_freed(store: Store) -> None:
+    with pytest.raises(UnknownQueue):
+        store.free_groups("nowhere")

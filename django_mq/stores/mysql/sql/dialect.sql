@@ -1,5 +1,7 @@
 -- name: _in
 IN %({it})s
+-- name: _in_groups
+IN %(groups)s
 -- name: _in_other_groups
 (m.group_key IS NULL OR coalesce(m.group_key NOT IN %(groups)s, true))
 -- name: _by

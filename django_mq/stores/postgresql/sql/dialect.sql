@@ -9,6 +9,8 @@
 -- name: _among. The array is made once, and skips locked rows: an IN may run again for every row, and exceed the
 -- limit.
 = ANY(ARRAY({it} FOR UPDATE SKIP LOCKED))
+-- name: _in_groups
+= ANY(%(groups)s::text[])
 -- name: _in_other_groups
 (m.group_key IS NULL OR m.group_key <> ALL(%(groups)s::text[]))
 -- name: _at

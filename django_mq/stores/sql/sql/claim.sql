@@ -102,3 +102,7 @@ ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
 -- name: own. Gives a session a slot in a queue; it has none.
 -- Locks: the new row. Index: none. Returns: nothing that is used.
 INSERT INTO django_mq_ownership (queue_id, session_id) VALUES (%(queue_id)s, %(session)s)
+
+-- name: take_over. Gives groups of a queue to a session, in place of their owners.
+-- Locks: the rows it changes; the claim lock is held. Index: django_mq_ownership_group. Returns: nothing that is used.
+UPDATE django_mq_ownership SET session_id = %(session)s WHERE queue_id = %(queue_id)s AND group_key {in_groups}

@@ -83,3 +83,10 @@ ORDER BY b.id
 -- name: drop_bindings. Deletes a queue's bindings.
 -- Locks: the rows it deletes. Index: the foreign key to the queue. Returns: nothing.
 DELETE FROM django_mq_binding WHERE queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
+
+-- name: free_groups. Takes the groups of a queue, or one, from their owners.
+-- Locks: the rows it deletes. Index: django_mq_ownership_group. Returns: one row for each.
+DELETE FROM django_mq_ownership
+WHERE queue_id = %(queue_id)s AND group_key IS NOT NULL
+  AND (%(group)s{as:text} IS NULL OR group_key = %(group)s)
+{returning:group_key}

@@ -2,6 +2,8 @@
 IN (SELECT value FROM json_each(%({it})s))
 -- name: _among
 IN ({it})
+-- name: _in_groups
+IN (SELECT value FROM json_each(%(groups)s))
 -- name: _in_other_groups
 (m.group_key IS NULL OR m.group_key NOT IN (SELECT value FROM json_each(%(groups)s)))
 -- name: _branch
