@@ -129,11 +129,16 @@ def _check_queues(alias: str) -> list[checks.CheckMessage]:
 
 
 def _check_handlers(alias: str) -> list[checks.CheckMessage]:
-    """W005: handlers of queues that are neither declared nor exist."""
+    """W005: handlers of queues that are neither declared nor exist; W007: handlers that cannot be loaded."""
     from django_mq.delivery.consumer.handlers import discover  # noqa: PLC0415 - as above
     from django_mq.delivery.queues import undeclared_among  # noqa: PLC0415 - as above
 
-    handlers = discover()
+    try:
+        handlers = discover()
+    except Exception as error:  # noqa: BLE001 - a module of the project may raise anything
+        problem = f"The handlers cannot be loaded: {type(error).__name__}: {error}."
+        hint = "Correct the consumers.py that raises it. Until then no worker starts."
+        return [checks.Warning(problem, hint=hint, id="django_mq.W007")]
     return [
         _undeclared(f"{handlers[name][0].name} consumes the queue {name!r}", name)
         for name in undeclared_among(handlers, using=alias)

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.api import pause, publish
+from django_mq.api import consumer, pause, publish
+from django_mq.delivery.consumer.handlers import forget
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.doctor import database as database_questions
 from django_mq.models import Message, Operation, Queue, WorkerSession
@@ -24,7 +26,7 @@ from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pytest_django import Settings
@@ -35,7 +37,20 @@ if TYPE_CHECKING:
 PATIENTLY = ("--timeout", "60")
 WORKER = SessionInfo(name="dead-worker", kind="native", host="h", pid=1, version="1", queues=("orders",))
 
+#: The headers of a Celery task.
+TASK = {"lang": "py", "task": "orders.add", "retries": 0, "timelimit": [None, None]}
+
 pytestmark = pytest.mark.usefixtures("database")
+
+
+@contextmanager
+def handler(queue: str) -> Iterator[None]:
+    """Register a handler of the queue for a while."""
+    consumer(queue)(lambda _message: None)
+    try:
+        yield
+    finally:
+        forget(queue)
 
 
 class Findings:
@@ -155,17 +170,58 @@ def test_messages_without_a_queue_are_a_problem(run: Run, database: str, orders:
 def test_a_backlog_without_a_consumer_is_a_problem(run: Run, orders: str) -> None:
     publish(orders)
 
+    with handler(orders):
+        found = Findings(run).about("queue orders", "problem")
+
+    assert "1 message is ready and no live worker takes from it" in found["sentence"]
+    assert "mq_worker --queues orders" in found["mend"]
+
+
+def test_messages_of_a_queue_without_a_handler_need_one(run: Run, orders: str) -> None:
+    publish(orders)
+
     found = Findings(run).about("queue orders", "problem")
 
-    assert "1 messages are ready and no live worker takes from it" in found["sentence"]
-    assert "mq_worker --queues orders" in found["mend"]
+    assert found["sentence"] == "1 message is ready and this project has no handler of the queue."
+    assert '@consumer("orders")' in found["mend"]
+
+
+def test_celery_tasks_without_a_worker_need_a_celery_worker(run: Run, orders: str) -> None:
+    publish(orders, headers=TASK)
+
+    found = Findings(run).about("queue orders", "problem")
+
+    assert found["mend"] == "Start one: celery -A PROJECT worker -Q orders."
+
+
+def test_celery_tasks_in_the_queue_of_a_handler_are_a_notice(run: Run, orders: str) -> None:
+    publish(orders, headers=TASK)
+    publish(orders)
+
+    with handler(orders):
+        found = Findings(run).about("queue orders", "notice")
+
+    assert found["sentence"] == "It has a handler, and Celery tasks are in it."
+    assert "mq_worker gives the tasks back" in found["mend"]
+
+
+def test_handlers_that_cannot_be_loaded_are_a_problem(
+    run: Run, orders: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.integrations.celery.live.broken"]
+    monkeypatch.setenv("BROKEN", "import")
+
+    found = Findings(run).about("database", "notice")
+
+    assert found["sentence"].startswith("django_mq.W007: The handlers cannot be loaded: ModuleNotFoundError")
 
 
 def test_messages_that_came_due_while_no_worker_lived_are_a_problem(run: Run, database: str, orders: str) -> None:
     publish(orders, deliver_at=timezone.now() + timedelta(hours=1))
     Message.objects.using(database).update(deliver_at=timezone.now() - timedelta(minutes=1))
 
-    found = Findings(run).about("queue orders", "problem")
+    with handler(orders):
+        found = Findings(run).about("queue orders", "problem")
 
     assert found["sentence"] == "Scheduled messages are due and no live worker takes from it."
 

@@ -25,10 +25,14 @@ def look_at_settings() -> Iterator[Finding]:
         yield ok("settings", "DJANGO_MQ is well formed.")
 
 
+#: Checks of migrations and of drift, about which the doctor says more.
+LOOKED_AT_LATER = ("django_mq.W004", "django_mq.W006")
+
+
 def look_at_database_settings(alias: str) -> Iterator[Finding]:
     """Run the system checks of the database."""
     for message in checks.run_checks(tags=[checks.Tags.database], databases=[alias]):
-        if (message.id or "").startswith("django_mq."):
+        if (message.id or "").startswith("django_mq.") and message.id not in LOOKED_AT_LATER:
             yield notice("database", f"{message.id}: {message.msg}", message.hint or "See the documentation.")
 
 

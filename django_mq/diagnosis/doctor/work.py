@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Subquery
 
 from django_mq import __version__
+from django_mq.delivery.consumer.handlers import TASK_HEADERS, discover
 from django_mq.delivery.operator.drift import differences
 from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.messages.criteria import put_together
@@ -15,12 +17,13 @@ from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.options import others_in
 from django_mq.models import Message, Operation, Queue, WorkerSession
+from django_mq.models.message import having
 from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from django.db.models import QuerySet
 
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 #: An operation without progress for so long was not taken over: workers do that sooner, if they can.
 TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
+Status = Message.Status
+#: Kinds of messages.
+TASKS, MESSAGES = "tasks", "messages"
 START_MAINTENANCE = "Start a worker, or run manage.py mq_maintenance: it gives their messages back."
 
 
@@ -118,7 +124,14 @@ def _up_to_limit(rows: QuerySet[Any]) -> int:
 def look_at_queues(alias: str) -> Iterator[Finding]:
     """Find queues that are paused, have dead letters, or have messages and no worker."""
     queues = overview(using=alias)
-    findings = [finding for queue in queues for finding in _look_at_queue(queue)]
+    try:
+        handled = set(discover())
+    except Exception:  # noqa: BLE001 - a module of the project may raise anything; W007 says so
+        handled = set()
+    findings: list[Finding] = []
+    kinds = _kinds(alias)
+    for queue in queues:
+        findings += _look_at_queue(queue, kinds[queue.id], queue.name in handled)
     yield from findings
     if not findings:
         yield ok("queues", f"{len(queues)} queues, and no problem in any of them.")
@@ -139,7 +152,7 @@ def look_at_operations(alias: str) -> Iterator[Finding]:
         yield ok("operations", "Every running operation of the admin makes progress.")
 
 
-def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
+def _look_at_queue(queue: QueueState, kinds: set[str], has_handler: bool) -> Iterator[Finding]:
     about = f"queue {queue.name}"
     if queue.paused:
         why = f" ({queue.paused_reason})" if queue.paused_reason else ""
@@ -147,21 +160,64 @@ def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
     if queue.dead:
         mend = f"See manage.py mq_browse {queue.name} --state dead. Redrive or move them in the admin."
         yield notice(about, f"{queue.dead} dead letters.", mend)
+    if has_handler and TASKS in kinds:
+        mend = (
+            "A Celery worker runs both, mq_worker gives the tasks back. Use a queue of its own for the tasks: "
+            f"manage.py mq_move {queue.name} NAME moves what is there."
+        )
+        yield notice(about, "It has a handler, and Celery tasks are in it.", mend)
     if queue.oldest_ready_seconds is not None and not queue.consumers:
-        yield _unconsumed(about, queue)
+        yield _unconsumed(about, queue, kinds, has_handler)
 
 
-def _unconsumed(about: str, queue: QueueState) -> Finding:
+def _kinds(alias: str) -> Mapping[int, set[str]]:
+    """Say of a few waiting messages of each queue whether they are Celery tasks, other messages, or both.
+
+    These are the first and the last ready one, and the next scheduled one: a task that mq_worker gave back is
+    scheduled.
+    """
+    waiting = Message.objects.using(alias).filter(queue=OuterRef("pk"))
+    ready, scheduled = (waiting.filter(in_state(state)) for state in (Status.READY, Status.SCHEDULED))
+    looked_at = {
+        "first": ready.order_by("-level", "place", "pk"),
+        "last": ready.order_by("level", "-place", "-pk"),
+        "next": scheduled.order_by("deliver_at"),
+    }
+    subqueries = {name: Subquery(rows.values("pk")[:1]) for name, rows in looked_at.items()}
+    keys = {key for row in Queue.objects.using(alias).order_by().values_list(*subqueries.values()) for key in row}
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    headers = {f"has_{header}": having(header) for header in TASK_HEADERS}
+    rows = Message.objects.using(alias).filter(pk__in=keys - {None}).order_by().annotate(**headers)
+    for queue, *has in rows.values_list("queue_id", *headers):
+        found[queue].add(TASKS if all(has) else MESSAGES)
+    return found
+
+
+def _unconsumed(about: str, queue: QueueState, kinds: set[str], has_handler: bool) -> Finding:
     if queue.takes_dead_letters:
         mend = f"See manage.py mq_browse {queue.name}. After the fix, run mq_redrive {queue.name}."
         return notice(about, f"{queue.ready} dead letters of other queues.", mend)
     # Without a worker, due messages are not made ready and still count as scheduled.
-    waiting = f"{queue.ready} messages are ready" if queue.ready else "Scheduled messages are due"
+    ready = "1 message is ready" if queue.ready == 1 else f"{queue.ready} messages are ready"
+    waiting = ready if queue.ready else "Scheduled messages are due"
     if queue.paused:
         return notice(
             about, f"{waiting}, and wait until the queue is resumed.", f"manage.py mq_resume {queue.name}"
         )
-    mend = f"Start one: manage.py mq_worker --queues {queue.name}, or celery worker -Q {queue.name}."
+    if MESSAGES in kinds and not has_handler:
+        mend = (
+            f'Write a handler: @consumer("{queue.name}") in the consumers.py of an app. Celery workers do not run '
+            f"these messages without one. Or remove them: manage.py mq_purge {queue.name}."
+        )
+        return problem(about, f"{waiting} and this project has no handler of the queue.", mend)
+    by_worker = f"manage.py mq_worker --queues {queue.name}"
+    by_celery = f"celery -A PROJECT worker -Q {queue.name}"
+    if kinds == {TASKS}:
+        mend = f"Start one: {by_celery}."
+    elif has_handler:
+        mend = f"Start one: {by_worker}, or a Celery worker, which runs all handlers."
+    else:
+        mend = f"Start one: {by_worker}, or {by_celery}."
     return problem(about, f"{waiting} and no live worker takes from it.", mend)
 
 
