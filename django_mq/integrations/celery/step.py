@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
 from celery.platforms import EX_OK
@@ -18,6 +18,11 @@ from django_mq.integrations.celery.native import NativeConsumer
 from django_mq.integrations.celery.qos import begin_if_certain, keep_given
 from django_mq.integrations.celery.transport import ServedWorker, forget_left
 from django_mq.integrations.celery.url import SCHEME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django_mq.delivery.consumer.handlers import Handler
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -60,6 +65,15 @@ def _end() -> None:
         state.should_stop = EX_OK  # type: ignore[assignment] # the stubs know its first value only
 
 
+def _show_in_banner(worker: Any, handlers: Mapping[str, Handler]) -> None:
+    """Add the queues and their handlers to the banner of ``celery worker``, as Celery lists its tasks."""
+    extra_info = getattr(worker, "extra_info", None)  # a worker that a program starts has no banner
+    if extra_info is None or not handlers:
+        return
+    lines = "\n".join(f"  . {queue}: {handler.name}" for queue, handler in sorted(handlers.items()))
+    worker.extra_info = lambda: f"{extra_info() or ''}\n[handlers]\n{lines}\n"
+
+
 def install(sender: Any) -> None:
     """Add the step to a worker that is about to be built, if its broker is ours.
 
@@ -75,6 +89,7 @@ def install(sender: Any) -> None:
             handlers = sole_handlers()
             check_transactions(handlers.values(), transport.alias)
             check_handled(handlers, using=transport.alias)
+            _show_in_banner(sender, handlers)
         log_differences(None, using=transport.alias)
     except Exception as error:
         # Celery logs any other exception of a signal's receiver and goes on, here without the step.
