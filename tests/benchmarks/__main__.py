@@ -49,12 +49,12 @@ def main() -> None:
             if seconds < 100
             else f"This takes about {seconds // 60} minutes."
         )
-        write(heading())
+        write(heading(targets=options.targets))
         found = []
         for judged in run(measurings, options):
             if not options.measures or judged.measure.name in options.measures:
                 found.append(judged.as_json())
-                write(reported(judged))
+                write(reported(judged, targets=options.targets))
     if options.json:
         options.json.write_text(json.dumps({"machine": facts, "measures": found}, indent=1), encoding="utf-8")
 
@@ -65,6 +65,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"Some of: {', '.join(NAMES)}.")
     parser.add_argument("--store", choices=STORES, default="postgresql", help="Where no settings are given.")
     parser.add_argument("--quick", action="store_true", help="Small amounts: a look, not a measurement.")
+    parser.add_argument("--targets", action="store_true", help="Print what each measure should reach, too.")
     parser.add_argument("--repeats", type=int, default=3, help="Rounds; the median counts.")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="Write the machine and every sample there as well."

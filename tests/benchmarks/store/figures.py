@@ -88,20 +88,20 @@ VERDICTS = {True: " met", False: " MISSED", None: ""}
 WIDTHS = (22, 24, 24, 8, 12)
 
 
-def heading() -> str:
+def heading(*, targets: bool = False) -> str:
     """Return the first line."""
-    return _line("measure", "value", "raw limit, this run", "ratio", "target")
+    return _line("measure", "value", "raw limit, this run", "ratio", *(["target"] if targets else []))
 
 
-def reported(judged: Judged) -> str:
-    """Return the line of a measure."""
+def reported(judged: Judged, *, targets: bool = False) -> str:
+    """Return the line of a measure, with its target if it is asked for."""
     measure = judged.measure
     value = "not measured here" if measure.value is None else f"{measure.value:,.2f} {measure.unit}"
     limit = "-" if measure.limit is None else f"{measure.limit:,.2f} {measure.unit}"
     ratio = "-" if measure.ratio is None else f"{measure.ratio:.2f}"
     target = "-" if judged.target is None else f"{judged.target:g}{VERDICTS[judged.met]}"
-    return _line(measure.name, value, limit, ratio, target)
+    return _line(measure.name, value, limit, ratio, *([target] if targets else []))
 
 
 def _line(*cells: str) -> str:
-    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + " |"
+    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=False)) + " |"
