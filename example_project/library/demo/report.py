@@ -30,6 +30,19 @@ def rates(since: datetime) -> Iterator[str]:
             yield f"  {queue:<8}{len(times):>8,} messages in {seconds:5.1f} s {len(times) / seconds:>8,.0f}/s"
 
 
+def overhead(since: datetime, parsing_seconds: float) -> Iterator[str]:
+    """Yield how long the files took without the queue and with it, and the difference for each message."""
+    rows = History.objects.filter(queue_name="index", finished_at__gte=since, claimed_at__isnull=False)
+    times = list(rows.values_list("claimed_at", "finished_at"))
+    if not times:
+        return
+    seconds = (max(end for _, end in times) - min(begin for begin, _ in times)).total_seconds()
+    more = max(0.0, seconds - parsing_seconds) * 1000 / len(times)
+    yield f"  without the queue          {parsing_seconds:8.1f} s  in a pool of processes"
+    yield f"  as tasks                   {seconds:8.1f} s  from the first to the last"
+    yield f"  the queue, Celery, rows    {more:8.1f} ms for each of {len(times):,} tasks"
+
+
 def totals(stored: Totals, direct: Totals) -> Iterator[str]:
     """Yield the table of totals."""
     yield f"  {'':<12}{'stored':>14}{'direct':>14}"
