@@ -105,10 +105,12 @@ def check_handled(names: Iterable[str], *, using: str) -> None:
 
 
 def meant(name: str, using: str) -> str:
-    """Return ``" Did you mean 'orders'?"`` for a queue that does not exist, or nothing."""
+    """Say of a queue that does not exist that it is declared, or which name was perhaps meant, or nothing."""
     from django_mq.models import Queue  # noqa: PLC0415 - the models need the loaded apps
 
     names = {*conf.load().QUEUES, *_queues_of_tasks, *linked_queues()}
+    if name in names:
+        return " It is declared: its first message, a worker, or manage.py mq_queue sync creates it."
     if using in connections:
         with suppress(DatabaseError):  # a failed transaction cannot read
             rows = Queue.objects.using(using).order_by("name").values_list("name", flat=True)
@@ -124,9 +126,9 @@ def similar(name: str, names: Iterable[str]) -> str:
 
 
 def explained(error: UnknownQueue, using: str) -> str:
-    """Return the text of the error, with the name that was perhaps meant."""
-    said = str(error)
-    return said if "Did you mean" in said else said + meant(error.queue, using)
+    """Return the text of the error, with what ``meant`` says."""
+    said, more = str(error), meant(error.queue, using)
+    return said if more in said else said + more
 
 
 def free_groups(queue: str, group_key: str | None = None, *, using: str | None = None) -> int:

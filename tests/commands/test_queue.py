@@ -178,10 +178,20 @@ def test_sync_with_force_overwrites_the_options_that_the_settings_name(drifted: 
     change = {"queue": "orders", "option": "levels", "declared": 3, "stored": 7}
     assert (would, queue(drifted).levels) == ({"would_create": [], "would_change": [change]}, 7)
 
-    run("mq_queue", "sync", "orders", "--force")
+    assert run("mq_queue", "sync", "orders", "--force").endswith(" (overwritten).\n")
 
     assert (queue(drifted).levels, queue(drifted).max_attempts, queue(drifted).history_days) == (3, 5, 2.0)
     assert run("mq_queue", "sync", "orders") == "All queues are as the settings say.\n"
+
+
+def test_sync_with_force_creates_the_dead_letter_queue_that_the_settings_name(
+    drifted: str, run: Run, settings: Settings
+) -> None:
+    settings.DJANGO_MQ = {"DATABASE": drifted, "QUEUES": {"orders": {"dead_letter_queue": "dead"}, "dead": {}}}
+
+    run("mq_queue", "sync", "orders", "--force")
+
+    assert queue(drifted).dead_letter_queue == Queue.objects.using(drifted).get(name="dead")
 
 
 def test_show_names_both_values_of_an_option(drifted: str, run: Run) -> None:

@@ -14,6 +14,8 @@ from django_mq.models import Message, Queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from pytest_django import Settings
+
     from tests.commands.conftest import Run
 
 
@@ -94,6 +96,15 @@ def test_each_look_of_the_watcher_is_an_object(database: str, run: Run) -> None:
 def test_whoever_mistypes_a_queue_is_told_which_was_meant(database: str, run: Run, arguments: list[str]) -> None:
     with pytest.raises(CommandError, match=r"There is no queue 'ordres'.* Did you mean 'orders'\?"):
         run(*arguments)
+
+
+def test_a_declared_queue_that_does_not_exist_yet_is_called_declared(
+    database: str, run: Run, settings: Settings
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"later": {}}}
+
+    with pytest.raises(CommandError, match=r"There is no queue 'later'\. It is declared: .* sync creates it"):
+        run("mq_pause", "later")
 
 
 def test_nothing_is_suggested_where_nothing_is_like_it(database: str, run: Run) -> None:

@@ -14,11 +14,13 @@ from django.db import connections
 
 from django_mq import conf
 from django_mq.delivery.operator.queue_editor import edit_queue
+from django_mq.delivery.queues import declare
 from django_mq.delivery.validation import plain
 from django_mq.engine.options import LINKS
 from django_mq.errors import StoreError
 from django_mq.models import Queue
 from django_mq.stores.connections import translating
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,9 +72,14 @@ def log_differences(names: Iterable[str] | None, *, using: str) -> None:
 
 
 def overwrite(found: Iterable[Difference], *, using: str) -> None:
-    """Give each queue the options of the settings. Raises ConfigurationError and UnknownQueue."""
+    """Give each queue the options of the settings, creating its dead-letter and expiry queues.
+
+    Raises ConfigurationError and UnknownQueue.
+    """
     changes: dict[str, dict[str, Any]] = {}
     for difference in found:
+        if difference.option in LINKS and difference.declared is not None:
+            declare(shared_store(using), difference.declared)
         changes.setdefault(difference.queue, {})[difference.option] = difference.declared
     for queue, options in changes.items():
         edit_queue(queue, options, using=using)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django_mq import conf
 from django_mq.delivery.consumer.maintenance import maintain, run_maintenance_to_the_end
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand, until_told
@@ -28,6 +29,9 @@ class Command(MQCommand):
         store = private_store(alias)
         try:
             if options["loop"]:
+                seconds = conf.load().MAINTENANCE_SECONDS
+                self.stdout.write(f"Doing the maintenance of database {alias!r} every {seconds:g} seconds.")
+                self.stdout.flush()
                 maintain(store, until_told())
                 return
             done = run_maintenance_to_the_end(store)

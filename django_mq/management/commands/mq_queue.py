@@ -96,8 +96,9 @@ class Command(MQCommand):
         created, changed = ("would_create", "would_change") if dry_run else ("created", "changed")
         answer = {created: missing, changed if force else "kept": [asdict(each) for each in found]}
         lines = [f"Queue {name!r} {'would be' if dry_run else 'is'} created." for name in missing]
-        kept = "" if force else " (kept; --force overwrites it)"
-        lines += [f"Queue {each.queue!r}: {each}{kept}." for each in found]
+        done = "would be overwritten" if dry_run else "overwritten"
+        told = done if force else "kept; --force overwrites it"
+        lines += [f"Queue {each.queue!r}: {each} ({told})." for each in found]
         self.answer(answer, "\n".join(lines) or "All queues are as the settings say.")
 
     def _would_delete(self, name: str, alias: str, *, force: bool) -> None:

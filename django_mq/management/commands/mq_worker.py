@@ -105,7 +105,8 @@ class _Signals:
 def _chosen(queues: str | None) -> list[Handler]:
     known = discover()
     if not known:
-        raise CommandError("No handler is registered; decorate one with @consumer in an app's consumers.py.")
+        where = "in the consumers.py of an app of INSTALLED_APPS"
+        raise CommandError(f"No handler is registered; decorate one with @consumer {where}.")
     names = list(known) if queues is None else list(dict.fromkeys(name.strip() for name in queues.split(",")))
     missing = [repr(name) for name in names if name not in known]
     if missing:
