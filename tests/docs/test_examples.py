@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+#: Names that an example adds to: of a project's settings and URLs, of the file before, and of a Spark session.
+GIVEN = ["INSTALLED_APPS", "DATABASES", "BASE_DIR", "urlpatterns", "path", "consumer", "spark", "frame", "stream"]
 on_sqlite = pytest.mark.django_db(databases=["default"], transaction=True)
 
 
@@ -53,14 +57,27 @@ def test_every_example_is_python_and_imports_what_there_is(page: Path) -> None:
                 assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
+def test_every_example_imports_the_names_that_it_uses(tmp_path: Path) -> None:
+    for page in pages():
+        for number, text in enumerate(python(page)):
+            (tmp_path / f"{name(page).replace('/', '-')}-{number}.py").write_text(text)
+
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "--output-format", "concise"]
+    found = subprocess.run(
+        [*ruff, "--config", f"builtins={GIVEN}", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+
+    assert found.returncode == 0, found.stdout
+
+
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_every_example_of_settings_can_be_loaded(page: Path, settings: Settings) -> None:
     for text in python(page):
         if "DJANGO_MQ" in text:
             databases: dict[str, Any] = {"default": {}}
             module = execute(text, INSTALLED_APPS=[], DATABASES=databases)
-            # The second alias of an example is not an alias of the tests.
-            settings.DJANGO_MQ = {**module["DJANGO_MQ"], "DATABASE": "default"}
+            # The other aliases of an example are no aliases of the tests.
+            settings.DJANGO_MQ = {**module["DJANGO_MQ"], "DATABASE": "default", "LISTEN_DATABASE": None}
 
             assert set(conf.load().QUEUES) == set(module["DJANGO_MQ"].get("QUEUES", {}))
 
@@ -98,7 +115,8 @@ def test_messages_are_scheduled_and_prioritised_as_the_page_says(settings: Setti
 @pytest.mark.usefixtures("registered")
 def test_handlers_choose_outcomes_as_the_page_says(settings: Settings) -> None:
     settings.DJANGO_MQ = {"QUEUES": {"receipts": {}}}
-    execute(python(DOCS / "how-to/messages/handle-messages.md")[0])
+    page = python(DOCS / "how-to/messages/handle-messages.md")
+    execute(next(text for text in page if "@consumer" in text))
 
     publish("receipts", {})
     Worker([handlers.handler_of("receipts")], threads=1).run(until_empty=True)
