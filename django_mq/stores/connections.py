@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.apps import apps
-from django.db import connections, utils
+from django.db import DEFAULT_DB_ALIAS, connections, utils
 from django.db.backends.signals import connection_created
 
 from django_mq.errors import StoreError, StoreUnavailable, TablesMissing
@@ -144,12 +144,12 @@ def translating(connection: BaseDatabaseWrapper) -> Iterator[None]:
         with connection.wrap_database_errors:
             yield
     except utils.DatabaseError as error:
-        raise _translated(error) from error
+        raise _translated(error, connection.alias) from error
     except utils.InterfaceError as error:
         raise StoreUnavailable(f"The connection to the database is gone: {_line(error)}") from error
 
 
-def _translated(error: utils.DatabaseError) -> StoreError:
+def _translated(error: utils.DatabaseError, alias: str) -> StoreError:
     cause, text, line = error.__cause__, str(error), _line(error)
     number = next(iter(getattr(cause, "args", ())), None)
     state = getattr(cause, "sqlstate", None)
@@ -162,9 +162,9 @@ def _translated(error: utils.DatabaseError) -> StoreError:
     if state == UNPREPARED or OUTDATED in text:
         return StoreUnavailable(f"A prepared statement of this connection is not valid any more: {line}")
     if missing:
-        remedy = "run manage.py migrate"
+        remedy = "run manage.py migrate" + ("" if alias == DEFAULT_DB_ALIAS else f" --database {alias}")
         if not apps.is_installed("django_mq"):
-            remedy = "add 'django_mq' to INSTALLED_APPS, and run manage.py migrate"
+            remedy = f"add 'django_mq' to INSTALLED_APPS, and {remedy}"
         return TablesMissing(f"A table or column of django_mq is missing; {remedy} (the database says: {line})")
     if state == READ_ONLY:
         return StoreUnavailable(f"The database is read-only now: {line}")

@@ -39,7 +39,7 @@ def test_tables_that_nobody_has_migrated(
 ) -> None:
     said = said_of(from_url(f"sqlite:///{tmp_path}/new.sqlite3"), settings, django_db_blocker)
 
-    assert said.startswith("A table or column of django_mq is missing; run manage.py migrate (")
+    assert said.startswith("A table or column of django_mq is missing; run manage.py migrate")
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
