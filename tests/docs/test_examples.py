@@ -130,13 +130,14 @@ def test_handlers_choose_outcomes_as_the_page_says(settings: Settings) -> None:
 def test_a_handler_declines_as_the_page_says(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.DJANGO_MQ = {"QUEUES": {"scans": {}}}
-    execute(python(DOCS / "how-to/messages/handle-messages.md")[2])
-    publish("scans", {"path": str(tmp_path / "1.png")})
+    settings.DJANGO_MQ = {"QUEUES": {"archives": {}}}
+    page = python(DOCS / "how-to/messages/handle-messages.md")
+    execute(next(text for text in page if "Decline(" in text))
+    publish("archives", {"path": str(tmp_path / "1.png")})
 
-    Worker([handlers.handler_of("scans")], threads=1).run(until_empty=True)
-    assert [message.attempts for message in browse("scans", states=[READY])] == [0]
+    Worker([handlers.handler_of("archives")], threads=1).run(until_empty=True)
+    assert [message.attempts for message in browse("archives", states=[READY])] == [0]
 
     (tmp_path / "1.png").touch()
-    Worker([handlers.handler_of("scans")], threads=1).run(until_empty=True)
+    Worker([handlers.handler_of("archives")], threads=1).run(until_empty=True)
     assert capsys.readouterr().out == "archived 1.png\n"
