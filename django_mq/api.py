@@ -14,7 +14,7 @@ from django_mq.delivery.messages import BrowsedMessage, ReceivedMessage
 from django_mq.delivery.operator.browser import browsed
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume
-from django_mq.delivery.validation import existing
+from django_mq.delivery.validation import count_of, existing, queue_name
 from django_mq.engine.states import State
 from django_mq.errors import Decline, Reject, Release, Retry
 from django_mq.stores.registry import shared_store
@@ -47,9 +47,11 @@ __all__ = [
 def announce(queue: str, *, messages: int = 1, using: str | None = None) -> None:
     """Wake as many idle workers of the queue as there are messages, when the open transaction commits.
 
-    For programs that write messages with SQL of their own: ``publish`` announces them by itself.
+    For programs that write messages with SQL of their own: ``publish`` announces them by itself. Raises
+    InvalidMessage for a wrong name or number.
     """
-    hints.announce_count(queue, messages, using=using or conf.load().DATABASE)
+    name, count = queue_name(queue), count_of(messages, "messages")
+    hints.announce_count(name, count, using=using or conf.load().DATABASE)
 
 
 def browse(

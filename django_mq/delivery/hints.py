@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from django_mq.errors import StoreError
 from django_mq.notifications.base import WORKERS_TOPIC, News, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
@@ -72,6 +73,24 @@ def announce_batch(like: NewMessage, count: int, store: Store, times: Times | No
 def announce_count(queue: str, messages: int, *, using: str) -> None:
     """Wake as many workers of the queue as there are messages, after the commit on ``using``."""
     _after_commit((), {queue: News(messages=messages)}, shared_store(using))
+
+
+def announce_ended(queues: Iterable[str], store: Store, *, dead: int = 0, expired: int = 0) -> None:
+    """Wake as many workers of the queues' dead-letter and expiry queues as messages of the queues ended.
+
+    It is not known which queue had which message, so workers of each target are woken. Never raises a StoreError.
+    """
+    news: dict[str, News] = {}
+    try:
+        records = [record for name in queues if (record := store.queue(name))]
+    except StoreError:
+        return  # a hint may be lost
+    for record in records:
+        for target, messages in ((record.dead_letter_queue, dead), (record.expiry_queue, expired)):
+            if target and messages:
+                news[target] = News(messages=messages)
+    if news:
+        notifier().announce(news, over=store)
 
 
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:

@@ -100,6 +100,13 @@ def seconds(value: Any, name: str) -> float:
     return float(value)
 
 
+def count_of(value: Any, name: str) -> int:
+    """Return a number of messages, 1 or more, that every database can store."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+        raise InvalidMessage(f"{name} must be a whole number from 1 to {2**31 - 1}, not {value!r}.")
+    return int(value)
+
+
 def message_id(value: Any) -> UUID | None:
     """Return the id as a UUID."""
     if value is None or isinstance(value, UUID):

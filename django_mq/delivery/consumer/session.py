@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf, outages
+from django_mq.delivery import hints
 from django_mq.delivery.consumer import settlements
 from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
 from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
@@ -141,7 +142,7 @@ class Session:
             self.certainty.miss_claim()
             self.store.close()
             raise
-        self.written(batch, result.void)
+        self.written(batch, result.void, self.store)
         if result.claimed and not self._hold(result.claimed, revivals):
             self.certainty.miss_claim()
             return self.settle_and_claim(request)
@@ -212,20 +213,25 @@ class Session:
         self.settlements.put_back(batch)
         self._unanswered.update(item.id for item in batch)
 
-    def written(self, batch: list[Settlement], void: frozenset[int]) -> None:
-        """Take note that these settlements are in the database, all but the void ones."""
+    def written(self, batch: list[Settlement], void: frozenset[int], store: Store) -> None:
+        """Take note that the store has written these settlements, all but the void ones."""
         if batch:
             self.settlements.stop_failing()
         self.let_go(*batch)
-        given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
+        others = [item for item in batch if item.verdict is not ACCEPT and item.id not in void]
+        given_back = [item.delay_seconds for item in others if item.verdict is RELEASE]
         if given_back:
             self.driver.came_back(min(given_back))
-        declined = sum(item.verdict is DECLINE for item in batch)
+        declined = sum(item.verdict is DECLINE for item in others)
         if given_back or declined or (batch and self._constrained):
             later = [seconds for seconds in given_back if seconds > 0]
             # In a queue with rules, each settlement may make another message ready.
             ready = len(batch) if self._constrained else len(given_back) - len(later) + declined
             self._tell_others(News(ready, min(later, default=None), back=True))
+        dead = sum(item.verdict is Verdict.DEAD for item in others)
+        expired = sum(item.verdict is Verdict.EXPIRE for item in others)
+        if dead or expired:
+            hints.announce_ended(self.queues, store, dead=dead, expired=expired)
         # A settlement that was written without an answer finds nothing to settle the second time.
         lost = void - self._unanswered
         self._unanswered.difference_update(item.id for item in batch)
@@ -410,7 +416,7 @@ class Session:
         self.store.close()  # it may be broken, and a new connection may not be
         try:
             while batch := self.settlements.take():
-                self.written(batch, self.store.settle(session_id, batch))
+                self.written(batch, self.store.settle(session_id, batch), self.store)
             released = self.store.close_session(session_id)
             if released or self._constrained:
                 self._tell_others(News(messages=max(1, released), back=True))

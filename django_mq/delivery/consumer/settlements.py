@@ -207,7 +207,7 @@ class SettlementWriter:
             with closing(private_store(session.alias)) as store:
                 void = store.settle_and_claim(session_id, batch, None).void
             known.close()
-        session.written(batch, void)
+        session.written(batch, void, known)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:

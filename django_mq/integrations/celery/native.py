@@ -225,9 +225,12 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
         return
     if settlement.verdict is Verdict.DECLINE:
         raise Declined  # the parent settles: its next claim must know
-    shared_store(alias).settle(session_id, [settlement])
-    if settlement.delay_seconds:
-        hints.hint([claimed.queue_name], using=alias)  # for the new due time
+    store = shared_store(alias)
+    store.settle(session_id, [settlement])
+    if settlement.verdict is Verdict.DEAD:
+        hints.announce_ended([claimed.queue_name], store, dead=1)
+    else:
+        hints.hint([claimed.queue_name], using=alias)  # it is ready, or due later
     task.request.settled = True
     raise for_celery(attempt.error, settlement)
 
