@@ -25,6 +25,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, finalize
 
+from psycopg.errors import ProgramLimitExceeded
+
 from django_mq.notifications.base import Listener, Notifier, Registration, Wake, notification_topic
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
 from django_mq.outages import Outage
@@ -43,25 +45,32 @@ logger = logging.getLogger("django_mq.notifications")
 REGISTRATION_SECONDS, RENEWAL_SECONDS = 90.0, 30.0
 #: A statement of the listening connection may take so long, and a notification to this process itself.
 PATIENCE_SECONDS = 2.0
-#: First and longest pause between two tries to listen, and the pause where a pooler is in the way.
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, POOLED_PAUSE_SECONDS = 0.1, 5.0, 60.0
+#: First and longest pause between two tries to listen, and the pause where no notification arrives.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, UNHEARD_PAUSE_SECONDS = 0.1, 1.0, 60.0
 #: A publisher whose hints find no idle session spends one part in so many of its time on them, but waits no longer
 #: than this for the next look, in seconds.
 MOST_PARTS, LONGEST_MOMENT_SECONDS = 20, 0.1
 #: A single look may be slow by chance: what a look is taken to need grows by this factor at most.
 GROWTH = 1.1
-#: What a process sends itself to see that it hears.
-ECHO = "echo"
+#: What an outage costs, for the log.
+LOST = "; hints are dropped, workers look regularly instead"
 
 
-class PooledError(Exception):
-    """The connection leads through a pooler, which does not deliver notifications."""
+#: Why a connection that works hears nothing.
+POOLED = (
+    "the connection leads through a pooler that gives each transaction another connection; name a direct one in"
+    " DJANGO_MQ['LISTEN_DATABASE']"
+)
+ELSEWHERE = (
+    "no notification came back; name a direct connection to the same database and schema in"
+    " DJANGO_MQ['LISTEN_DATABASE']"
+)
+#: From this part on, the server's queue of notifications is a problem. When it is full, hints are dropped.
+FULL = 0.5
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the connection leads through a pooler that gives each transaction another connection; name a direct"
-            " one in DJANGO_MQ['LISTEN_DATABASE']"
-        )
+
+class UnheardError(Exception):
+    """The connection works, but notifications do not arrive over it."""
 
 
 class PostgreSQLNotifier(Notifier):
@@ -72,9 +81,10 @@ class PostgreSQLNotifier(Notifier):
     def __init__(self, alias: str, *, listen_alias: str | None = None) -> None:
         self.alias = alias
         self._listen_alias = listen_alias
-        self.line = ListeningConnection(alias, listen_alias)
-        self._breaker = Breaker()
+        # Publishers and the listening connection log it together.
         self._outage = Outage("PostgreSQL's NOTIFY", logger)
+        self.line = ListeningConnection(alias, listen_alias, self._outage)
+        self._breaker = Breaker()
         self._gathering = Gathering(self._announce, grace_seconds=MOMENT_SECONDS, on_quiet=self._close_sender)
         # What it takes to look for an idle session in vain.
         self._look_seconds = MOMENT_SECONDS / MOST_PARTS
@@ -122,11 +132,18 @@ class PostgreSQLNotifier(Notifier):
             rows = self._run(name, params, over)
         except Exception as error:  # noqa: BLE001 - a publisher must not fail, for any error here
             self._breaker.failed()
-            self._outage.failed(self, error, "; hints are dropped, workers look regularly instead")
+            self._outage.failed(self, error, LOST)
+            if isinstance(error, ProgramLimitExceeded):
+                self._make_room(over)
             return None
         self._breaker.succeeded()
         self._outage.succeeded(self)
         return rows
+
+    def _make_room(self, over: Store | None) -> None:
+        """Empty a full queue of notifications of what all sessions have read: nothing else does."""
+        with suppress(Exception):
+            self._run("notification_usage", {}, over)
 
     def _run(self, name: str, params: dict[str, Any], over: Any) -> Rows | None:
         if over is not None and over.alias == self.alias:
@@ -154,14 +171,19 @@ class PostgreSQLNotifier(Notifier):
         return PostgreSQLListener(self, wake)
 
     def problem(self) -> str:
-        line = ListeningConnection(self.alias, self._listen_alias)
+        line = ListeningConnection(self.alias, self._listen_alias, self._outage)
         try:
             line.connect()
         except Exception as error:  # noqa: BLE001 - any error is the answer
             return str(error) or type(error).__name__
         finally:
             line.disconnect(line.store)
-        return ""
+        if line.usage < FULL:
+            return ""
+        return (
+            f"the server's queue of notifications is {line.usage:.0%} full: end the oldest transaction of a"
+            " connection that listens"
+        )
 
 
 class PostgreSQLListener(Listener):
@@ -212,15 +234,7 @@ class PostgreSQLListener(Listener):
         # Before the statement: a notification may come with its answer.
         is_new = now > self._registered_until or lock_number != self._lock_number
         self._registered_until, self._lock_number = now + REGISTRATION_SECONDS / 2, lock_number
-        params = {
-            "session": self.name,
-            "channel": self._line.channel,
-            "own_lock": lock_number,
-            "queues": list(queues),
-            "priority": priority,
-            "due": due,
-            "seconds": REGISTRATION_SECONDS,
-        }
+        params = self._line.registration(self.name, queues, priority=priority, due=due)
         rows = self._notifier.ask("register_idle", params) if self._line.connected else None
         if not rows:
             return Registration(due_seconds=due_seconds)
@@ -260,9 +274,10 @@ class ListeningConnection:
     A thread opens it, listens, and opens it again. A forked child begins with none.
     """
 
-    def __init__(self, alias: str, listen_alias: str | None) -> None:
+    def __init__(self, alias: str, listen_alias: str | None, outage: Outage) -> None:
         self._alias = alias
         self._listen_alias = listen_alias
+        self._outage = outage
         self._begin()
         os.register_at_fork(after_in_child=self._begin)
 
@@ -271,6 +286,8 @@ class ListeningConnection:
         #: The number of the lock that the connection holds, and the channel of this process.
         self.lock_number = 0
         self.channel = f"django_mq_{os.urandom(16).hex()}"
+        #: How full the server's queue of notifications was, as a part of 1.
+        self.usage = 0.0
         #: The store over the connection.
         self.store: Any = None
         # Weak: a session that is dropped without being closed must not keep the connection open.
@@ -283,7 +300,6 @@ class ListeningConnection:
         # Held while a thread begins or ends, and while one runs a statement. Neither is waited for for ever: its
         # owner may be what a signal's handler has interrupted.
         self._starting, self._speaking = threading.RLock(), threading.Lock()
-        self._warned = False
 
     # What sessions ask.
 
@@ -318,6 +334,20 @@ class ListeningConnection:
             bell.set()  # only now: the thread ends when the bell is no longer this connection's
             return None if self._listeners else thread
 
+    def registration(
+        self, session: str, queues: Collection[str], *, priority: int = 0, due: float | None = None
+    ) -> dict[str, Any]:
+        """Return the parameters that register a session of this process as idle."""
+        return {
+            "session": session,
+            "channel": self.channel,
+            "own_lock": self.lock_number,
+            "queues": list(queues),
+            "priority": priority,
+            "due": due,
+            "seconds": REGISTRATION_SECONDS,
+        }
+
     def run(self, name: str, params: dict[str, Any]) -> Rows:
         """Run a statement. Raises any error of the driver; the connection is then opened again."""
         if not self._speaking.acquire(timeout=PATIENCE_SECONDS):
@@ -341,19 +371,18 @@ class ListeningConnection:
             try:
                 self.connect()
                 pause = FIRST_PAUSE_SECONDS
-                self._warned = False
+                self._outage.succeeded(self)
                 self._listen(bell)
             except Exception as error:  # noqa: BLE001 - the thread must survive any error
-                if not self._warned:
-                    logger.warning("PostgreSQL cannot be heard, looking regularly instead: %s", error)
-                self._warned = True
-                if isinstance(error, PooledError):
-                    pause = POOLED_PAUSE_SECONDS
+                self._outage.failed(self, error, LOST)
+                if isinstance(error, UnheardError):
+                    pause = UNHEARD_PAUSE_SECONDS
             self.disconnect(self.store)
             end = time.monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
             while self._bell is bell and (left := end - time.monotonic()) > 0:
                 bell.wait(left)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        self._outage.leave(self)
         bell.close()
 
     def connect(self) -> None:
@@ -364,8 +393,9 @@ class ListeningConnection:
             database.connection.ensure_connection()
             driver = database.connection.connection
             if self._listen_alias is None and driver.info.backend_pid != database.backend():
-                raise PooledError
+                raise UnheardError(POOLED)
             driver.add_notify_handler(lambda heard: self._heard(heard.channel, heard.payload))
+            self.usage = database.run_unseen("notification_usage", {})[0][0]
             self.lock_number = random.randint(1, 2**31 - 1)  # noqa: S311 - not a secret
             limit = f"{PATIENCE_SECONDS * 1000:.0f}"
             database.run_unseen("hold_listener_lock", {"own_lock": self.lock_number, "limit": limit})
@@ -375,21 +405,23 @@ class ListeningConnection:
         self.connected = True
 
     def _send_echo(self) -> None:
-        """Notify this process over the way that publishers take. Raises PooledError if that does not arrive."""
-        params = {"channel": self.channel, "payload": ECHO}
-        if self._listen_alias in (None, self._alias):
-            self.store.database.run_unseen("notify_channel", params)
-        else:
-            publisher: Any = private_store(self._alias)
-            try:
-                publisher.database.run_unseen("notify_channel", params)
-            finally:
-                publisher.close()
+        """Be notified over the way that publishers take. Raises UnheardError if that does not arrive."""
+        announced = {"queues": [self.channel], "wanted": [1], "dues": [None], "kinds": ["n"]}
+        database = self.store.database
+        # A session and a queue that nothing else names.
+        database.run_unseen("register_idle", self.registration(self.channel, [self.channel]))
+        separate: Any = None if self._listen_alias in (None, self._alias) else private_store(self._alias)
+        try:
+            publisher = database if separate is None else separate.database
+            publisher.run_unseen("announce", {**announced, "own_lock": self.lock_number})
+        finally:
+            if separate is not None:
+                separate.close()
         end = time.monotonic() + PATIENCE_SECONDS
         while not self._has_echoed:
             left = end - time.monotonic()
             if left <= 0:
-                raise PooledError
+                raise UnheardError(ELSEWHERE)
             select.select([self.store.connection.connection.fileno()], [], [], left)
             self._hear()
 
@@ -436,12 +468,12 @@ class ListeningConnection:
             for listener in list(self._listeners.values()):
                 if topic in listener.topics:
                     listener.wake.set(topic)
-        elif payload == ECHO:
+            return
+        name, _, notification = payload.partition(" ")
+        if name == self.channel:
             self._has_echoed = True
-        else:
-            name, _, notification = payload.partition(" ")
-            if notified := self._listeners.get(name):
-                notified.hear(notification)
+        elif notified := self._listeners.get(name):
+            notified.hear(notification)
 
     def disconnect(self, store: Store | None) -> None:
         """Close the connection: nothing is heard until it is open again."""

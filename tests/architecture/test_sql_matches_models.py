@@ -31,7 +31,7 @@ ONLY = {
     "unregister_idle": "as above",
     "notify_topics": "as above",
     "topic_channels": "as above",
-    "notify_channel": "as above",
+    "notification_usage": "as above",
     "hold_listener_lock": "as above",
     "append_at_once": "PostgreSQL plans each publish anew, SQLite hears of parameters by name: short is quick",
     "last_id": "only SQLite numbers the rows of one connection without a gap",

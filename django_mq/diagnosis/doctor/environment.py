@@ -44,7 +44,7 @@ def look_at_hints() -> Iterator[Finding]:
     elif kind == "none":
         yield ok("hints", "Hints stay within a process, and workers look regularly.")
     elif error := notifier().problem():
-        mend = "Correct DJANGO_MQ['LISTEN_DATABASE'] or HINTS. Until then workers look regularly."
+        mend = "Do what the error says, or correct LISTEN_DATABASE or HINTS. Until then workers look regularly."
         yield problem("hints", f"A notification did not come back: {error}", mend)
     else:
         yield ok("hints", "A notification went through PostgreSQL and came back.")

@@ -88,9 +88,11 @@ SELECT {topic_channel} FROM unnest(%(topics)s::text[]) WITH ORDINALITY AS given 
 -- A channel's name has 63 bytes at most, and a topic's may have more.
 'django_mq_' || left(encode(sha256(convert_to(current_schema() || ' ' || topic, 'UTF8')), 'hex'), 32)
 
--- name: notify_channel. Notifies one process on its own channel: that it hears.
--- Locks: the server's notifications for a moment. Returns: nothing.
-SELECT pg_notify(%(channel)s::text, %(payload)s::text)
+-- name: notification_usage.
+-- Removes from the server's queue of notifications what all sessions have read. If the queue is full, nothing else does.
+-- Sessions that listen, and have an old transaction open, fill it.
+-- Locks: the server's notifications for a moment. Returns: how full it is, as a part of 1.
+SELECT pg_notification_queue_usage()
 
 -- name: hold_listener_lock.
 -- Takes the lock by which others see that a process listens; the connection holds it until it ends.
