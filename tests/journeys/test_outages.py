@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from django.db import connections
 
 from tests.journeys.conftest import SHORT
 from tests.support.waiting import wait_until
@@ -93,9 +94,43 @@ def test_a_restart_of_postgresql_loses_nothing(sites: Sites, postgresql_server: 
         assert len(site.finished()) == 22
 
 
-def _table_is_empty(site: Site) -> bool:
-    from django.db import connections
+@pytest.mark.parametrize("pool", ["prefork", "solo"])
+def test_a_celery_worker_is_back_soon_after_postgresql(
+    sites: Sites, postgresql_server: PostgreSQL, pool: str
+) -> None:
+    with sites("postgresql", url=postgresql_server.url, **SHORT) as site:
+        site.migrate()
+        with site.worker("-P", pool) as worker:
+            settled(site, "before")
 
+            postgresql_server.kill()
+            wait_until(lambda: "Connection to broker lost" in worker.log, lambda: worker.log)
+            wait_until(lambda: "The database 'default' cannot be used" in worker.log, lambda: worker.log)
+            postgresql_server.start()
+            connections[site.alias].close()
+            settled(site, "after")
+
+            # Celery itself, which pauses for seconds, has not had to try.
+            assert "Trying again in" not in worker.log
+            assert "The database 'default' works again" in worker.log
+            assert worker.stop() == 0
+
+
+def test_a_celery_worker_can_be_stopped_while_the_database_is_away(
+    sites: Sites, postgresql_server: PostgreSQL
+) -> None:
+    with sites("postgresql", url=postgresql_server.url, **SHORT) as site:
+        site.migrate()
+        with site.worker() as worker:
+            settled(site, "before")
+            postgresql_server.kill()
+            wait_until(lambda: "Connection to broker lost" in worker.log, lambda: worker.log)
+
+            worker.stop()  # the exit code is Celery's business
+        postgresql_server.start()
+
+
+def _table_is_empty(site: Site) -> bool:
     connections[site.alias].close()  # the restart has broken it
     return not site.rows()
 
@@ -134,8 +169,6 @@ def _cut_connections(site: Site) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = ''"
         )
-    from django.db import connections
-
     connections[site.alias].close()
 
 

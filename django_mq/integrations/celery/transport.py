@@ -6,11 +6,12 @@ settles with the next claim. A transport that only publishes has none.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import django
 from amqp.exceptions import RecoverableConnectionError as Disconnected
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
     from django_mq.stores.records import WorkerCommand
 
 
+#: A worker that has lost the database tries for so long, in seconds, before Celery tries, with longer pauses.
+RECONNECT_SECONDS = 60.0
+#: First and longest pause between two tries, in seconds.
+FIRST_PAUSE_SECONDS, OUTAGE_CAP_SECONDS = 0.1, 1.0
 #: How long ``drain_events`` delivers, in seconds, before it returns.
 BLOCKING_SECONDS = 1.0
 
@@ -136,11 +141,34 @@ class Transport(virtual.Transport):
             django.setup()  # the Celery command line does not call it
         if self._wrong is not None:
             raise self._wrong
-        with self._committing() as store:
-            store.queue("")
+        self._reach()
         if outages.ongoing:
             outages.database(self.alias).succeeded(self)
         return super().establish_connection()
+
+    def _reach(self) -> None:
+        """Read the tables; a worker that has lost the database waits for it. Raises StoreError."""
+        pause = FIRST_PAUSE_SECONDS
+        end = time.monotonic() + (RECONNECT_SECONDS if self._is_reconnecting else 0.0)
+        while True:
+            try:
+                with self._committing() as store:
+                    store.queue("")
+            except StoreUnavailable as error:
+                if time.monotonic() > end or told_to_stop():
+                    raise
+                outages.database(self.alias).failed(self, error)
+            else:
+                return
+            # A fleet must not come back in step.
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            pause = min(pause * 2, OUTAGE_CAP_SECONDS)
+
+    @property
+    def _is_reconnecting(self) -> bool:
+        """Whether this is the thread of a worker that has left its loop, and there is no other broker."""
+        others = self.client is not None and len(self.client.alt or ()) > 1
+        return not others and threading.get_ident() in _left.values()
 
     @apart_from_event_loops
     def close_connection(self, connection: Any) -> None:
@@ -410,7 +438,7 @@ class Transport(virtual.Transport):
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:  # noqa: ARG002 - Kombu's signature
         """Watch the wake, work before every wait of the loop, and poll by a timer."""
         self._loop = loop
-        _left.discard(loop)
+        _left.pop(loop, None)
         # After a pause of the process no task begins that another worker may have: SessionLost ends the loop.
         before_events(loop, self.session.certainty.ensure)
         self._committing.enter_worker()
@@ -474,7 +502,7 @@ class Transport(virtual.Transport):
         if loop is None:
             return
         after_events(loop)
-        _left.add(loop)
+        _left[loop] = threading.get_ident()
         loop.on_tick.discard(self._on_tick)
         self._cancel_alarm()
         loop.remove_reader(self.runtime.wake.fileno())
@@ -513,7 +541,8 @@ class _Poller:
         return getattr(self.poller, name)
 
 
-_left: WeakSet[Any] = WeakSet()
+# Each with the thread that has left it.
+_left: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 def before_events(loop: Any, function: Callable[[], None]) -> None:
