@@ -59,7 +59,11 @@ def test_what_is_allowed_is_what_the_engines_credit_takes() -> None:
 # The decorator and the settings.
 
 
-@pytest.mark.parametrize("given", [0, -1, 1.5, True, "1000", ANY_SIZE + 1, 10**5000], ids=id)
+@pytest.mark.parametrize(
+    "given",
+    [0, -1, 1.5, True, "1000", ANY_SIZE + 1, 10**5000],
+    ids=["zero", "negative", "fraction", "bool", "text", "too many", "far too many"],
+)
 def test_a_wrong_number_of_bytes_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="credit_bytes of the handler"):
         consumer(QUEUE, credit_bytes=given)
