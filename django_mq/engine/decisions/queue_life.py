@@ -1,4 +1,4 @@
-"""When a queue that nobody uses is deleted.
+"""When an unused queue is deleted.
 
 A worker that receives from the queue uses it; publishing is no use, as in RabbitMQ.
 """
