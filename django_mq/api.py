@@ -61,6 +61,7 @@ def browse(
     selector: str = "",
     limit: int | None = None,
     follow: bool = False,
+    from_tail: bool = False,
     using: str | None = None,
 ) -> Iterator[BrowsedMessage]:
     """Yield the queue's messages, at most ``limit``, in delivery order without taking them.
@@ -73,9 +74,18 @@ def browse(
     With ``follow`` the iterator never ends: it yields the existing messages in any state, and then
     each new message once it is committed, in the order of arrival. It misses a message that comes and goes
     between two queries. A message that an operator moves or gives another priority counts as new. Close the
-    iterator to stop.
+    iterator to stop. With ``from_tail`` it yields only what arrives after the first ``next()``, without
+    messages that open transactions have published before. Raises ConfigurationError for ``from_tail`` alone.
     """
-    found = browsed(queue, states=states, selector=selector, limit=limit, following=follow, using=using)
+    found = browsed(
+        queue,
+        states=states,
+        selector=selector,
+        limit=limit,
+        following=follow,
+        from_tail=from_tail,
+        using=using,
+    )
     yield from map(BrowsedMessage, found)
 
 

@@ -29,11 +29,11 @@ PAGE = 200
 class Follower:
     """How far one reader has seen the arrivals of a queue."""
 
-    def __init__(self, store: Store, queue: str) -> None:
+    def __init__(self, store: Store, queue: str, *, from_tail: bool = False) -> None:
         self._store = store
         self._queue = queue
-        # Everything up to here was shown; and what was shown beyond it.
-        self._floor = 0
+        # Everything up to here was shown, or is not to be shown; and what was shown beyond it.
+        self._floor = store.last_arrival() if from_tail else 0
         self._shown: set[int] = set()
         # Where the floor may rise to, and the transactions that must end first.
         self._aim: int | None = None
@@ -62,9 +62,10 @@ class Follower:
             after = page[-1].id
 
 
-def follow(queue: str, *, using: str | None = None) -> Iterator[Browsed]:
+def follow(queue: str, *, from_tail: bool = False, using: str | None = None) -> Iterator[Browsed]:
     """Yield the messages of the queue and those that arrive, once each, without end.
 
+    With ``from_tail``, only those that arrive after the first look are yielded.
     It has a connection of its own until it is closed. Raises UnknownQueue and StoreError.
     """
     store = private_store(using or conf.load().DATABASE)
@@ -73,7 +74,7 @@ def follow(queue: str, *, using: str | None = None) -> Iterator[Browsed]:
     try:
         record_of(store, queue)
         listener.subscribe([queue_topic(queue)])
-        follower = Follower(store, queue)
+        follower = Follower(store, queue, from_tail=from_tail)
         while True:
             yield from follower.look()
             wake.wait(MARKER_SECONDS if store.features.notices_changes else poll_seconds(store, listener))

@@ -44,10 +44,10 @@ def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> 
 def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any] | None = None) -> bool:
     name = validation.queue_name(name)
     options = conf.load().QUEUES.get(name, QueueOptions())
-    for target in (options.dead_letter_queue, options.expiry_queue):
+    given = asdict(options) if not rules else _checked(name, asdict(options) | dict(rules))
+    for target in (given["dead_letter_queue"], given["expiry_queue"]):
         if target and target not in coming:
             _declare(store, target, coming | {target})
-    given = asdict(options) if not rules else _checked(name, asdict(options) | dict(rules))
     return store.declare(name, {option: validation.plain(value) for option, value in given.items()})
 
 

@@ -212,6 +212,25 @@ class QueueOptions:
         column="dead_letter_queue_id",
     )
 
+    dead_letter_exchange: str = _failures(
+        "",
+        _("dead-letter exchange"),
+        _(
+            "The exchange that dead letters are published to, instead of a dead-letter queue. Dead letters that "
+            "no queue takes stay in this queue as dead."
+        ),
+        length=200,
+        argument=Argument("x-dead-letter-exchange"),
+    )
+    dead_letter_routing_key: str = _failures(
+        "",
+        _("dead-letter routing key"),
+        _("The routing key of these dead letters; blank for the routing key of the message."),
+        beside=True,
+        length=200,
+        argument=Argument("x-dead-letter-routing-key"),
+    )
+
     grouping: str = _consumers(
         "none",
         _("grouping"),
@@ -317,7 +336,7 @@ class QueueOptions:
         argument=Argument("x-message-ttl", units=1000),
     )
     no_expiry: bool = _ttl(
-        False, _("no expiry"), _("Messages never expire here, whatever time to live they are published with.")
+        False, _("no expiry"), _("Messages never expire here, even if they are published with a time to live.")
     )
     expiry_queue: str | None = _ttl(
         None,
@@ -366,7 +385,7 @@ class QueueOptions:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the queue exists until somebody deletes it."""
+        """Whether the queue exists until an operator deletes it."""
         return not self.auto_delete and self.expires_seconds is None
 
     @property
@@ -434,11 +453,18 @@ class QueueOptions:
         base, cap = self.backoff_seconds, self.backoff_cap_seconds
         if cap < base:
             yield f"backoff_cap_seconds is {cap!r}, below backoff_seconds, {base!r}"
+        if self.dead_letter_exchange and self.dead_letter_queue:
+            yield "dead_letter_exchange cannot be combined with dead_letter_queue: remove one of them"
+        if self.dead_letter_routing_key and not self.dead_letter_exchange:
+            yield "dead_letter_routing_key needs dead_letter_exchange"
+        yield from self._contradictions_of_lives()
+
+    def _contradictions_of_lives(self) -> Iterator[str]:
         least, most = self.min_ttl_seconds, self.max_ttl_seconds
-        if self.ttl_seconds is not None and (least is not None or most is not None):
-            yield "ttl_seconds cannot be combined with min_ttl_seconds or max_ttl_seconds: remove these"
         if self.no_expiry and (self.ttl_seconds, least, most) != (None, None, None):
             yield "no_expiry cannot be combined with ttl_seconds, min_ttl_seconds or max_ttl_seconds: remove these"
+        if self.ttl_seconds is not None and (least is not None or most is not None):
+            yield "ttl_seconds cannot be combined with min_ttl_seconds or max_ttl_seconds: remove these"
         if least is not None and most is not None and least > most:
             yield f"min_ttl_seconds is {least!r}, above max_ttl_seconds, {most!r}"
 

@@ -924,7 +924,7 @@ class Queue:
         copy = self.placement.entry_again(entry, message)
         if entry.state is SCHEDULED:  # its place may be that of its first attempt
             copy.stand_at(entry.place, copy.arrival)
-        if not self._contents.take_out(entry, Cause.MOVED):
+        if not self._contents.take_out(entry, Cause.COPIED):
             return None
         if new_id is None:
             copy.attempts, copy.suspect, copy.cause = entry.attempts, entry.suspect, entry.cause

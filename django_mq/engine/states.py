@@ -87,6 +87,10 @@ class Cause(Enum):
     #: Killed by an operator: one message, or all of the queue.
     CANCELLED = "cancelled"
     PURGED = "purged"
+    #: Killed as a dead letter that goes to another queue.
+    DEAD = "dead"
     REPLACED = "replaced"
-    #: Moved to another queue, or replaced by a copy: counts as dequeued only.
+    #: Moved to another queue: counts as dequeued only.
     MOVED = "moved"
+    #: Replaced by a copy in the same queue: counts as dequeued only.
+    COPIED = "copied"

@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
             field=models.BooleanField(
                 db_default=False,
                 default=False,
-                help_text="Messages never expire here, whatever time to live they are published with.",
+                help_text="Messages never expire here, even if they are published with a time to live.",
                 verbose_name="no expiry",
             ),
         ),

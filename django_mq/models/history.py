@@ -9,7 +9,10 @@ from django_mq.models.times import UTCDateTimeField
 
 
 class History(models.Model):
-    """One row per finished message; append-only, pruned by age."""
+    """One row for each message that has left its queue; append-only, pruned by age.
+
+    A message that went on to another queue has a row for each queue that it has left.
+    """
 
     class Outcome(models.IntegerChoices):
         ACCEPTED = 1, _("accepted")
@@ -17,6 +20,8 @@ class History(models.Model):
         CANCELLED = 3, _("cancelled")
         PURGED = 4, _("purged")
         REPLACED = 5, _("replaced")
+        DEAD = 6, _("sent to the dead-letter queue")
+        MOVED = 7, _("moved to another queue")
 
     id = models.BigAutoField(primary_key=True)
     message_id = models.UUIDField(_("message id"))

@@ -62,6 +62,8 @@ class Queue(models.Model):
         related_name="dead_letter_sources",
         **_of("dead_letter_queue"),
     )
+    dead_letter_exchange = models.CharField(blank=True, db_default="", **_of("dead_letter_exchange"))
+    dead_letter_routing_key = models.CharField(blank=True, db_default="", **_of("dead_letter_routing_key"))
     max_messages = models.PositiveBigIntegerField(null=True, blank=True, **_of("max_messages"))
     max_bytes = models.PositiveBigIntegerField(null=True, blank=True, **_of("max_bytes"))
     overflow = models.CharField(max_length=10, db_default="reject", **_of("overflow"))

@@ -64,8 +64,8 @@ def not_empty(name: str, *, claimed: bool) -> QueueInUse:
 
 def not_taken(name: str, target: str) -> QueueInUse:
     return QueueInUse(
-        f"{name!r} still holds messages, and its dead-letter queue {target!r} is closed, full, or has one of them "
-        "already. Make room there, or purge the queue first, which drops its messages."
+        f"{name!r} still holds messages, and its dead-letter queue or exchange {target!r} does not take one of "
+        "them. Make room there, or purge the queue first, which drops its messages."
     )
 
 

@@ -439,7 +439,7 @@ class Chores:
     trim: bool = True
     #: Whether an operation of the admin makes no progress, so that the leader takes it over.
     take_over: bool = False
-    #: Whether there are queues that are deleted when nobody uses them.
+    #: Whether there are queues that are deleted when no worker uses them.
     unused: bool = False
     #: Whether messages have been declined.
     bury_unwanted: bool = False

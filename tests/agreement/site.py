@@ -396,6 +396,9 @@ class Site:
         self.past += [(number, message) for message in result.claimed]
         return self._exchanged(result, settlements)
 
+    def _all_are_there(self) -> bool:
+        return all(self.store.queue(name) is not None for name in self.queues)
+
     def _exchanged(self, result: ClaimResult, settlements: list[Settlement]) -> dict[str, Any]:
         due = result.next_due_seconds
         return {
@@ -405,7 +408,8 @@ class Site:
             "due": due if due is None or due < 1 else -(-due // TOLD.total_seconds()),
             "whole": result.full_scan,
             "void": [item.id in result.void for item in settlements],
-            "constrained": result.constrained if result.claimed else None,
+            # A store may remember the rules of a queue for seconds after its deletion.
+            "constrained": result.constrained if result.claimed and self._all_are_there() else None,
         }
 
     def _claimed(self, item: Claimed) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 from django.db import connections
 
 from django_mq.api import browse, publish
+from django_mq.delivery.follower import Follower
 from django_mq.delivery.queues import declare
-from django_mq.errors import UnknownQueue
+from django_mq.errors import ConfigurationError, UnknownQueue
 from django_mq.stores.registry import shared_store
 
 
@@ -45,3 +47,20 @@ def test_following_may_end_by_itself(committed_database: str) -> None:
 def test_a_queue_that_is_not_there_cannot_be_followed(committed_database: str) -> None:
     with pytest.raises(UnknownQueue, match="nowhere"):
         next(browse("nowhere", follow=True, using=committed_database))
+
+
+def test_from_the_tail_only_what_arrives_is_shown(database: str) -> None:
+    store = shared_store(database)
+    declare(store, "orders")
+    publish("orders", "there", using=database)
+    follower = Follower(store, "orders", from_tail=True)
+
+    assert list(follower.look()) == []
+    publish("orders", "new", using=database)
+
+    assert [json.loads(message.body) for message in follower.look()] == ["new"]
+
+
+def test_the_tail_can_only_be_followed(database: str) -> None:
+    with pytest.raises(ConfigurationError, match="from_tail is for follow=True"):
+        next(browse("orders", from_tail=True, using=database))

@@ -136,6 +136,8 @@ class QueueAdmin(ActionAdmin):
     def role(self, queue: Any) -> str:
         if queue.takes_dead_letters:
             return _("takes those of others")
+        if queue.dead_letter_exchange:
+            return _("go to %(queue)s") % {"queue": queue.dead_letter_exchange}
         if queue.dead_letter_queue is None:
             return _("stay here")
         return _("go to %(queue)s") % {"queue": queue.dead_letter_queue.name}

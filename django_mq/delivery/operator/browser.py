@@ -10,6 +10,7 @@ from django_mq.delivery.follower import follow
 from django_mq.delivery.queues import may_declare
 from django_mq.delivery.validation import existing
 from django_mq.engine.selector import Selector
+from django_mq.errors import ConfigurationError
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
@@ -30,10 +31,13 @@ def browsed(
     selector: str = "",
     limit: int | None = None,
     following: bool = False,
+    from_tail: bool = False,
     using: str | None = None,
 ) -> Iterator[Browsed]:
     """Yield messages as they are stored. ``django_mq.api.browse`` has the promises."""
     queue, wanted = existing(queue), Selector(selector)
+    if from_tail and not following:
+        raise ConfigurationError("from_tail is for follow=True: nothing is behind the tail of a queue.")
     limit = limit if limit is None else max(0, limit)
     using = using or conf.load().DATABASE
     if not following and shared_store(using).queue(queue) is None:
@@ -41,7 +45,7 @@ def browsed(
             return  # it is created by the first publish
         raise no_such_queue(queue)
     page = PAGE if limit is None or selector else min(PAGE, limit)
-    found = follow(queue, using=using) if following else _pages(queue, states, page, using)
+    found = follow(queue, from_tail=from_tail, using=using) if following else _pages(queue, states, page, using)
     if selector:
         found = (message for message in found if wanted.matches(message.as_message()))
     yield from islice(found, limit)

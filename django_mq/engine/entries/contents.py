@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django_mq.engine.rules import QueuePolicy
 
 
-_KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED})
+_KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED, Cause.DEAD})
 
 
 class EntryListener(Protocol):
@@ -302,7 +302,7 @@ class Contents:
             statistics.accepted += 1
         elif cause in _KILLED:
             statistics.killed += 1
-        elif cause is not Cause.MOVED:
+        elif cause not in {Cause.MOVED, Cause.COPIED}:
             setattr(statistics, cause.value, getattr(statistics, cause.value) + 1)
         if self.ids is not None:
             del self.ids[entry.message.id]

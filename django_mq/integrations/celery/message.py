@@ -294,6 +294,7 @@ def consumer_priority(arguments: dict[str, Any] | None) -> int:
 #: What RabbitMQ does by default with a full queue; without a limit no queue is full.
 OVERFLOW, USUAL_OVERFLOW = "x-overflow", "drop-head"
 LIMITS = ("x-max-length", "x-max-length-bytes")
+DEAD_EXCHANGE, DEAD_KEY = "x-dead-letter-exchange", "x-dead-letter-routing-key"
 
 
 def with_attributes(
@@ -319,7 +320,11 @@ def options_in(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
         given.pop(OVERFLOW, None)
     else:
         given.setdefault(OVERFLOW, USUAL_OVERFLOW)
-    meant = {
+    to_queue: dict[str, Any] = {}
+    if given.get(DEAD_EXCHANGE) == "":  # the default exchange, whose routing keys are queues
+        given.pop(DEAD_EXCHANGE)
+        to_queue = {"dead_letter_queue": given.pop(DEAD_KEY, None)}
+    meant = to_queue | {
         name: _meaning(option.argument, given[option.argument.name])
         for name, option in OPTIONS.items()
         if option.argument is not None and option.argument.name in given

@@ -15,7 +15,7 @@ from django_mq.engine import broker as engine
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.rules import SHARED_TABLE, Rules
-from django_mq.engine.states import DEAD
+from django_mq.engine.states import DEAD, Cause
 from django_mq.errors import PublishError, StoreError
 from django_mq.models import History
 from django_mq.stores.errors import no_such_queue
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from django_mq.engine.entries.entry import Entry
     from django_mq.engine.options import QueueOptions
     from django_mq.engine.queue import Queue
-    from django_mq.engine.states import Cause
     from django_mq.engine.work import UnitOfWork
     from django_mq.stores.memory.row import LiveMessage
     from django_mq.stores.memory.sessions import MemorySession
@@ -191,16 +190,23 @@ class SharedBroker:
     def arrived(self, queue: str, entry: Entry) -> None:
         """Keep the row under the number of its arrival."""
         row = row_of(entry)
+        row.remember_place(self.now())
         row.stands_as(entry, self.queues[queue])
         self.rows[row.id] = row
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:
-        """Write the history of a finished message, where its queue keeps one."""
-        row, outcome = row_of(entry), History.Outcome.__members__.get(cause.name)
+        """Write the history of a message that has left its queue, where that keeps one."""
+        row, keeps = row_of(entry), self.queues[queue].settings.history_days > 0
         del self.rows[entry.arrival]
-        stands_here = row.entry is entry
-        if outcome is not None and stands_here and self.queues[queue].settings.history_days > 0:
-            self.history.append(row.finished(outcome, self.now()))
+        if row.entry is entry:
+            outcome = History.Outcome.__members__.get(cause.name)
+            left = None if outcome is None or not keeps else row.finished(outcome, self.now())
+        else:  # it stands in another queue already
+            left, row.left = row.left, None
+            if left is not None:
+                left.outcome = History.Outcome.EXPIRED if cause is Cause.EXPIRED else History.Outcome.DEAD
+        if left is not None and keeps:
+            self.history.append(left)
 
     def deleted(self, queue: str) -> None:
         """Forget a queue that was deleted, by an operator or with its last consumer."""

@@ -165,7 +165,7 @@ class Maintenance(Part):
         now = self.broker.now()
         sessions = [session for session in self.broker.sessions.values() if session.number != spare]
         reaped = [self._reap(session) for session in sessions if session.deadline < now]
-        self.broker.send_dead(row for _, dead in reaped for row in dead)
+        self.store.queues.send_dead(row for _, dead in reaped for row in dead)
         gone = [session for session in sessions if session.deadline < now]
         left = [self.broker.note_departure(session) for session in gone]
         if any(left):
@@ -213,7 +213,7 @@ class Maintenance(Part):
         for row in unwanted:
             row.entry.declined_by = None
             row.queue.engine.bury(row.entry, now.timestamp(), BY_ALL)
-        self.broker.send_dead(unwanted)
+        self.store.queues.send_dead(unwanted)
         return len(unwanted)
 
     def _is_unwanted(self, row: LiveMessage, consumers: frozenset[int], grace_seconds: float) -> bool:

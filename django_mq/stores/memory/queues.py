@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.decisions.routing import Route
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.queue import UNDELIVERED
-from django_mq.engine.states import CLAIMED, DEAD, STEALABLE
+from django_mq.engine.states import CLAIMED, DEAD, QUEUE_DELETED, STEALABLE, Cause
 from django_mq.errors import PublishError, QueueInUse
 from django_mq.stores import errors
+from django_mq.stores.dead_letters import publish_dead
 from django_mq.stores.memory.broker import BrokerQueue, Part
 from django_mq.stores.memory.row import new_message
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
     from typing import TypeAlias
 
     from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
+    from django_mq.stores.memory.row import LiveMessage
     from django_mq.stores.records import NewMessage, QueueRecord
 
     #: The messages that come to each queue, by their position among those that are published together.
@@ -56,8 +58,20 @@ class Queues(Part):
         self.broker.engine.delete(name, self.broker.now().timestamp())
         return removed
 
+    def send_dead(self, rows: Iterable[LiveMessage]) -> None:
+        """Send dead letters to the exchanges or dead-letter queues of their queues; others stay as they are."""
+        dead = [row for row in rows if row.entry.state is DEAD]
+        now = self.broker.now()
+        dead_letters = [row.dead_letter(now) for row in dead if row.queue.settings.dead_letter_exchange]
+        published = publish_dead(self.store, dead_letters) if dead_letters else []
+        for row in [self.broker.rows[id_] for id_ in published]:
+            row.queue.engine.discard(row.entry, Cause.DEAD)
+        self.broker.send_dead(row for row in dead if row.entry.state is DEAD)
+
     def _empty(self, queue: BrokerQueue) -> int:
         """Drop the messages if there is no dead-letter queue; else check that it takes all of them."""
+        if queue.settings.dead_letter_exchange:
+            return self._publish_all(queue)
         target = self.broker.queues.get(queue.settings.dead_letter_queue or "")
         if target is None:
             return self.purge(queue.name)
@@ -70,6 +84,15 @@ class Queues(Part):
         if not is_welcome:
             raise errors.not_taken(queue.name, target.name)
         return len(messages)
+
+    def _publish_all(self, queue: BrokerQueue) -> int:
+        dead_letters = [row.dead_letter(self.broker.now(), QUEUE_DELETED) for row in queue.rows]
+        published = publish_dead(self.store, dead_letters)
+        for row in [self.broker.rows[id_] for id_ in published]:
+            row.queue.engine.discard(row.entry, Cause.DEAD)
+        if len(published) < len(dead_letters):
+            raise errors.not_taken(queue.name, queue.settings.dead_letter_exchange)
+        return len(published)
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
         name = queue.name

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.entries.entry import Entry
-from django_mq.engine.states import CLAIMED
+from django_mq.engine.states import CLAIMED, GONE, STEALABLE
 from django_mq.models import History
+from django_mq.stores.dead_letters import DeadLetter
 from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage, engine_message
 from django_mq.stores.values import LAST, headers_in, later
 
@@ -53,12 +54,15 @@ class LiveMessage:
     headers: Mapping[str, object]
     entry: Entry = field(init=False)
     queue: BrokerQueue = field(init=False)
+    is_new: bool = True
     session_id: int | None = None
     claimed_at: datetime | None = None
     #: When a session last declined it.
     declined_at: datetime | None = None
     #: The claim that ended with its session's deadline, until something else becomes of the message.
     ended: EndedClaim | None = None
+    #: The row of the history for the queue that it leaves as a dead letter or an expired message.
+    left: SimpleNamespace | None = None
 
     def stands_as(self, entry: Entry, queue: BrokerQueue) -> None:
         """Note the queue, which the message has entered from a publisher or from another queue."""
@@ -71,6 +75,15 @@ class LiveMessage:
             self.message = replace(self.message, headers=json.dumps(dict(message.headers)))
         if message.priority != self.message.priority:
             self.message = replace(self.message, priority=message.priority)
+
+    def remember_place(self, now: datetime) -> None:
+        """Before it stands in another queue, note what the history will say of this one."""
+        if not self.is_new and self.entry.state is not GONE:
+            self.left = self.finished(History.Outcome.DEAD, now)
+            # As in the headers of the message there: the delivery that a stealable entry loses has not failed.
+            self.left.attempts = self.entry.attempts - (self.entry.state is STEALABLE)
+            self.left.session_id = self.left.claimed_at = None
+        self.is_new = False
 
     @property
     def id(self) -> int:
@@ -113,6 +126,17 @@ class LiveMessage:
     def browsed(self) -> Browsed:
         reason = BY_LATER_VALUE if self.entry.replaced else self.entry.cause
         return self._told(Browsed, state=self.state.value, dead_reason=reason)
+
+    def dead_letter(self, now: datetime, reason: str | None = None) -> DeadLetter:
+        """Return the message for the exchange that its queue names for dead letters."""
+        options, message = self.queue.settings, self.browsed()
+        return DeadLetter(
+            message if reason is None else replace(message, dead_reason=reason),
+            self.message.group_key,
+            now if self.entry.died_at is None else moment(self.entry.died_at),
+            options.dead_letter_exchange,
+            options.dead_letter_routing_key,
+        )
 
     def finished(self, outcome: History.Outcome, now: datetime) -> SimpleNamespace:
         """Return the fields of ``History``; making an instance of the model takes as long as all the rest."""

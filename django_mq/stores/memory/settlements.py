@@ -67,7 +67,7 @@ class Settlements(Part):
         """Settle what the session holds, then send dead letters on; return the row ids before that."""
         rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
         settled = [item for item in settlements if self._settle(session, item)]
-        self.broker.send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
+        self.store.queues.send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
         return {item.id for item in settled}
 
     def _settle_late(self, session_id: int, settlement: Settlement) -> bool:

@@ -22,7 +22,7 @@ from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import Messages, Settlements, first_of
+from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, MOVED, Messages, Settlements, first_of
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.sessions import Sessions
@@ -73,17 +73,17 @@ class MySQLMessages(Messages):
 
     def move_rows(self, ids: Sequence[int], target: str) -> int:
         with self.database.transaction():
-            return self._copied("move", first_of(self._locked(ids, UNHELD)), target=target)
+            return self._copied("move", first_of(self._locked(ids, UNHELD)), MOVED, target=target)
 
     def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
         with self.database.transaction():
-            return self._copied("move_dead", sorted(ids), expired=expired)
+            outcome = EXPIRED if expired else DEAD_LETTERED
+            return self._copied("move_dead", sorted(ids), outcome, expired=expired)
 
-    def _copied(self, statement: str, ids: Sequence[int], **params: Any) -> int:
+    def _copied(self, statement: str, ids: Sequence[int], outcome: int, **params: Any) -> int:
         """Copy one by one, so that each copy that cannot be written leaves its original alone."""
         gone = [id_ for id_ in ids if self.database.insert(statement, id=id_, **params)]
-        if gone:
-            self.rows("drop_messages", ids=gone)
+        self.finish(gone, outcome, "remember_removed")
         return len(gone)
 
     def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:

@@ -19,11 +19,11 @@ class Browser(Part):
     ) -> list[Browsed]:
         beyond = {"after": after and after.id, "level": after and after.level, "place": after and after.place}
         rows = self.rows("browse", queue=name, states=list(states), limit=limit, **beyond)
-        return [self._browsed(row) for row in rows]
+        return [self.as_browsed(row) for row in rows]
 
     def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:
         rows = self.rows("arrivals", queue=name, after=after, limit=limit)
-        return [self._browsed(row) for row in rows]
+        return [self.as_browsed(row) for row in rows]
 
     def last_arrival(self) -> int:
         return int(self.rows("last_arrival")[0][0])
@@ -45,9 +45,9 @@ class Browser(Part):
         hexes = [made.hex for given in ids if (made := uuid_of(given)) is not None]
         found = self.rows("find_correlated", correlation_ids=list(ids)) if ids else []
         found += self.rows("find_identified", message_ids=hexes) if hexes else []
-        return [self._browsed(row) for row in {row[0]: row for row in found}.values()]
+        return [self.as_browsed(row) for row in {row[0]: row for row in found}.values()]
 
-    def _browsed(self, row: tuple[Any, ...]) -> Browsed:
+    def as_browsed(self, row: tuple[Any, ...]) -> Browsed:
         id_, message_id, *middle = row
         middle[4:7] = map(time_or_none, middle[4:7])
         return Browsed(id_, UUID(str(message_id)), *middle)

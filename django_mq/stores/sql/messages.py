@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
 from django_mq.engine.message import Message, header_text
-from django_mq.engine.states import SCHEDULED
+from django_mq.engine.states import DEAD, SCHEDULED
 from django_mq.stores import errors
+from django_mq.stores.dead_letters import DeadLetter, publish_dead
 from django_mq.stores.sql.database import Part
-from django_mq.stores.values import headers_in, storable
+from django_mq.stores.values import headers_in, storable, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
-ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
+ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED = 1, 2, 3, 4, 5, 6, 7
 
 
 def first_of(rows: Rows) -> list[int]:
@@ -52,11 +53,12 @@ class Messages(Part):
         return self.remove(ids, REPLACED, reason=BY_LATER_VALUE) if ids else []
 
     def move_rows(self, ids: Sequence[int], target: str) -> int:
-        return len(self.rows("move", ids=list(ids), target=target))
+        return len(self.rows("move", ids=list(ids), target=target, outcome=MOVED))
 
     def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
         """Move dead or expired messages to the queue that theirs names; return how many."""
-        return len(self.rows("move_dead", ids=list(ids), expired=expired))
+        outcome = EXPIRED if expired else DEAD_LETTERED
+        return len(self.rows("move_dead", ids=list(ids), expired=expired, outcome=outcome))
 
     def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
         return len(self.rows("prioritise", ids=list(ids), priority=priority))
@@ -123,6 +125,23 @@ class Moves(Part):
 
     def move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
         """Send dead or expired messages where their queues say; those that do not fit stay as they are."""
+        published = [] if expired else self._publish_dead(ids)
+        return len(published) + self._move_to_queues([id_ for id_ in ids if id_ not in published], expired=expired)
+
+    def _publish_dead(self, ids: Sequence[int]) -> list[int]:
+        """Publish dead letters to the exchanges of their queues; return the ids of those that went."""
+        rows = self.rows("dead_for_exchanges", ids=list(ids)) if ids else []
+        if not rows:
+            return []
+        dead_letters = [
+            DeadLetter(self.store.browser.as_browsed(row[:-4]), row[-4], time_of(row[-3]), *row[-2:])
+            for row in rows
+        ]
+        with self.database.transaction():
+            sent = publish_dead(self.store, [each for each in dead_letters if each.message.state == DEAD])
+            return self.store.messages.remove(sent, DEAD_LETTERED) if sent else []
+
+    def _move_to_queues(self, ids: Sequence[int], *, expired: bool) -> int:
         constrained: dict[str, list[int]] = {}
         for id_, name in self.rows("constrained_targets", ids=list(ids), expired=expired):
             constrained.setdefault(name, []).append(id_)

@@ -48,14 +48,14 @@ class Operations(Part):
 
     def _empty(self, name: str) -> int:
         queue = self.store.queues.queue(name)
-        if queue is None or queue.dead_letter_queue is None:
+        if queue is None or not (queue.dead_letter_queue or queue.dead_letter_exchange):
             return self._purge_within(name, LAST_ID)
         sent = 0
         while ids := self._unheld(name, LAST_ID):
             self.store.messages.bury(ids, QUEUE_DELETED)
             moved = self.store.moves.move_dead(ids)
             if not moved:
-                raise errors.not_taken(name, queue.dead_letter_queue)
+                raise errors.not_taken(name, queue.dead_letter_queue or queue.dead_letter_exchange)
             sent += moved
         return sent
 

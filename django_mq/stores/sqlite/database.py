@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 STEPS = {
     "remove": ("remember_removed", "remove"),
     "settle_finished": ("remember_finished", "settle_finished"),
-    "move": ("move", "mark_tail"),
-    "move_dead": ("move_dead", "mark_tail"),
+    "move": ("remember_moved", "move", "mark_tail"),
+    "move_dead": ("remember_dead", "move_dead", "mark_tail"),
     "prioritise": ("prioritise", "mark_tail"),
     "release_held_by_expired": ("release_held_by_expired", "give_back_held_by_expired"),
 }

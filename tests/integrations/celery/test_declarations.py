@@ -208,9 +208,29 @@ def test_a_queue_expires_as_kombu_says_and_a_declaration_is_a_use(
     assert row.used_at is not None
 
 
+def test_dead_letter_arguments_of_rabbitmq_name_an_exchange_or_a_queue(
+    connection: Connection, committed_database: str
+) -> None:
+    dead = {"x-dead-letter-exchange": "failures", "x-dead-letter-routing-key": "key"}
+    declare(
+        connection,
+        Queue("first", queue_arguments=dead),
+        Queue(
+            "second", queue_arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "second.dead"}
+        ),
+    )
+
+    found = QueueRow.objects.using(committed_database)
+    first, second = found.get(name="first"), found.get(name="second")
+    assert (first.dead_letter_exchange, first.dead_letter_routing_key) == ("failures", "key")
+    assert (first.dead_letter_queue, second.dead_letter_exchange) == (None, "")
+    assert second.dead_letter_queue == found.get(name="second.dead")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ({"x-dead-letter-exchange": 7}, "dead_letter_exchange is 7"),
         ({"x-expires": 0}, "expires_seconds is 0.0; use 1 to"),
         ({"x-max-length": 0}, "max_messages is 0"),
         ({"x-max-length": "3"}, "max_messages is '3'"),

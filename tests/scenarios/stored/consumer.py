@@ -14,6 +14,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release
 from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Settlement
 from tests.scenarios.errors import UnfitError
+from tests.scenarios.stored.browser import StoredBrowser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,8 @@ ENGINE_ONLY: dict[str, Any] = {
     "stealable": False,
     "no_local": False,
 }
+#: What only a browser has.
+OF_BROWSERS = {"browser", "selector", "auto_close", "from_tail"}
 #: What of it a store that serves consumers has no form for, either.
 STORED_NOWHERE: dict[str, Any] = {"no_local": False}
 
@@ -73,12 +76,18 @@ class StoredConsumer:
         self.held: dict[int, StoredEntry] = {}
         self.session_id = 0
         self.departed = False
+        #: Whether it browses, in a store that serves no consumers; and by queue, how far it has seen that.
+        self._browses = False
+        self._browsers: dict[str, StoredBrowser] = {}
+        #: What it was shown and has not settled.
+        self._looking_at: list[StoredEntry] = []
 
     def open(self, site: Site, queues: tuple[str, ...]) -> None:
         """Open its worker session."""
+        self._browses = bool(self._options.get("browser")) and not site.store.features.serves_consumers
         unserved = STORED_NOWHERE if site.store.features.serves_consumers else ENGINE_ONLY
         for option, usual in unserved.items():
-            if self._options.get(option, usual) != usual:
+            if self._options.get(option, usual) != usual and not (self._browses and option in OF_BROWSERS):
                 raise UnfitError(f"a consumer of a stored queue has no {option}")
         info = SessionInfo(name=self.name, kind="native", host="host", pid=1, version="1", queues=queues)
         self.session_id = site.store.open_session(info, deadline_seconds=DEADLINE_SECONDS)
@@ -93,6 +102,15 @@ class StoredConsumer:
             )
         if known is not None:
             known.paused = self.paused
+        if self._browses:
+            if queue.name not in self._browsers:
+                self._browsers[queue.name] = StoredBrowser(
+                    store,
+                    queue.name,
+                    from_tail=bool(self._options.get("from_tail")),
+                    selector=self._options.get("selector"),
+                )
+            return
         store.subscribe(self.session_id, queue.name, known)
 
     def _new_consumer(self, **options: Any) -> Consumer:
@@ -115,12 +133,27 @@ class StoredConsumer:
         while self.can_take:
             site = next(iter(queues.values())).site
             site.move_clock(now)
+            if self._browses:
+                return self._browse(queues)
             found = self._claimed(site, queues)
             if not found:
                 return None
             if not found[0].expired:
                 return self._hold(queues[found[0].queue_name], found[0])
             self._settle_at_once(queues[found[0].queue_name], found[0], Verdict.EXPIRE)
+        return None
+
+    def _browse(self, queues: dict[str, StoredQueue]) -> StoredEntry | None:
+        for name, queue in queues.items():
+            if (shown := self._browsers[name].next()) is not None:
+                entry = queue.shown_entry(shown)
+                if not self.credit.take(entry.message.size):
+                    raise UnfitError("a browser of a stored queue has no credit of bytes")
+                self._looking_at.append(entry)
+                return entry
+        if self._options.get("auto_close"):
+            self.departed = True
+            self._options["closed"](self)
         return None
 
     def _claimed(self, site: Site, queues: dict[str, StoredQueue]) -> list[Claimed]:
@@ -156,6 +189,9 @@ class StoredConsumer:
     def settle(self, queue: StoredQueue, entry: StoredEntry, error: BaseException | None) -> Settlement | None:
         """Settle as a worker does after its handler raised this, or nothing; None if it had lost it."""
         claimed = entry.receipt
+        if entry in self._looking_at:
+            self._looking_at.remove(entry)
+            self.credit.give_back(entry.message.size)
         if claimed is None or self.held.get(claimed.id) is not entry:
             return None
         settlement = judged(claimed, queue.record(), error)

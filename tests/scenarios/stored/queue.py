@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django_mq.engine.message import Message
     from django_mq.engine.rules import Rules
     from django_mq.engine.states import State
-    from django_mq.stores.records import Claimed, QueueRecord
+    from django_mq.stores.records import Browsed, Claimed, QueueRecord
     from tests.scenarios.stored.broker import StoredBroker
     from tests.scenarios.stored.rows import StoredRow
     from tests.scenarios.stored.site import Site
@@ -215,6 +215,10 @@ class StoredQueue:
         entry.receipt = claimed
         return entry
 
+    def shown_entry(self, shown: Browsed) -> StoredEntry:
+        """The entry that a browser was shown."""
+        return self._entry(self.site.messages[shown.message_id].id)
+
     def browse(self) -> list[StoredEntry]:
         """What is ready, in order."""
         return self._in_state(READY)
@@ -346,11 +350,8 @@ class Statistics:
         self.accepted = finished[Outcome.ACCEPTED]
         self.expired = finished[Outcome.EXPIRED]
         self.replaced = finished[Outcome.REPLACED]
-        #: Dead letters stand in the queue that takes them, and say where they come from.
-        everywhere = [row for other in queue.broker for row in rows_of(queue.site.store, other.name)]
-        origins = Counter(row.headers.get(ORIGIN) for row in everywhere)
-        removed = finished[Outcome.CANCELLED] + finished[Outcome.PURGED]
-        self.killed = origins[queue.name] + removed + sum(row.state is DEAD for row in rows)
+        gone = sum(finished[each] for each in (Outcome.DEAD, Outcome.CANCELLED, Outcome.PURGED))
+        self.killed = gone + sum(row.state is DEAD for row in rows)
 
     @property
     def dequeued(self) -> int:

@@ -41,17 +41,6 @@ LEFT_OUT: Final = (
         SQL,
     ),
     Left(
-        "a consumer of a stored queue has no browser",
-        """
-            own_qpid-Q22-credit-of-a-browser own_qpid-Q23-browser-of-a-priority-queue
-            own_qpid-Q28-browsers-are-all-woken own_qpid-Q33-groups-do-not-concern-browsers
-            own_qpid-Q60-browser-at-the-end-has-passed-what-was-held
-            own_qpid-Q61-browser-sees-what-it-has-not-passed qpid-S16-browser-does-not-consume
-            qpid-S17-browser-not-sent-requeues qpid-S18-start-at-tail qpid-S31-auto-close-at-tail
-        """,
-        SQL,
-    ),
-    Left(
         "a consumer of a stored queue has no exclusive",
         """
             own_qpid-Q36-exclusive-refuses-browsers own_qpid-Q42-multi-queue-refused
@@ -95,13 +84,6 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a duplicate is refused when it is published, and its transaction goes on",
-        """
-            own_artemis-A50
-        """,
-        stores=SQL,
-    ),
-    Left(
         "a last value is not scheduled",
         """
             own_artemis-A61
@@ -122,10 +104,15 @@ LEFT_OUT: Final = (
         stores=SQL,
     ),
     Left(
-        "a move, a dead letter and a change of priority do not count as arrivals",
+        "a message with another priority is the same message, and no new arrival",
         """
-            artemis-S24 own_artemis-A19 own_artemis-A34 own_artemis-A36 own_qpid-Q14-move
-            own_qpid-Q16-reprioritise own_qpid-Q47-expired-there-too qpid-S48-expiry-to-alternate
+            own_artemis-A34 own_qpid-Q16-reprioritise
+        """,
+    ),
+    Left(
+        "an expired message keeps no time to live in the expiry queue",
+        """
+            own_qpid-Q47-expired-there-too
         """,
     ),
     Left(
@@ -266,6 +253,7 @@ LEFT_OUT: Final = (
         "hints decide which consumer is woken: tests/notifications",
         """
             own_qpid-Q25-pausing-hands-over own_qpid-Q26-spent-credit-hands-over
+            own_qpid-Q28-browsers-are-all-woken
             own_qpid-Q29-closing-hands-over own_qpid-Q63-nobody-is-woken-for-what-it-declined
             qpid-S28-wake-only-as-many-as-needed
         """,

@@ -43,13 +43,21 @@ class StoredUnit:
         return True
 
     def commit(self, now: float) -> None:
-        """Write everything in one transaction. Raises what publishing does, having written nothing."""
+        """Write everything in one transaction. Raises what publishing does, having rolled back."""
         self._site.move_clock(now)
-        with self._site.store.transaction():
-            for queue, entry, consumer in self._settlements:
-                queue.accept(entry, consumer)
-            for queue, message in self._publications:
-                publisher.append(self._site.store, [queue.new_message(message)])
+        try:
+            with self._site.store.transaction():
+                for queue, entry, consumer in self._settlements:
+                    if entry.receipt is not None and consumer.held.get(entry.receipt.id) is entry:
+                        accepted = judged(entry.receipt, queue.record(), None)
+                        self._site.store.settle(consumer.session_id, [accepted])
+                for queue, message in self._publications:
+                    publisher.append(self._site.store, [queue.new_message(message)])
+        except PublishError:
+            self.rollback(now)
+            raise
+        for _, entry, consumer in self._settlements:
+            consumer.settled(entry)
 
     def rollback(self, now: float) -> None:
         """Write nothing; what was to be settled has failed."""

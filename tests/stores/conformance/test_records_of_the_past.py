@@ -119,6 +119,46 @@ def test_every_end_has_its_outcome(store: Store, orders: str, session: int, fini
     assert [row.session_id for row in finished()] == [session, None, None, None]
 
 
+def test_every_way_to_another_queue_is_in_the_history_of_the_first(
+    store: Store, session: int, finished: Finished
+) -> None:
+    declare(store, "failures")
+    declare(store, "late")
+    declare(store, dead_letter_queue="failures", expiry_queue="late", max_attempts=1)
+    published = [publish(store, type=name, headers='{"a": 1}') for name in ("dead", "moved")]
+    expiring = publish(store, type="expired", headers='{"a": 1}', ttl_seconds=1)
+    [dead] = claim(store, session, credit=1)
+    settle(store, session, dead, Verdict.DEAD, counted=True, reason="no")
+    assert store.move([published[1]], "late") == 1
+    pass_time(store, 10)
+    assert (store.expire(), store.move([expiring], "failures")) == (1, 0)
+
+    rows = {row.type: row for row in finished()}
+
+    assert {name: row.outcome for name, row in rows.items()} == {
+        "dead": Outcome.DEAD,
+        "moved": Outcome.MOVED,
+        "expired": Outcome.EXPIRED,
+    }
+    assert [(row.queue_name, row.session_id, row.headers) for row in rows.values()] == [
+        ("orders", None, {"a": 1})
+    ] * 3
+    assert [rows[name].attempts for name in ("dead", "moved")] == [1, 0]
+
+
+def test_what_cannot_move_leaves_no_row(store: Store, session: int, finished: Finished) -> None:
+    declare(store, "failures", max_messages=1)
+    declare(store, dead_letter_queue="failures")
+    publish(store, "failures")
+    publish(store)
+    [message] = claim(store, session)
+
+    settle(store, session, message, Verdict.DEAD, counted=True, reason="no")
+    store.prioritise([publish(store)], 9)
+
+    assert finished() == []
+
+
 def test_a_void_verdict_leaves_no_row(store: Store, orders: str, session: int, finished: Finished) -> None:
     publish(store)
     [message] = claim(store, session)

@@ -1,3 +1,11 @@
+-- name: _remembered. Writes the history of unheld messages that have gone, where the queue keeps one.
+kept AS (
+    {removed_row}
+    FROM gone
+    JOIN django_mq_queue q ON q.id = gone.queue_id
+    WHERE q.history_days > 0
+)
+
 -- name: remove. Removes unheld messages, all or those with a reason, and remembers them in the history, where the queue
 -- keeps one.
 -- Locks: the rows it removes, skipping locked ones. Index: the primary key. Returns: the ids that went.
@@ -7,12 +15,7 @@ WITH gone AS (
         SELECT id FROM django_mq_message
         WHERE id {in:ids} AND state <> 2 AND (%(reason)s::text IS NULL OR dead_reason = %(reason)s)}
     RETURNING *
-), kept AS (
-    {removed_row}
-    FROM gone
-    JOIN django_mq_queue q ON q.id = gone.queue_id
-    WHERE q.history_days > 0
-)
+), {remembered}
 SELECT id FROM gone
 
 -- name: prioritise. Gives ready or scheduled messages another priority: each becomes a new arrival, so that it stands
@@ -52,11 +55,13 @@ WITH chosen AS MATERIALIZED (
     ORDER BY n.level DESC, n.place, n.id
     ON CONFLICT (message_id, queue_id) DO NOTHING
     RETURNING message_id
-)
-DELETE FROM django_mq_message m
-USING first, copied
-WHERE m.id = first.id AND first.message_id = copied.message_id
-RETURNING m.id
+), gone AS (
+    DELETE FROM django_mq_message m
+    USING first, copied
+    WHERE m.id = first.id AND first.message_id = copied.message_id
+    RETURNING m.*
+), {remembered}
+SELECT id FROM gone
 
 -- name: _with_origin
 n.headers || jsonb_build_object(
@@ -86,8 +91,10 @@ WITH chosen AS MATERIALIZED (
     ORDER BY n.id
     ON CONFLICT (message_id, queue_id) DO NOTHING
     RETURNING message_id, queue_id
-)
-DELETE FROM django_mq_message m
-USING dead, copied
-WHERE {by_id} m.id = dead.id AND dead.message_id = copied.message_id AND dead.target_id = copied.queue_id
-RETURNING m.id
+), gone AS (
+    DELETE FROM django_mq_message m
+    USING dead, copied
+    WHERE {by_id} m.id = dead.id AND dead.message_id = copied.message_id AND dead.target_id = copied.queue_id
+    RETURNING m.*
+), {remembered}
+SELECT id FROM gone

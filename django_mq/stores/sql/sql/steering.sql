@@ -97,6 +97,14 @@ SELECT
     q.id, 1, {level:n.priority}, 0, n.priority, 0, false, false, n.message_id, n.type, n.correlation_id, n.group_key, {now},
     {queue_expiry}, n.dead_reason, n.content_type, n.content_encoding, {with_origin}, n.properties, n.body
 
+-- name: dead_for_exchanges. Reads dead letters whose queue names an exchange for them.
+-- Locks: nothing. Index: the primary key. Returns: the columns of Browsed, and of DeadLetter.
+SELECT {browsed}, m.group_key, m.dead_at, q.dead_letter_exchange, q.dead_letter_routing_key
+FROM django_mq_message m
+JOIN django_mq_queue q ON q.id = m.queue_id
+WHERE m.id {in:ids} AND m.dead_at IS NOT NULL AND q.dead_letter_exchange <> ''
+ORDER BY m.id
+
 -- name: constrained_targets. Finds dead or expired messages that are to go to a queue with rules. To ask for the state would
 -- invite the planner to walk the index of the dead.
 -- Locks: nothing. Index: the primary key. Returns: id and the queue's name.
