@@ -305,6 +305,7 @@ class ListeningConnection:
 
     def serve(self, listener: PostgreSQLListener) -> None:
         """Listen to what the listener wants, soon."""
+        thread: threading.Thread | None = None
         with self._starting:
             if listener.name not in self._listeners:
                 self._listeners[listener.name] = listener
@@ -312,15 +313,18 @@ class ListeningConnection:
             if self._thread is None and listener.topics:
                 self._bell = Wake()
                 run = partial(self._run, self._bell)
-                self._thread = threading.Thread(target=run, name="django_mq-hints", daemon=True)
-                self._thread.start()
+                thread = self._thread = threading.Thread(target=run, name="django_mq-hints", daemon=True)
             elif self._bell is not None:
                 self._bell.set()
+        if thread is not None:
+            # Without the lock: before the new thread says that it has begun, it may collect a listener as garbage,
+            # and wait for the lock.
+            thread.start()
 
     def leave(self, listener: PostgreSQLListener) -> None:
         """Forget the listener; the connection ends with the last one."""
         self._listeners.pop(listener.name, None)
-        if thread := self._left():
+        if (thread := self._left()) and thread.ident is not None:
             thread.join(timeout=2 * PATIENCE_SECONDS)
 
     def _left(self) -> threading.Thread | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +15,7 @@ from django.db import connections, transaction
 from django_mq.api import publish, publish_many
 from django_mq.delivery.queues import declare
 from django_mq.models import History
-from django_mq.notifications.base import News
+from django_mq.notifications.base import News, Wake
 from django_mq.notifications.postgresql import PostgreSQLListener, PostgreSQLNotifier
 from django_mq.stores.registry import shared_store
 from tests.conftest import hold_queues
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from pytest_django import DjangoDbBlocker, Settings
 
-    from django_mq.notifications.base import Wake
     from tests.services.postgresql import PostgreSQL
 
 ALIAS = "postgresql"
@@ -98,6 +99,32 @@ def test_sessions_of_a_process_share_one_connection_which_ends_with_the_last(
 
     wait_until(lambda: sql(listening) == [])
     assert sql("SELECT session FROM django_mq_idle") == []
+
+
+class CollectingThread(threading.Thread):
+    """Collects garbage before it says that it has begun, as any thread may."""
+
+    def _bootstrap_inner(self) -> None:
+        gc.collect()
+        super()._bootstrap_inner()  # type: ignore[misc]
+
+
+def test_a_listener_that_the_new_thread_collects_does_not_keep_it_from_beginning(
+    notifier: PostgreSQLNotifier, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "Thread", CollectingThread)
+    gc.disable()
+    try:
+        dropped: Any = notifier.listen(Wake())
+        dropped.subscribe([])
+        dropped.itself = dropped  # only the garbage collector frees it
+        del dropped
+
+        listener, _ = ears.listen(["q:orders"])
+    finally:
+        gc.enable()
+
+    assert listener.connected
 
 
 KILLED = """
