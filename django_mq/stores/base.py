@@ -324,7 +324,10 @@ class Store(Protocol):
     # Reading.
 
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
-        """Count messages per queue and state, each count stopping at ``limit``; one statement."""
+        """Count messages per queue and state, each count stopping at ``limit``; one statement.
+
+        Those that are retrying may be counted among the 1,000 scheduled ones of each queue that are due first.
+        """
 
     def occupied(self) -> list[int]:
         """Return the queue ids of all messages, in any order, also of queues that do not exist."""

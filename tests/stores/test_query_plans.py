@@ -57,7 +57,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "find_unheld": ({"queue": "q1", "newest": 10**6, "limit": 100}, "ready"),
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
     "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
-    "counts": ({"names": ["q1"], "every": False, "limit": 100}, "ready"),
+    "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100}, "ready"),
     "occupied": ({}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.
@@ -407,7 +407,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "lock_due": ({"queue_id": 1, "limit": 10}, "due"),
     "promote": (LOCKED, "pkey"),
     "find_expired": ({"limit": 10}, "expiring"),
-    "counts": ({"names": ["q1"], "every": False, "limit": 100}, "ready"),
+    "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "ready"),
     "find_held_by_expired": ({"sessions": [1]}, "claimed"),
     "lock_held_by_expired": ({"ids": [1, 2], "sessions": [1]}, "pkey"),

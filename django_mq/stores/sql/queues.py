@@ -30,6 +30,9 @@ REMEMBER_SECONDS = 6.0
 IDLE_SECONDS = 30.0
 #: Seconds until the deletion of an unused queue is tried again: it waits for open publishers, and others for it.
 RETRY_SECONDS = 60.0
+#: The scheduled messages of a queue, those due first, whose rows are read to count the retrying ones. Backoffs are
+#: short beside other delays, so that few are missed; to read 10,000 took nine tenths of the time of all counts.
+RETRYING_READ = 1_000
 #: Messages on the first page of a claim at most.
 PAGE = 200
 
@@ -169,7 +172,8 @@ class Queues(Part):
         return record is not None and record.has_rules
 
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
-        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit)
+        read = min(limit, RETRYING_READ)
+        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit, read=read)
         return {
             name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due, retrying)
             for name, scheduled, ready, claimed, dead, age, due, retrying in rows

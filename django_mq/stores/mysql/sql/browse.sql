@@ -34,7 +34,7 @@ CASE WHEN (SELECT 1 FROM django_mq_message m FORCE INDEX (django_mq_message_read
 -- stands for none, as least() of a null is null. Returns: name, scheduled, ready, claimed, dead, and how long in
 -- seconds a message has been waiting that could be delivered: the longest of the ready ones at the head of a level, and
 -- of the scheduled ones that are due; how many of the scheduled ones are due; and how many
--- of the first limit scheduled ones are retrying (their rows are read).
+-- of those due first are retrying: as no index has their attempts, so many of their rows are read.
 SELECT
     q.name, {counted_in_state:0}, {counted_in_state:1}, {counted_in_state:2}, {counted_in_state:3},
     (SELECT timestampdiff(MICROSECOND, nullif(min(least(
@@ -54,11 +54,11 @@ SELECT
          THEN %(limit)s
          ELSE (SELECT count(*) FROM django_mq_message d FORCE INDEX (django_mq_message_due)
                WHERE d.queue_id = q.id AND d.state = 0 AND d.deliver_at <= {now}) END,
-    (SELECT least(count(*), %(limit)s) FROM django_mq_message d FORCE INDEX (django_mq_message_due)
+    (SELECT least(count(*), %(read)s) FROM django_mq_message d FORCE INDEX (django_mq_message_due)
      WHERE d.queue_id = q.id AND d.state = 0 AND d.attempts > 0 AND d.deliver_at <= coalesce((
          SELECT e.deliver_at FROM django_mq_message e FORCE INDEX (django_mq_message_due)
          WHERE e.queue_id = q.id AND e.state = 0
-         ORDER BY e.deliver_at LIMIT 1 OFFSET %(limit)s), TIMESTAMP '9999-12-31 23:59:59'))
+         ORDER BY e.deliver_at LIMIT 1 OFFSET %(read)s), TIMESTAMP '9999-12-31 23:59:59'))
 FROM django_mq_queue q
 WHERE %(every)s OR q.name IN %(names)s
 ORDER BY q.name

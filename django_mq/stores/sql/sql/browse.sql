@@ -58,7 +58,8 @@ JOIN django_mq_queue q ON q.id = m.queue_id
 -- it walk the index of each state, for any statistics; for the dead the range does, because the order of ids
 -- alone would be the primary key's too. Returns: name, scheduled, ready, claimed, dead, and how long in seconds a
 -- message has been waiting that could be delivered: the longest of the ready ones at the head of a level, and of the
--- scheduled ones that are due; how many of the scheduled ones are due, and how many are retrying (their rows are read).
+-- scheduled ones that are due; how many of the scheduled ones are due, and how many of those due first are retrying:
+-- as no index has their attempts, so many of their rows are read.
 SELECT
     q.name,
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
@@ -73,7 +74,7 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
         WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now} ORDER BY m.deliver_at LIMIT %(limit)s) c),
     (SELECT count(*) FROM (SELECT m.attempts FROM django_mq_message m
-        WHERE m.queue_id = q.id AND m.state = 0 ORDER BY m.deliver_at LIMIT %(limit)s) c WHERE c.attempts > 0)
+        WHERE m.queue_id = q.id AND m.state = 0 ORDER BY m.deliver_at LIMIT %(read)s) c WHERE c.attempts > 0)
 FROM django_mq_queue q
 WHERE %(every)s OR q.name {in_texts:names}
 ORDER BY q.name
