@@ -1,4 +1,4 @@
-"""A reader who does what a page says, to the letter, in a project of his own."""
+"""A reader of the documentation: does what a page says, to the letter, in a project of its own."""
 
 from __future__ import annotations
 
