@@ -141,7 +141,7 @@ def test_a_queue_whose_dead_letter_queue_does_not_take_all_its_messages_is_not_d
     elif why == "has one already":
         publish(store, "failures", message_id=first)
 
-    with pytest.raises(QueueInUse, match="dead-letter queue 'failures'"):
+    with pytest.raises(QueueInUse, match="dead-letter queue or exchange 'failures'"):
         store.delete_queue("orders", force=True)
 
     assert store.counts()["orders"].ready == 2
