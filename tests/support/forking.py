@@ -33,7 +33,9 @@ def exit_code_of_child(work: Callable[[], int | None]) -> int:
         finally:
             os._exit(code or 0)
     os.close(write_end)
-    has_ended = select.select([read_end], [], [], PATIENCE_SECONDS)[0]
+    poller = select.poll()  # unlike select(), it takes any number of open files
+    poller.register(read_end, select.POLLIN)
+    has_ended = poller.poll(PATIENCE_SECONDS * 1000)
     os.close(read_end)
     if not has_ended:
         os.kill(child, signal.SIGABRT)  # the child's faulthandler prints where it hangs
