@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections
 from django.test import TransactionTestCase
-from hypothesis import HealthCheck
+from hypothesis import HealthCheck, Phase
 from hypothesis import settings as hypothesis_settings
 
 from tests.services.environment import Services
@@ -47,7 +47,13 @@ SERVED = tuple(alias for alias in ALIASES if alias != "default")
 SERVICES = pytest.StashKey[Services]()
 
 # How long an example takes says something of the machine, and nothing of what the example is about.
-hypothesis_settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# To explain a failure, Hypothesis traces each line of many further runs, which takes longer than a test may.
+hypothesis_settings.register_profile(
+    "any machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+)
 hypothesis_settings.load_profile("any machine")
 
 
@@ -71,6 +77,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.option.numprocesses and config.option.dist == "no":
         config.option.dist = "loadfile"
         config.option.loadscopereorder = False  # keep the order of pytest_collection_modifyitems
+        # A process that replaces one that has died gets the rest of its file, and waits for ever for more.
+        config.option.maxworkerrestart = "0"
 
 
 def pytest_configure(config: pytest.Config) -> None:

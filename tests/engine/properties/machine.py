@@ -164,8 +164,10 @@ class QueueMachine(RuleBasedStateMachine):
         [seat] = [seat for seat in eligible if seat.consumer is item.entry.owner]
         self.model.claimed(seat, item, item.entry.claim_number)
         seat.reserved.append(item)
-        # The search for a taker finds those in line, and so makes room; what is lent may make room itself.
-        self.find_expired(State.READY, State.HELD)
+        # The search for a taker may find some in line, and so make room; what is lent may make room itself.
+        # What the search did not pass makes room as any other, even if its time is over.
+        if self.queue.statistics.expired > self.model.counters["expired"]:
+            self.find_expired(State.READY, State.HELD)
         self.model.evict(item)
 
     # Delivering.
