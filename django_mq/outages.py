@@ -7,6 +7,7 @@ settlements. They share one ``Outage``, so the log has each line once.
 from __future__ import annotations
 
 import logging
+import random
 import time
 from functools import cache
 from typing import TYPE_CHECKING
@@ -22,8 +23,20 @@ if TYPE_CHECKING:
 FIRST_INTERVAL_SECONDS = 10.0
 LONGEST_INTERVAL_SECONDS = 600.0
 
+#: First and longest pause between two tries to reach the database, in seconds.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
+
 UNUSABLE = "cannot be used"
 REFUSES = "refuses a statement"
+
+
+def pause_seconds(failures: int) -> float:
+    """Return how long to wait before the next try; ``failures`` is how many tries failed before the last one.
+
+    The pause is random within bounds, so that a fleet does not come back in step.
+    """
+    longest = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 10), LONGEST_PAUSE_SECONDS)
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
 
 
 #: The outages that are not over. While there is none, a part that works does not have to report it.

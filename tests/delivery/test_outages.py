@@ -13,10 +13,10 @@ from django.db import connections
 
 from django_mq import outages
 from django_mq.api import publish, publish_many
-from django_mq.delivery.consumer.worker import FIRST_PAUSE_SECONDS
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession
+from django_mq.outages import FIRST_PAUSE_SECONDS
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement
 from django_mq.stores.registry import private_store
 from tests.delivery.builders import a_handler, running

@@ -34,7 +34,6 @@ logger = logging.getLogger("django_mq.delivery")
 STALE_SECONDS = 0.2
 #: Time between two rounds of the heartbeat, in seconds; while the database is away it grows.
 ROUND_SECONDS = 0.1
-OUTAGE_CAP_SECONDS = 1.0
 #: A session is renewed so often before its deadline.
 RENEWALS = 2.25
 #: So many waits for a lock fit into a deadline.
@@ -126,7 +125,7 @@ class HeartbeatThread:
             except StoreError as error:
                 outages.database(alias).failed(self, error)
                 self.store.close()
-                pause = min(pause * 2, OUTAGE_CAP_SECONDS)
+                pause = min(pause * 2, outages.LONGEST_PAUSE_SECONDS)
                 if isinstance(error, StoreUnavailable):
                     self._maintenance.pause_after_outage()
             except Exception:

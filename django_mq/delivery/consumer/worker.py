@@ -8,7 +8,6 @@ session.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.delivery")
 
-#: First and longest pause between two tries to reach the database, in seconds.
-FIRST_PAUSE_SECONDS = 0.1
-OUTAGE_CAP_SECONDS = 1.0
 #: Time between two looks at running time limits, in seconds.
 WATCH_SECONDS = 0.25
 
@@ -184,7 +180,7 @@ class Worker:
         handlers run.
         """
         self.runtime.subscribe(self.session.queues)
-        pause, has_worked = FIRST_PAUSE_SECONDS, False
+        failures, has_worked = 0, False
         try:
             while not self._stopping:
                 try:
@@ -195,7 +191,7 @@ class Worker:
                             self.runtime.fetcher.look(full_scan=True)
                         else:
                             self._wait()
-                    pause, has_worked = FIRST_PAUSE_SECONDS, True
+                    failures, has_worked = 0, True
                     if outages.ongoing:
                         outages.database(self._alias).succeeded(self)
                 except SessionLost:
@@ -204,21 +200,20 @@ class Worker:
                 except StoreError as error:
                     if not has_worked and not isinstance(error, StoreUnavailable):
                         raise
-                    self._recover(error, pause)
-                    pause = min(pause * 2, OUTAGE_CAP_SECONDS)
+                    self._recover(error, outages.pause_seconds(failures))
+                    failures += 1
         finally:
             self._shut_down()
         if self._exhausted is not None:
             raise self._exhausted
 
-    def _recover(self, error: StoreError, pause_seconds: float) -> None:
+    def _recover(self, error: StoreError, seconds: float) -> None:
         """Log the error, and wait for the whole pause, whether something wakes the worker or not."""
         outages.database(self._alias).failed(self, error)
         if not isinstance(error, StoreUnavailable):
             self.session.flush()  # finds the refused settlement, if the error is about one
         self.session.store.close()  # the next statement opens a new connection
-        # A fleet must not come back in step.
-        end = time.monotonic() + pause_seconds * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+        end = time.monotonic() + seconds
         while not self._stopping and (left := end - time.monotonic()) > 0:
             self.wake.wait(left)
 
@@ -226,9 +221,10 @@ class Worker:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
         if self.session.lost:
             raise SessionLost
-        if self.runtime.fetcher.has_reason or self._buffered():
+        buffered = self._buffered()
+        if self.runtime.fetcher.has_reason or buffered:
             self._policies.refresh_if_due(self.session.store)
-        if self._buffered():
+        if buffered:
             self._shift.recall.give_back()
         self._shift.admission.ask_if_due()
         if self._timed:

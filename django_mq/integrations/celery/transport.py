@@ -6,10 +6,10 @@ settles with the next claim. A transport that only publishes has none.
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 #: A worker that has lost the database tries for so long, in seconds, before Celery tries, with longer pauses.
 RECONNECT_SECONDS = 60.0
-#: First and longest pause between two tries, in seconds.
-FIRST_PAUSE_SECONDS, OUTAGE_CAP_SECONDS = 0.1, 1.0
 #: How long ``drain_events`` delivers, in seconds, before it returns.
 BLOCKING_SECONDS = 1.0
 
@@ -148,9 +146,8 @@ class Transport(virtual.Transport):
 
     def _reach(self) -> None:
         """Read the tables; a worker that has lost the database waits for it. Raises StoreError."""
-        pause = FIRST_PAUSE_SECONDS
         end = time.monotonic() + (RECONNECT_SECONDS if self._is_reconnecting else 0.0)
-        while True:
+        for failures in count():
             try:
                 with self._committing() as store:
                     store.queue("")
@@ -160,9 +157,7 @@ class Transport(virtual.Transport):
                 outages.database(self.alias).failed(self, error)
             else:
                 return
-            # A fleet must not come back in step.
-            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            pause = min(pause * 2, OUTAGE_CAP_SECONDS)
+            time.sleep(outages.pause_seconds(failures))
 
     @property
     def _is_reconnecting(self) -> bool:
