@@ -101,6 +101,10 @@ class QueueRecord(QueueOptions):
         return self.is_constrained or self.priorities_differ
 
 
+#: One claim of one message: the row's id and the claim token.
+Receipt: TypeAlias = tuple[int, int]
+
+
 @dataclass(slots=True)
 class Claimed:
     """A message this session holds: the receipt (id and claim) and all that was stored.
@@ -132,9 +136,9 @@ class Claimed:
     properties: str | None
     body: bytes
 
-
-#: One claim of one message: the row's id and the claim token.
-Receipt: TypeAlias = tuple[int, int]
+    @property
+    def receipt(self) -> Receipt:
+        return self.id, self.claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +210,10 @@ class Settlement:
     delay_seconds: float = 0.0
     reason: str = ""
     failure: Failure | None = None
+
+    @property
+    def receipt(self) -> Receipt:
+        return self.id, self.claim
 
     @classmethod
     def of(

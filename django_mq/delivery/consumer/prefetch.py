@@ -246,8 +246,7 @@ class SharedPrefetch(Prefetch):
     def finish(self, attempt: Delivery) -> None:
         consumer, entry = attempt.receipt
         self._entries.accept(entry, consumer)
-        with self._lock:
-            self._let_go(attempt.claimed)
+        self.let_go([attempt.claimed])
 
     def hand_on(self, attempt: Delivery) -> bool:
         consumer, entry = attempt.receipt
@@ -266,14 +265,12 @@ class SharedPrefetch(Prefetch):
             found = next((entry for entry in self._entries.browse() if _claimed(entry) is message), None)
             taken = found is not None and self._entries.discard(found)
         if taken:
-            with self._lock:
-                self._let_go(message)
+            self.let_go([message])
         return taken
 
     def empty(self) -> list[Claimed]:
         taken = [_claimed(entry) for entry in self._entries.purge()]
-        with self._lock:
-            self._let_go(*taken)
+        self.let_go(taken)
         return taken
 
 
@@ -351,7 +348,7 @@ class Dispatcher:
         with self._lining:
             lines = self._lines.setdefault(message.queue_name, GroupLines())
             if group in lines.closed:
-                self._returning[message.queue_name, group].add((message.id, message.claim))
+                self._returning[message.queue_name, group].add(message.receipt)
                 return False
             prefetch = self._prefetched[message.queue_name]
             (prefetch.offer if lines.enter(group, order, message) else prefetch.keep)(message)
@@ -366,7 +363,7 @@ class Dispatcher:
             behind = lines.close(message.group_key)
             self._prefetched[message.queue_name].let_go(behind)
             returning = self._returning.setdefault((message.queue_name, message.group_key), set())
-            returning.update((each.id, each.claim) for each in (message, *behind))
+            returning.update(each.receipt for each in (message, *behind))
         return behind
 
     def open_groups(self, held: Container[Receipt]) -> None:

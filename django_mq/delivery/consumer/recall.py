@@ -39,11 +39,12 @@ class Recall:
 
     def give_back(self) -> None:
         """Give back what is paused, and for each heartbeat what others could begin. Raises StoreError."""
-        for name in self._dispatcher.has_waiting():
-            policy = self._policies.of(name)
-            # Behind a message of a group, others of it wait: they would overtake it.
-            if policy.paused and not policy.has_groups:
-                self._take_back(self._dispatcher.waiting().get(name, []))
+        policies = {name: self._policies.of(name) for name in self._dispatcher.has_waiting()}
+        # Behind a message of a group, others of it wait: they would overtake it.
+        if paused := [name for name, policy in policies.items() if policy.paused and not policy.has_groups]:
+            waiting = self._dispatcher.waiting()
+            for name in paused:
+                self._take_back(waiting.get(name, []))
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + conf.load().SESSION_SECONDS / RENEWALS
@@ -53,7 +54,7 @@ class Recall:
         load, waiting = self._session.driver.describe(), self._dispatcher.waiting()
         before, self._before = (
             self._before,
-            frozenset(_receipt(item) for items in waiting.values() for item in items),
+            frozenset(item.receipt for items in waiting.values() for item in items),
         )
         queues = [name for name in waiting if not self._policies.of(name).has_rules]
         free_slots = (load.slots or 0) - (load.busy or 0)
@@ -61,7 +62,7 @@ class Recall:
             return
         free = self._session.store.free_slots(self._session.id, queues)
         for name, free_elsewhere in free.items():
-            receipts = {_receipt(item): item for item in waiting[name]}
+            receipts = {item.receipt: item for item in waiting[name]}
             chosen = surplus([*receipts], before, free_slots=free_slots, free_elsewhere=free_elsewhere)
             self._take_back([receipts[receipt] for receipt in chosen])
             if chosen:
@@ -71,7 +72,3 @@ class Recall:
         for message in messages:
             if self._dispatcher.take_back(message):
                 self._session.release(message)
-
-
-def _receipt(message: Claimed) -> Receipt:
-    return message.id, message.claim

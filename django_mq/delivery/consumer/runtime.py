@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from django_mq.notifications.base import Listener, Registration
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, ClaimResult, WorkerCommand
+    from django_mq.stores.records import Claimed, ClaimResult, ConsumerInfo, WorkerCommand
 
 #: The wake's topic when credit came back: no reason to look if nothing was left behind.
 CREDIT = "credit"
@@ -71,8 +71,7 @@ class ConsumerRuntime:
                 came_back=lambda seconds: self.fetcher.came_back(seconds),  # noqa: PLW0108 - made below
             ),
         )
-        self.fetcher = Fetcher(self.session, queues, listed=listed)
-        self.fetcher.in_order = in_order
+        self.fetcher = Fetcher(self.session, queues, listed=listed, in_order=in_order)
         self._listener = notifier().listen(self.wake)
         self._registration = IdleRegistration(self._listener, self.fetcher, priority=self._priority)
         # When the last look was, and a factor for the time until the next: many workers do not look in step.
@@ -89,15 +88,17 @@ class ConsumerRuntime:
             return Workload()  # its consumers and slots are those of the next session
         load, quiet, notified = self._driver.describe(), self.session.quiet, self._registration.notified
         state = "stopping" if quiet else "notified"
-        consumers = []
-        for info in load.consumers:
-            if quiet or info.queue_name in notified:
-                info = replace(info, state=state)  # noqa: PLW2901
-            if self.fetcher.is_out_of_bytes(info.queue_name):
-                # Sessions of lower priority leave no message to a consumer that has used its credit.
-                info = replace(info, state="busy", credit_used=info.credit_limit)  # noqa: PLW2901
-            consumers.append(info)
+        consumers = (
+            self._without_bytes(replace(info, state=state) if quiet or info.queue_name in notified else info)
+            for info in load.consumers
+        )
         return replace(load, consumers=tuple(consumers))
+
+    def _without_bytes(self, info: ConsumerInfo) -> ConsumerInfo:
+        """Return the consumer as busy if its credit of bytes is used up: then it is left no message."""
+        if not self.fetcher.is_out_of_bytes(info.queue_name):
+            return info
+        return replace(info, state="busy", credit_used=info.credit_limit)
 
     def _on_command(self, told: WorkerCommand) -> None:
         self._driver.on_command(told)
@@ -246,9 +247,18 @@ class Fetcher:
     follows when credit is back. Each queue keeps its reason to claim until it has credit.
     """
 
-    def __init__(self, session: Session, queues: tuple[str, ...] = (), *, listed: bool = False) -> None:
+    def __init__(
+        self,
+        session: Session,
+        queues: tuple[str, ...] = (),
+        *,
+        listed: bool = False,
+        in_order: frozenset[str] = frozenset(),
+    ) -> None:
         self.session = session
         self.listed = listed
+        #: The queues for which the driver runs the messages of a group one after the other.
+        self.in_order = in_order
         #: The queues of the session, and those of them to claim from now.
         self.consumed = queues
         self.queues: tuple[str, ...] = ()
@@ -275,9 +285,8 @@ class Fetcher:
         self._slotless = False
         #: Whether the last claim was from queues with rules, where each settlement may make others ready.
         self.constrained = False
-        #: The queues whose messages of a group run one after the other: those for which the driver sees to
-        #: that, and those of the last claim that have groups.
-        self.in_order = self.grouped = frozenset[str]()
+        #: The queues of the last claim that have groups.
+        self.grouped = frozenset[str]()
         #: Whether that claim brought nothing: other sessions may have the ready messages.
         self.found_none = False
         # A claim that timed out is repeated with fewer bytes.

@@ -158,7 +158,7 @@ class Session:
         with self._reviving:
             if self.certainty.revivals != revivals and not self.lost:
                 return False
-            self._held.update((message.id, message.claim) for message in claimed)
+            self._held.update(message.receipt for message in claimed)
         return True
 
     def subscribe(self, queue: str) -> None:
@@ -202,7 +202,7 @@ class Session:
 
     def let_go(self, *items: Claimed | Settlement) -> None:
         """Hold these messages no more."""
-        self._held.difference_update((item.id, item.claim) for item in items)
+        self._held.difference_update(item.receipt for item in items)
 
     def flush(self) -> bool:
         """Write the waiting settlements, without claiming; False if that must wait. Never raises a StoreError."""

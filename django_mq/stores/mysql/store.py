@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows
 
 
-#: The columns of a claim's rows that say if a message is suspect, and that have its body.
+#: The columns of a claim's rows with the queue's name, whether the message is suspect, and the body.
 QUEUE, SUSPECT, BODY = (
     [field.name for field in fields(Claimed)].index(name) for name in ("queue_name", "suspect", "body")
 )
@@ -226,7 +226,7 @@ class MySQLSettlements(Settlements):
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         ids = sorted({item.id for item in settlements})
         held = set(self.rows("lock_held", ids=ids, session=session_id)) if ids else set()
-        return [item for item in settlements if (item.id, item.claim) in held]
+        return [item for item in settlements if item.receipt in held]
 
     def _write(self, name: str, **fenced: Any) -> list[int]:
         """Run a statement once for all locked messages that get the same values."""

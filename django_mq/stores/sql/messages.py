@@ -238,7 +238,7 @@ class Settlements(Part):
         with self.database.transaction():
             done = self._settle_held(session_id, settlements)
             late = [item for item in settlements if item.id not in done]
-            receipts = [(item.id, item.claim) for item in late]
+            receipts = [item.receipt for item in late]
             if late and (retaken := self.store.messages.retake(session_id, receipts)):
                 done |= self._settle_held(session_id, [item for item in late if item.id in retaken])
         return frozenset(item.id for item in settlements) - done
