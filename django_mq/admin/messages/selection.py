@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -71,6 +71,12 @@ class Selection:
         """How many messages are in each state."""
         return Counter(chosen.state for chosen in self.messages)
 
+    @cached_property
+    def obstacles(self) -> str:
+        """What keeps these messages from being delivered after a redrive; empty for nothing."""
+        ways = redrives.ways([message.id for message in self.messages], using=alias())
+        return report.obstacles(obstacles_on(ways, using=alias()))
+
 
 def _is_across(request: HttpRequest) -> bool:
     """Return whether "select all" is on."""
@@ -89,10 +95,7 @@ class SelectionAdmin(ActionAdmin):
 
     @staticmethod
     def _obstacles(action: Any, chosen: Selection) -> str:
-        if action.name != "redrive":
-            return ""
-        ways = redrives.ways([message.id for message in chosen.messages], using=alias())
-        return report.obstacles(obstacles_on(ways, using=alias()))
+        return chosen.obstacles if action.name == "redrive" else ""
 
     def preview(self, action: Any, chosen: Selection) -> Preview:
         obstacles = self._obstacles(action, chosen)

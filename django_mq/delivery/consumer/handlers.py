@@ -105,21 +105,7 @@ def consumer(
     for a function that does not run when it is called with one message, such as a coroutine function or a
     generator.
     """
-    if not is_name(queue):
-        raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
-    if credit is not None and credit < 1:
-        raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")
-    if credit_bytes is not None and not is_byte_credit(credit_bytes):
-        raise ConfigurationError(
-            f"credit_bytes of the handler of {queue!r} is {shown(credit_bytes)}; use a whole number, 1 or more."
-        )
-    if time_limit_seconds is not None and not time_limit_seconds > 0:
-        raise ConfigurationError(f"time_limit_seconds of the handler of {queue!r} is {time_limit_seconds}.")
-
-    if not isinstance(priority, int) or not -PRIORITIES <= priority <= PRIORITIES:
-        raise ConfigurationError(
-            f"priority of the handler of {queue!r} is {priority!r}; use a whole number, 0 being the usual one."
-        )
+    _check_options(queue, credit, credit_bytes, time_limit_seconds, priority)
 
     def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
         if problem := unfit(function):
@@ -146,6 +132,26 @@ def consumer(
         return function
 
     return register
+
+
+def _check_options(
+    queue: object, credit: int | None, credit_bytes: int | None, time_limit_seconds: float | None, priority: int
+) -> None:
+    """Raise ConfigurationError for options of ``consumer`` that are impossible for any function."""
+    if not is_name(queue):
+        raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
+    if credit is not None and credit < 1:
+        raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")
+    if credit_bytes is not None and not is_byte_credit(credit_bytes):
+        raise ConfigurationError(
+            f"credit_bytes of the handler of {queue!r} is {shown(credit_bytes)}; use a whole number, 1 or more."
+        )
+    if time_limit_seconds is not None and not time_limit_seconds > 0:
+        raise ConfigurationError(f"time_limit_seconds of the handler of {queue!r} is {time_limit_seconds}.")
+    if not isinstance(priority, int) or not -PRIORITIES <= priority <= PRIORITIES:
+        raise ConfigurationError(
+            f"priority of the handler of {queue!r} is {priority!r}; use a whole number, 0 being the usual one."
+        )
 
 
 def check_transactions(handlers: Iterable[Handler], alias: str) -> None:

@@ -9,14 +9,14 @@ import sys
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.errors import BrokerURLError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -58,16 +58,30 @@ class _AwaitKombu(MetaPathFinder):
         register()
 
 
-#: The options of the URL and of ``broker_transport_options``, with their values; the first is the default.
+class Option(NamedTuple):
+    """What to use for an option of the URL, and whether a value is possible."""
+
+    use: str
+    is_possible: Callable[[str], bool]
+
+
+def _one_of(*words: str) -> Option:
+    return Option(" or ".join(words), words.__contains__)
+
+
+def _is_byte_credit(value: str) -> bool:
+    return value.isdecimal() and len(value) < 20 and is_byte_credit(int(value))
+
+
+#: The options of the URL and of ``broker_transport_options``. The first of several words is the default.
 OPTIONS = {
     #: ``amqp``: 9 first. ``redis``: 0 first, for projects that come from the Redis transport.
-    "priority_order": ("amqp", "redis"),
+    "priority_order": _one_of("amqp", "redis"),
     #: ``fair``: queues whose first messages are equally urgent take turns. ``listed``: the order of -Q is strict.
-    "queue_order": ("fair", "listed"),
+    "queue_order": _one_of("fair", "listed"),
+    #: How many bytes of bodies a worker holds at most for each queue; the default is the setting CREDIT_BYTES.
+    "credit_bytes": Option("a whole number of bytes, 1 or more", _is_byte_credit),
 }
-
-#: How many bytes of bodies a worker holds at most for each queue; the default is the setting CREDIT_BYTES.
-CREDIT_BYTES = "credit_bytes"
 
 #: The host of a Kombu connection that names the transport instead of a URL. Its virtual host is the alias.
 NO_URL = "localhost"
@@ -91,7 +105,7 @@ class Address:
 
     @property
     def credit_bytes(self) -> int | None:
-        given = self.options.get(CREDIT_BYTES)
+        given = self.options.get("credit_bytes")
         return None if given is None else int(given)
 
 
@@ -130,16 +144,12 @@ def current(client: Any) -> Address:
 
 
 def _options(given: dict[str, str], transport_options: dict[str, Any]) -> dict[str, str]:
-    names = {*OPTIONS, CREDIT_BYTES}
-    if unknown := sorted(set(given) - names):
+    if unknown := sorted(set(given) - set(OPTIONS)):
         raise BrokerURLError(
-            f"Unknown options in the broker URL: {', '.join(unknown)}; use {', '.join(sorted(names))}."
+            f"Unknown options in the broker URL: {', '.join(unknown)}; use {', '.join(sorted(OPTIONS))}."
         )
-    known = {name: str(value) for name, value in transport_options.items() if name in names} | given
+    known = {name: str(value) for name, value in transport_options.items() if name in OPTIONS} | given
     for name, value in known.items():
-        if name == CREDIT_BYTES:
-            if not (value.isdecimal() and len(value) < 20 and is_byte_credit(int(value))):
-                raise BrokerURLError(f"{name}={value} is not possible; use a whole number of bytes, 1 or more.")
-        elif value not in OPTIONS[name]:
-            raise BrokerURLError(f"{name}={value} is not possible; use {' or '.join(OPTIONS[name])}.")
+        if not OPTIONS[name].is_possible(value):
+            raise BrokerURLError(f"{name}={value} is not possible; use {OPTIONS[name].use}.")
     return known
