@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.docs.pages import ROOT
+from tests.support.waiting import read_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,15 +76,4 @@ class Reader:
     def watch(self, line: str, text: str) -> None:
         """Run a command that goes on until it has printed the text, then stop it."""
         with self.terminal(line) as process:
-            self.printed += wait_for(process, text)
-
-
-def wait_for(process: subprocess.Popen[str], text: str) -> str:
-    """Read what a process prints up to a text, and return it."""
-    assert process.stdout is not None
-    seen = ""
-    for printed in process.stdout:
-        seen += printed
-        if text in printed:
-            return seen
-    raise AssertionError(f"The command ended before it printed {text!r}:\n{seen}")
+            self.printed += read_until(process, text)

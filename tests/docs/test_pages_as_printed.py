@@ -16,10 +16,11 @@ from django.db.utils import ConnectionHandler
 
 from tests.conftest import skip_or_fail, url_or_skip
 from tests.docs.pages import DOCS, README, blocks
-from tests.docs.reader import Reader, wait_for
+from tests.docs.reader import Reader
 from tests.services.pgbouncer import PORT, PgBouncer
 from tests.services.server import UnavailableError
 from tests.settings.databases import from_url
+from tests.support.waiting import read_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -225,7 +226,7 @@ def test_the_blocks_of_a_page_work_as_printed(
         reader.printed = ""
         if page.beside:
             beside = stack.enter_context(reader.terminal(page.beside))
-            wait_for(beside, ENDLESS["python manage.py mq_worker"])
+            read_until(beside, ENDLESS["python manage.py mq_worker"])
         for block in blocks(page.path, "python", "shell", "sql"):
             if block.language == "python":
                 put(reader, block, address)

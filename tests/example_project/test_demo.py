@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import url_or_skip
 from tests.services.processes import wait_until_gone
+from tests.support.waiting import read_until
 
 if TYPE_CHECKING:
     import subprocess
@@ -55,17 +56,6 @@ def totals(written: str, name: str) -> tuple[int, int]:
     line = next(line for line in written.splitlines() if line.split()[:1] == [name])
     _, stored, direct = line.replace(",", "").split()
     return int(stored), int(direct)
-
-
-def read_until(process: subprocess.Popen[str], text: str) -> str:
-    """Return what the demo writes up to the line with the text."""
-    assert process.stdout is not None
-    written = ""
-    for line in process.stdout:
-        written += line
-        if text in line:
-            return written
-    pytest.fail(f"The demo ended before it wrote {text!r}:\n{written}")
 
 
 def descendants(process: subprocess.Popen[Any]) -> list[psutil.Process]:

@@ -107,13 +107,29 @@ def full(connection: psycopg.Connection[Any]) -> bool:
     return False
 
 
+def make_the_queue_small(server: PostgreSQL, site: str) -> None:
+    """Give the server the smallest queue of notifications."""
+    if connections[site].pg_version < 170_000:
+        pytest.skip("The size of the queue is fixed, and too large for a test.")
+    run(site, "ALTER SYSTEM SET max_notify_queue_pages = 64")
+    connections[site].close()
+    server.restart()
+
+
 @contextmanager
-def a_full_queue_of_notifications(url: str) -> Iterator[None]:
-    """A connection that listens in an old transaction, and another that notifies until no more fits."""
-    with psycopg.connect(url, autocommit=True) as old, psycopg.connect(url, autocommit=True) as filler:
+def an_old_listener(url: str) -> Iterator[None]:
+    """A connection that listens in an old transaction, so that notifications stay in the queue."""
+    with psycopg.connect(url, autocommit=True) as old:
         old.execute("LISTEN filler")
         old.execute("BEGIN")
         old.execute("SELECT 1")
+        yield
+
+
+@contextmanager
+def a_full_queue_of_notifications(url: str) -> Iterator[None]:
+    """An old listener, and a connection that notifies until no more fits."""
+    with an_old_listener(url), psycopg.connect(url, autocommit=True) as filler:
         wait_until(lambda: full(filler))
         yield
 
@@ -121,11 +137,7 @@ def a_full_queue_of_notifications(url: str) -> Iterator[None]:
 def test_a_full_queue_of_notifications_costs_the_time_to_a_poll(
     postgresql_server: PostgreSQL, site: str, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if connections[site].pg_version < 170_000:
-        pytest.skip("The size of the queue is fixed, and too large for a test.")
-    run(site, "ALTER SYSTEM SET max_notify_queue_pages = 64")
-    connections[site].close()
-    postgresql_server.restart()
+    make_the_queue_small(postgresql_server, site)
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, **SELDOM}
 
     with running(a_handler(), using=site) as worker:
@@ -142,15 +154,8 @@ def test_a_full_queue_of_notifications_costs_the_time_to_a_poll(
 def test_a_queue_of_notifications_that_fills_is_a_problem_before_it_is_full(
     postgresql_server: PostgreSQL, site: str
 ) -> None:
-    if connections[site].pg_version < 170_000:
-        pytest.skip("The size of the queue is fixed, and too large for a test.")
-    run(site, "ALTER SYSTEM SET max_notify_queue_pages = 64")
-    connections[site].close()
-    postgresql_server.restart()
-    with psycopg.connect(postgresql_server.url, autocommit=True) as old:
-        old.execute("LISTEN filler")
-        old.execute("BEGIN")
-        old.execute("SELECT 1")
+    make_the_queue_small(postgresql_server, site)
+    with an_old_listener(postgresql_server.url):
         for _ in range(45):
             run(site, "SELECT pg_notify('filler', repeat('x', 7900))")
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
 T = TypeVar("T")
@@ -33,3 +34,14 @@ def wait_until(
         # Asked before the look: a machine that was suspended gets one more.
         over = time.monotonic() > deadline
     return value
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    """Read what a process prints up to the line with a text, and return it. Fails if the process ends before."""
+    assert process.stdout is not None
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if text in line:
+            return seen
+    raise AssertionError(f"The process ended before it printed {text!r}:\n{seen}")

@@ -145,9 +145,8 @@ class MemorySession:
 
     def consumes(self, queue: str) -> bool:
         """Whether it has said so when it was opened or renewed last."""
-        if self.heartbeat is None:
-            return queue in self.info.queues
-        return queue in (*self.heartbeat.queues, *(info.queue_name for info in self.heartbeat.consumers))
+        consumers = () if self.heartbeat is None else self.heartbeat.consumers
+        return queue in self.queues or any(info.queue_name == queue for info in consumers)
 
     def _subscription(self, consumer: Consumer) -> Subscription:
         """Return the subscription of a consumer of the engine, which has its own selector and credit."""
