@@ -111,6 +111,14 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         sys.__stderr__.write(f"\n{report.nodeid} failed in {report.when}:\n{report.longreprtext}\n")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Say how a process of the run has died: a negative code is the number of a signal."""
+    if error:
+        process = node.gateway._io.popen
+        sys.__stderr__.write(f"\nThe process of {node.gateway.id} ended with the code {process.wait(10)}\n")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip or fail a test whose database has no server, before Django misses the alias."""
