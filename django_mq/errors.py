@@ -85,7 +85,7 @@ class PublishingStopped(PublishError):
     """Publishing line by line stopped at a line that cannot be published."""
 
     def __init__(self, published: int, where: str, why: MQError) -> None:
-        super().__init__(f"{where}: {why} {published:,} messages before it are published.")
+        super().__init__(f"{where}: {why} Published before it: {published:,}.")
         #: How many messages are published, all of the lines before.
         self.published = published
 

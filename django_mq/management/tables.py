@@ -104,8 +104,3 @@ def precise(seconds: float | None) -> str:
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     return f"{seconds:.3g} s" if seconds < 60 else span(seconds)
-
-
-def plural(count: int, noun: str) -> str:
-    """Return ``1 message``, ``2 messages``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

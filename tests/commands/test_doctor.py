@@ -151,7 +151,7 @@ def test_a_claim_of_nobody_is_a_problem(run: Run, database: str, orders: str) ->
     WorkerSession.objects.using(database).all().delete()
 
     assert (
-        "1 messages are claimed by sessions that do not exist"
+        "1 message is claimed by sessions that do not exist"
         in Findings(run).about("leases", "problem")["sentence"]
     )
 
@@ -164,7 +164,7 @@ def test_messages_without_a_queue_are_a_problem(run: Run, database: str, orders:
     findings = Findings(run)
 
     assert findings.code == 1
-    assert "1 messages belong to a queue that does not exist" in findings.about("orphans", "problem")["sentence"]
+    assert "1 message belongs to a queue that does not exist" in findings.about("orphans", "problem")["sentence"]
 
 
 def test_a_backlog_without_a_consumer_is_a_problem(run: Run, orders: str) -> None:
@@ -237,7 +237,7 @@ def test_dead_letters_are_a_notice(run: Run, database: str, orders: str) -> None
     publish(orders)
     Message.objects.using(database).update(state=Message.Status.DEAD)
 
-    assert "1 dead letters" in Findings(run).about(f"queue {orders}", "notice")["sentence"]
+    assert "1 dead letter." in Findings(run).about(f"queue {orders}", "notice")["sentence"]
 
 
 def test_dead_letters_of_other_queues_are_a_notice(run: Run, database: str, orders: str) -> None:
@@ -246,7 +246,7 @@ def test_dead_letters_of_other_queues_are_a_notice(run: Run, database: str, orde
     Queue.objects.using(database).filter(name=orders).update(dead_letter_queue=dead)
     publish("dead")
 
-    assert "dead letters of other queues" in Findings(run).about("queue dead", "notice")["sentence"]
+    assert "1 dead letter of other queues" in Findings(run).about("queue dead", "notice")["sentence"]
 
 
 def test_missing_migrations_are_a_problem(run: Run, database: str) -> None:
@@ -385,7 +385,7 @@ def test_a_message_in_an_unknown_state_is_a_problem(run: Run, database: str, ord
     publish(orders)
     Message.objects.using(database).update(state=9)
 
-    assert "1 messages are in a state" in Findings(run).about("states", "problem")["sentence"]
+    assert "1 message is in a state" in Findings(run).about("states", "problem")["sentence"]
 
 
 def test_a_queue_of_an_unknown_kind_is_a_problem(run: Run, database: str, orders: str) -> None:

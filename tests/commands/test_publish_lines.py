@@ -101,7 +101,7 @@ def test_a_line_that_cannot_be_published_is_named_and_ends_it(
     with pytest.raises(CommandError, match=why) as refused:
         run("mq_publish", "orders", "--messages", "--file", file)
 
-    assert "2 messages before it are published" in str(refused.value)
+    assert "Published before it: 2" in str(refused.value)
     assert bodies(database) == [1, 2]
 
 

@@ -143,7 +143,9 @@ def test_scheduled_messages_keep_their_time(database: str, run: Run) -> None:
 def test_a_dry_move_moves_nothing(database: str, run: Run) -> None:
     publish("here")
 
-    assert run("mq_move", "here", "there", "--state=ready", "--dry-run") == "1 ready messages would be moved.\n"
+    assert (
+        run("mq_move", "here", "there", "--state=ready", "--dry-run") == "Ready messages that would be moved: 1.\n"
+    )
     assert held(database) == {("here", STATUS.READY): 1}
 
 

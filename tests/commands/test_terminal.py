@@ -270,7 +270,7 @@ def test_whoever_interrupts_lines_is_told_how_many_are_published(monkeypatch: py
         yield from (b"1\n", b"2\n", b"3\n")
         raise KeyboardInterrupt
 
-    with pytest.raises(PublishingStopped, match=r"Interrupted: .* 2 messages before it are published") as stopped:
+    with pytest.raises(PublishingStopped, match=r"Interrupted: .* Published before it: 2") as stopped:
         lines.publish_lines(typed(), OutgoingMessage(queue="orders"), using=ALIAS)
 
     assert stopped.value.published == Message.objects.using(ALIAS).count() == 2

@@ -14,6 +14,7 @@ from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.messages.indexes import in_state
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.options import others_in
 from django_mq.models import Message, Operation, Queue, WorkerSession
@@ -46,16 +47,23 @@ def look_at_leases(alias: str) -> Iterator[Finding]:
     if names:
         number = expired.count()
         yield problem(
-            "leases", f"{number} dead worker sessions are not reaped: {', '.join(names)}.", START_MAINTENANCE
+            "leases",
+            f"{plural(number, 'dead worker session', 'is')} not reaped: {', '.join(names)}.",
+            START_MAINTENANCE,
         )
     holders = sessions.filter(pk=OuterRef("session_id"))
     claimed = Message.objects.using(alias).filter(in_state(Message.Status.CLAIMED))
     unheld = _up_to_limit(claimed.filter(~Exists(holders)))
     if unheld:
-        yield problem("leases", f"{unheld} messages are claimed by sessions that do not exist.", START_MAINTENANCE)
+        yield problem(
+            "leases",
+            f"{plural(unheld, 'message', 'is')} claimed by sessions that do not exist.",
+            START_MAINTENANCE,
+        )
     if not names and not unheld:
         yield ok(
-            "leases", f"{sessions.count()} worker sessions are alive, and every claimed message belongs to one."
+            "leases",
+            f"{plural(sessions.count(), 'worker session', 'is')} alive, and every claimed message belongs to one.",
         )
 
 
@@ -67,7 +75,7 @@ def look_at_orphans(alias: str) -> Iterator[Finding]:
             "Restore the rows of django_mq_queue from a backup, or remove the messages in manage.py shell: "
             "Message.objects.exclude(queue__in=Queue.objects.all()).delete()"
         )
-        yield problem("orphans", f"{orphans} messages belong to a queue that does not exist.", mend)
+        yield problem("orphans", f"{plural(orphans, 'message', 'belongs')} to a queue that does not exist.", mend)
     else:
         yield ok("orphans", "Every message has its queue.")
 
@@ -92,7 +100,9 @@ def look_at_states(alias: str) -> Iterator[Finding]:
             "written by hand, set their state to 1 (ready) in the database."
         )
         yield problem(
-            "states", f"{strange} messages are in a state that django_mq {__version__} does not know.", mend
+            "states",
+            f"{plural(strange, 'message', 'is')} in a state that django_mq {__version__} does not know.",
+            mend,
         )
     words = list(_unknown_values(alias))
     for name, field, value in words:
@@ -159,7 +169,7 @@ def _look_at_queue(queue: QueueState, kinds: set[str], has_handler: bool) -> Ite
         yield notice(about, f"Paused{why}.", f"manage.py mq_resume {queue.name}")
     if queue.dead:
         mend = f"See manage.py mq_browse {queue.name} --state dead. Redrive or move them in the admin."
-        yield notice(about, f"{queue.dead} dead letters.", mend)
+        yield notice(about, f"{plural(queue.dead, 'dead letter')}.", mend)
     if has_handler and TASKS in kinds:
         mend = (
             "A Celery worker runs both, mq_worker gives the tasks back. Use a queue of its own for the tasks: "
@@ -196,14 +206,11 @@ def _kinds(alias: str) -> Mapping[int, set[str]]:
 def _unconsumed(about: str, queue: QueueState, kinds: set[str], has_handler: bool) -> Finding:
     if queue.takes_dead_letters:
         mend = f"See manage.py mq_browse {queue.name}. After the fix, run mq_redrive {queue.name}."
-        return notice(about, f"{queue.ready} dead letters of other queues.", mend)
+        return notice(about, f"{plural(queue.ready, 'dead letter')} of other queues.", mend)
     # Without a worker, due messages are not made ready and still count as scheduled.
-    ready = "1 message is ready" if queue.ready == 1 else f"{queue.ready} messages are ready"
-    waiting = ready if queue.ready else "Scheduled messages are due"
+    waiting = plural(queue.ready, "message", "is") + " ready" if queue.ready else "Scheduled messages are due"
     if queue.paused:
-        return notice(
-            about, f"{waiting}, and wait until the queue is resumed.", f"manage.py mq_resume {queue.name}"
-        )
+        return notice(about, f"{waiting}, but the queue is paused.", f"manage.py mq_resume {queue.name}")
     if MESSAGES in kinds and not has_handler:
         mend = (
             f'Write a handler: @consumer("{queue.name}") in the consumers.py of an app. Celery workers do not run '

@@ -6,8 +6,9 @@ from typing import Any
 
 from django_mq.diagnosis.state.overdue import overdue
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
+from django_mq.diagnosis.wording import plural
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import bounded, plural
+from django_mq.management.tables import bounded
 from django_mq.stores.registry import shared_store
 
 #: Rows deleted by one transaction.

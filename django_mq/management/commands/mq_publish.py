@@ -18,10 +18,10 @@ from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.copies import copy_of, with_body
 from django_mq.diagnosis.messages.task_ids import with_task_id
+from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import QUEUE, UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
-from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from django_mq.api import purge
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import QUEUE, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm
-from django_mq.management.tables import bounded, plural
+from django_mq.management.tables import bounded
 
 
 class Command(MQCommand):

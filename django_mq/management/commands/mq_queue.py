@@ -13,9 +13,9 @@ from django_mq.delivery.operator.drift import differences, overwrite
 from django_mq.delivery.operator.queue_editor import EDITABLE, create_queue, edit_queue, queue_named
 from django_mq.delivery.queues import declare, similar
 from django_mq.diagnosis.state.overview import overview
+from django_mq.diagnosis.wording import plural
 from django_mq.engine.options import OPTIONS
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import plural
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

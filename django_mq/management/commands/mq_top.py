@@ -14,10 +14,11 @@ from django.db import connections
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.flow import Flow
 from django_mq.diagnosis.state.overview import overview
+from django_mq.diagnosis.wording import plural
 from django_mq.errors import StoreUnavailable
 from django_mq.management.arguments import ONLY_QUEUES, UsageError, argument, at_least_one
 from django_mq.management.command import MQCommand, until_told
-from django_mq.management.tables import QUEUE_HEADINGS, plural, queue_cells, queue_remarks, shortened, table
+from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, queue_remarks, shortened, table
 from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:

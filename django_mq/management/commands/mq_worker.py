@@ -13,9 +13,9 @@ from django_mq.delivery.consumer.handlers import discover
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
+from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
-from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
     from django_mq.delivery.consumer.handlers import Handler

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
+from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import day_of, hours_of, lease_of
-from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
     from datetime import date

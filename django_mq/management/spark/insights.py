@@ -7,11 +7,12 @@ import json
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
+from django_mq.diagnosis.wording import plural
 from django_mq.insights import reading
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import seconds_of
-from django_mq.management.tables import plural, table
+from django_mq.management.tables import table
 
 #: Headings of the table, each with the field of a summary and its format.
 COLUMNS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import day_of
-from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
     from datetime import date
