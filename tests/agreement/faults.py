@@ -196,7 +196,7 @@ FAULTS = (
         ("_held", "gone.claim = CAST(given.key AS INTEGER) AND ", ""),
         mysql=(
             "mysql/store.py",
-            "return [item for item in settlements if (item.id, item.claim) in held]",
+            "return [item for item in settlements if item.receipt in held]",
             "return [item for item in settlements if item.id in dict(held)]",
         ),
         postgresql=(

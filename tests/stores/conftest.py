@@ -13,8 +13,10 @@ from django_mq.models import Attempt, History, Queue
 from django_mq.stores.memory.broker import empty_brokers
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.registry import MEMORY, private_store, shared_store
+from django_mq.stores.sqlite.store import SQLiteMaintenance
 from tests.conftest import ALIASES
 from tests.stores.builders import declare, open_session
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +45,12 @@ def memory_store() -> Store:
 
 #: What opens a store; ``tests/stores/conformance`` runs for every entry.
 STORES = [*sql_stores(), pytest.param(memory_store, id="memory")]
+
+
+@pytest.fixture(autouse=True)
+def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stands still for a second has no database that somebody else keeps locked."""
+    monkeypatch.setattr(SQLiteMaintenance, "outage_seconds", PATIENCE_SECONDS)
 
 
 @pytest.fixture(params=STORES)
