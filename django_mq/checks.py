@@ -140,8 +140,27 @@ def _check_handlers(alias: str) -> list[checks.CheckMessage]:
         hint = "Correct the consumers.py that raises it. Until then no worker starts."
         return [checks.Warning(problem, hint=hint, id="django_mq.W007")]
     return [
-        _undeclared(f"{handlers[name][0].name} consumes the queue {name!r}", name)
-        for name in undeclared_among(handlers, using=alias)
+        *(
+            _undeclared(f"{handlers[name][0].name} consumes the queue {name!r}", name)
+            for name in undeclared_among(handlers, using=alias)
+        ),
+        *_check_selectors(),
+    ]
+
+
+def _check_selectors() -> list[checks.CheckMessage]:
+    """W008: handlers of a queue whose selectors match the same messages."""
+    from django_mq.delivery.consumer.handlers import overlaps  # noqa: PLC0415 - as above
+
+    hint = "Make the selectors exclude each other, or leave it so if the order is what you want."
+    return [
+        checks.Warning(
+            f"{first.name} and {second.name} of queue {first.queue!r} both want messages with {example}: the first"
+            " one gets them.",
+            hint=hint,
+            id="django_mq.W008",
+        )
+        for first, second, example in overlaps()
     ]
 
 

@@ -236,6 +236,19 @@ def test_a_handler_of_an_unknown_queue_is_a_warning_until_the_queue_exists(setti
     assert not [message for message in check_database(databases=["default"]) if "'ordres'" in message.msg]
 
 
+@pytest.mark.django_db
+def test_handlers_that_want_the_same_messages_are_named() -> None:
+    declare(shared_store("default"), "ordres")
+    consumer("ordres", selector="size < 10")(print)
+    consumer("ordres", selector="size > 5")(repr)
+
+    found = [message for message in check_database(databases=["default"]) if message.id == "django_mq.W008"]
+    forget("ordres")
+
+    [problem] = [message.msg for message in found]
+    assert problem.startswith("builtins.print and builtins.repr of queue 'ordres' both want messages with size =")
+
+
 def test_a_project_that_forgot_the_app_is_told_to_install_it() -> None:
     program = """
 from django.conf import settings

@@ -181,7 +181,7 @@ def read_time(text: str, name: str) -> datetime:
 
 
 def check_selector(selector: object) -> str:
-    """Return a binding's selector. Raises MalformedSelector, and ConfigurationError if it cannot be stored."""
+    """Return a selector that can be stored. Raises MalformedSelector, and ConfigurationError if it cannot."""
     if not isinstance(selector, str) or not is_storable(selector, SELECTOR_LENGTH):
         raise ConfigurationError(f"The selector has to be a text of at most {SELECTOR_LENGTH} characters.")
     return Selector(selector).text

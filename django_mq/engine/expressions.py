@@ -223,8 +223,9 @@ def _answers(kind: type, members: list[Value]) -> tuple[frozenset[Value], bool |
 Matcher: TypeAlias = Callable[[str], object]
 
 
-def like(part: Expression, matcher: Matcher) -> Expression:
+def like(part: Expression, pattern: str, escape: str = "") -> Expression:
     """LIKE: unknown for a value that is not text."""
+    matcher = matcher_of(pattern, escape)
 
     def value(message: Message) -> Value:
         text = part(message)

@@ -14,27 +14,10 @@ The grammar, the loosest binding first:
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from django_mq.engine.expressions import (
-    COMPARISON_SIGNS,
-    Expression,
-    Matcher,
-    Value,
-    absence,
-    chain,
-    comparison,
-    escapes_well,
-    every,
-    like,
-    literal,
-    matcher_of,
-    membership,
-    named,
-    negation,
-    number,
-    some,
-)
+from django_mq.engine import expressions
+from django_mq.engine.expressions import COMPARISON_SIGNS, Value, escapes_well, number
 from django_mq.engine.message import Message
 from django_mq.errors import MalformedSelector
 
@@ -48,11 +31,44 @@ class Selector:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._condition = _Parser(text).selector() if text.strip() else literal(value=True)
+        self._condition = parsed(text, expressions)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Selector) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
     def matches(self, message: Message) -> bool:
         """Whether the condition is true, and not merely unknown. Never raises."""
         return self._condition(message) is True
+
+
+Part = TypeVar("Part")
+
+
+class Terms(Protocol[Part]):
+    """What a selector is made of, for the parser: the module ``expressions`` makes functions of messages.
+
+    ``every`` is AND, ``some`` is OR, ``absence`` is IS NULL, ``membership`` is IN, and ``chain`` is a sum or a
+    product, from left to right.
+    """
+
+    def literal(self, value: Value, /) -> Part: ...
+    def named(self, name: str, /) -> Part: ...
+    def every(self, parts: list[Part], /) -> Part: ...
+    def some(self, parts: list[Part], /) -> Part: ...
+    def negation(self, part: Part, /) -> Part: ...
+    def absence(self, part: Part, /) -> Part: ...
+    def comparison(self, sign: str, left: Part, right: Part, /) -> Part: ...
+    def chain(self, first: Part, steps: list[tuple[str, Part]], /) -> Part: ...
+    def membership(self, part: Part, members: list[Value], /) -> Part: ...
+    def like(self, part: Part, pattern: str, escape: str, /) -> Part: ...
+
+
+def parsed(text: str, terms: Terms[Part]) -> Part:
+    """Return what the terms make of a selector. Raises MalformedSelector."""
+    return _Parser(text, terms).selector() if text.strip() else terms.literal(True)
 
 
 #: The most characters of a selector. Parsing the longest one takes some hundredths of a second.
@@ -72,24 +88,25 @@ _LEVELS: Final = {
 }
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
+class _Parser(Generic[Part]):
+    def __init__(self, text: str, terms: Terms[Part]) -> None:
         if len(text) > LONGEST_TEXT:
             raise MalformedSelector(
                 f"The selector has {len(text)} characters; {LONGEST_TEXT} is the most.", position=LONGEST_TEXT
             )
+        self._terms = terms
         self._tokens = tokens(text)
         #: The next token; those before it have been parsed.
         self._token = next(self._tokens)
         self._depth = 0
 
-    def selector(self) -> Expression:
+    def selector(self) -> Part:
         expression = self._parse(_OR)
         if self._token.kind != "end":
             raise self._expected("an operator or the end")
         return expression
 
-    def _parse(self, loosest: int) -> Expression:
+    def _parse(self, loosest: int) -> Part:
         """Parse an expression of operators that bind at least as tightly as ``loosest``."""
         tightest = _AND if self._next_is("NOT") else _PRODUCT  # what follows the first operand
         part = self._operand(loosest)
@@ -103,16 +120,17 @@ class _Parser:
     def _level(self) -> int:
         return _LEVELS.get(str(self._token.value), 0) if self._token.kind == "symbol" else 0
 
-    def _joined(self, first: Expression, level: int) -> Expression:
+    def _joined(self, first: Part, level: int) -> Part:
         # Collected, not nested: a thousand parts must not be a thousand calls deep.
-        steps: list[tuple[str, Expression]] = []
+        steps: list[tuple[str, Part]] = []
         while self._level() == level:
             steps.append((self._symbol(), self._parse(level + 1)))
         if level > _TEST:
-            return chain(first, steps)
-        return (every if level == _AND else some)([first, *(part for _, part in steps)])
+            return self._terms.chain(first, steps)
+        parts = [first, *(part for _, part in steps)]
+        return self._terms.every(parts) if level == _AND else self._terms.some(parts)
 
-    def _operand(self, loosest: int) -> Expression:
+    def _operand(self, loosest: int) -> Part:
         if self._next_is("("):
             return self._deeper(self._group)
         if self._next_is("+", "-"):
@@ -120,12 +138,13 @@ class _Parser:
         if self._next_is("NOT") and loosest <= _NOT:
             return self._deeper(self._negated)
         if self._token.kind == "name":
-            return named(self._symbol())
+            return self._terms.named(self._symbol())
         if self._next_is("NULL"):
             raise self._expected("a value (IS NULL asks whether there is none)")
-        return literal(self._literal("a value", str, int, float, bool))
+        value: Value = self._literal("a value", str, int, float, bool)
+        return self._terms.literal(value)
 
-    def _deeper(self, rule: Callable[[str], Expression]) -> Expression:
+    def _deeper(self, rule: Callable[[str], Part]) -> Part:
         if self._depth == DEEPEST_NESTING:
             raise self._wrong(f"Nested more than {DEEPEST_NESTING} deep")
         self._depth += 1
@@ -133,38 +152,39 @@ class _Parser:
         self._depth -= 1
         return expression
 
-    def _group(self, _: str) -> Expression:
+    def _group(self, _: str) -> Part:
         inside = self._parse(_OR)
         self._require(")")
         return inside
 
-    def _signed(self, sign: str) -> Expression:
-        return chain(literal(0), [(sign, self._operand(_FACTOR))])
+    def _signed(self, sign: str) -> Part:
+        return self._terms.chain(self._terms.literal(0), [(sign, self._operand(_FACTOR))])
 
-    def _negated(self, _: str) -> Expression:
-        return negation(self._parse(_NOT))
+    def _negated(self, _: str) -> Part:
+        return self._terms.negation(self._parse(_NOT))
 
-    def _predicate(self, part: Expression) -> Expression:
+    def _predicate(self, part: Part) -> Part:
         if self._next_is(*COMPARISON_SIGNS):
-            return comparison(self._symbol(), part, self._parse(_SUM))
+            return self._terms.comparison(self._symbol(), part, self._parse(_SUM))
         if self._take("IS"):
             negated = self._take("NOT")
             self._require("NULL")
-            test = absence(part)
+            test = self._terms.absence(part)
         else:
             negated = self._take("NOT")
             test = self._test(part)
-        return negation(test) if negated else test
+        return self._terms.negation(test) if negated else test
 
-    def _test(self, part: Expression) -> Expression:
+    def _test(self, part: Part) -> Part:
         if self._take("IN"):
-            return membership(part, self._members())
+            return self._terms.membership(part, self._members())
         if self._take("LIKE"):
-            return like(part, self._matcher())
+            return self._terms.like(part, *self._pattern())
         if self._take("BETWEEN"):
             low = self._parse(_SUM)
             self._require("AND")
-            return every([comparison(">=", part, low), comparison("<=", part, self._parse(_SUM))])
+            above = self._terms.comparison(">=", part, low)
+            return self._terms.every([above, self._terms.comparison("<=", part, self._parse(_SUM))])
         raise self._expected("IN, LIKE or BETWEEN")
 
     def _members(self) -> list[Value]:
@@ -183,7 +203,7 @@ class _Parser:
         size: int | float = self._literal("a number", int, float)
         return -size if negative else size
 
-    def _matcher(self) -> Matcher:
+    def _pattern(self) -> tuple[str, str]:
         position = self._token.position
         pattern = self._literal("a pattern in quotes", str)
         escape = ""
@@ -196,7 +216,7 @@ class _Parser:
                 f"The pattern at position {position} has {escape!r} before something other than %, _ or itself.",
                 position=position,
             )
-        return matcher_of(pattern, escape)
+        return pattern, escape
 
     def _literal(self, wanted: str, *types: type) -> Any:
         value = self._token.value

@@ -8,6 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.decisions import worker_mode as engine
+from django_mq.engine.decisions.routing import SELECTOR_LENGTH
 from django_mq.models.times import UTCDateTimeField
 
 
@@ -115,6 +116,14 @@ class Consumer(models.Model):
     credit_limit = models.PositiveIntegerField(_("credit limit"), default=0)
     credit_used = models.PositiveIntegerField(_("credit used"), default=0)
     delivered = models.PositiveBigIntegerField(_("delivered"), default=0)
+    selector = models.CharField(
+        _("selector"),
+        max_length=SELECTOR_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Which messages it wants; blank = all."),
+    )
 
     class Meta:
         db_table = "django_mq_consumer"

@@ -8,7 +8,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit
+from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit, left_behind
+from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.message import Message
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.consumers.target import Target
+    from django_mq.engine.decisions.selection import Wanted
     from django_mq.engine.decisions.verdict import Decision
 
 
@@ -140,6 +142,11 @@ class Claimed:
     def receipt(self) -> Receipt:
         return self.id, self.claim
 
+    def as_message(self) -> Message:
+        """Return the message without its body, as the engine's selectors read it."""
+        times = (self.published_at, self.deliver_at, self.expires_at)
+        return engine_message(self, headers_in(self.headers), times)
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -235,7 +242,8 @@ class ClaimRequest:
     with ``full_scan`` it begins at the head. The bodies have at most ``max_bytes`` bytes together, unless the
     first one alone has more; and those of a queue with ``byte_credit`` no more than it allows. The session runs
     the messages of a group one after the other if their queue is named ``in_order``: then a claim may bring
-    several of a group.
+    several of a group. Of a queue in ``wanted``, it brings only messages that belong to one of these handlers, and
+    of each no more than its limit: see ``decisions/selection.py``.
 
     A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
     ``Store.subscribe``. A claim for a target names no queue: the queues that the target reads take turns.
@@ -251,7 +259,17 @@ class ClaimRequest:
     limits: Mapping[str, int] = field(default_factory=dict)
     byte_credit: Mapping[str, ByteCredit] = field(default_factory=dict)
     in_order: frozenset[str] = frozenset()
+    wanted: Mapping[str, Sequence[Wanted]] = field(default_factory=dict)
     consumer: Consumer | Target | None = None
+
+    def left_behind(self, claimed: Sequence[Claimed], seen: int) -> frozenset[str]:
+        """Return the queues in which the claim may have left messages; it could have claimed ``seen`` messages."""
+        left = left_behind(self, [item.queue_name for item in claimed], seen)
+        for queue, wanted in self.wanted.items() if claimed else ():
+            mine = [item for item in claimed if item.queue_name == queue]
+            if len(wanted) > 1 and Assignment(wanted, Claimed.as_message).is_used_up(mine):
+                left |= {queue}
+        return left
 
 
 @dataclass(slots=True)
@@ -316,6 +334,8 @@ class ConsumerInfo:
     credit_limit: int = 0
     credit_used: int = 0
     delivered: int = 0
+    #: Which messages it wants; blank for all.
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,7 +434,7 @@ class Browsed:
 
 
 def engine_message(
-    stored: NewMessage | Browsed,
+    stored: NewMessage | Browsed | Claimed,
     headers: Mapping[str, object],
     times: tuple[datetime, datetime | None, datetime | None],
     **others: Any,

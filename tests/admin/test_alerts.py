@@ -36,7 +36,14 @@ def state(name: str = "orders", **values: Any) -> QueueState:
 def worker(*queues: str, stale: bool = False, conduct: str = "work", used: int = 0) -> WorkerStatus:
     consumers = tuple(
         ConsumerStatus(
-            queue=name, handler="", priority=0, state="", credit_used=used, credit_limit=10, delivered=0
+            queue=name,
+            handler="",
+            priority=0,
+            state="",
+            credit_used=used,
+            credit_limit=10,
+            delivered=0,
+            selector="",
         )
         for name in queues
     )
@@ -242,3 +249,10 @@ def test_a_queue_that_nobody_serves_is_nowhere_said_to_run(site: str, browse: Cl
         assert ">quiet workers</span>" in page
         assert ">no worker</span>" in page
     assert ">no worker</span>" in browse.get(page_of(unserved)).content.decode()
+
+
+def test_messages_that_no_consumer_wants_are_named() -> None:
+    found = alerts([state(**WAITS, consumers=1)], {}, [worker("orders")], {"orders": 2})
+
+    assert [alert.kind for alert in found] == [AlertKind.UNWANTED]
+    assert "The selector of no consumer matches 2 messages at its head." in sentence(found[0])

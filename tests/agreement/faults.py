@@ -70,7 +70,7 @@ FAULTS = (
     fault(
         "the order of a level is lost",
         ("claim", "m.level DESC, m.place, m.id", "m.level DESC, m.id"),
-        postgresql=("_first", "r.level DESC, r.place, r.id", "r.level DESC, r.id"),
+        postgresql=("_first", "m.level DESC, m.place, m.id", "m.level DESC, m.id"),
     ),
     fault(
         "the order of levels is lost in a constrained queue",
@@ -176,8 +176,8 @@ FAULTS = (
     ),
     fault(
         "the limit of a queue is ignored",
-        ("_candidates", "walk.turn <= walk.allowed", "true"),
-        mysql=("mysql/store.py", "limit_of(request, queue) for", "request.credit for"),
+        ("_candidates", "{portion_turn} <= walk.allowed", "true"),
+        mysql=("mysql/store.py", "each.limit for", "request.credit for"),
         postgresql=("_locked_apart", "turn <= (%(limits)s::bigint[])[position]", "true"),
     ),
     fault(

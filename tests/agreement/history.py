@@ -24,6 +24,19 @@ LONGEST_SECONDS = 5000
 #: The header of a last-value queue.
 KEY = "k"
 
+#: What handlers want, the last ones by calculations.
+SELECTORS = (
+    *(
+        "region = 'eu'",
+        "region IN ('us', 3)",
+        "region",
+        "region IS NULL",
+        "JMSPriority > 4 AND NOT region = 'eu'",
+        "",
+    ),
+    *("region + 1 > 3", "AMQSize * 2 < 10"),
+)
+
 #: Values that an option is given instead of its default. Some stand alone, some belong together.
 CHOICES: dict[str, list[dict[str, Any]]] = {
     "levels": [{"levels": 3}, {"levels": 1}],
@@ -167,6 +180,8 @@ class _Author:
             message["group"] = self._random.choice("xyz")
         if self._random.random() < 0.4:
             message["key"] = self._random.choice(["p", "q", 7])
+        if self._random.random() < 0.6:
+            message["region"] = self._random.choice(["eu", "us", 3, True])
         if self._random.random() < 0.4:
             message["size"] = self._random.choice([0, 1, 5, 9, 12, 40])
         if self._random.random() < 0.2:
@@ -280,7 +295,21 @@ class _Author:
             }
         if self._random.random() < 0.3:
             claim["promoted"] = True
+        if self._random.random() < 0.25:
+            claim["wanted"] = self._wanted(queues)
         return claim
+
+    def _wanted(self, queues: list[str]) -> dict[str, list[list[Any]]]:
+        """Selectors of handlers, each with a limit; several of one queue only where it is claimed alone."""
+        most = 3 if len(queues) == 1 else 1
+        chosen = self._random.sample(queues, self._random.randint(1, len(queues)))
+        return {
+            name: [
+                [self._random.choice(SELECTORS), self._random.choice([0, 1, 2, 9])]
+                for _ in range(self._random.randint(1, most))
+            ]
+            for name in chosen
+        }
 
     def _settlement(self) -> dict[str, Any]:
         how = self._random.choice(

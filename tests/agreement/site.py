@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit
+from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.options import QueueOptions
+from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.errors import (
     AccessRefused,
@@ -228,7 +230,10 @@ class Site:
             message_id=UUID(int=number),
             body=b"x" * given.get("size", 2),
             content_type="json",
-            headers=json.dumps({KEY: given["key"]} if "key" in given else {"a": 1.5}),
+            headers=json.dumps(
+                ({KEY: given["key"]} if "key" in given else {"a": 1.5})
+                | ({"region": given["region"]} if "region" in given else {})
+            ),
             properties='{"p": 1}' if number % 2 else None,
             priority=given.get("priority", 4),
             type="a.type" if number % 3 else "",
@@ -367,6 +372,10 @@ class Site:
             max_bytes=given.get("max_bytes", MOST_BYTES),
             limits=given.get("limits", {}),
             byte_credit={name: ByteCredit(*each) for name, each in given.get("byte_credit", {}).items()},
+            wanted={
+                name: [Wanted(Selector(text), limit) for text, limit in each]
+                for name, each in given.get("wanted", {}).items()
+            },
         )
 
     def _claim(self, slot: int, **given: Any) -> Any:

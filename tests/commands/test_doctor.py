@@ -22,8 +22,9 @@ from django_mq.delivery.consumer.handlers import forget
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.doctor import database as database_questions
 from django_mq.models import Message, Operation, Queue, WorkerSession
-from django_mq.stores.records import ClaimRequest, SessionInfo
+from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo
 from django_mq.stores.registry import shared_store
+from tests.stores.builders import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -425,3 +426,16 @@ def test_it_asks_no_more_of_many_queues_and_messages_than_of_few(run: Run, datab
         publish(f"queue {number}")
 
     assert asked() == few
+
+
+def test_messages_that_no_consumer_wants_are_a_problem(run: Run, database: str, orders: str) -> None:
+    publish(orders, headers={"region": "eu"})
+    publish(orders, headers={"region": "us"})
+    store = shared_store(database)
+    told = ConsumerInfo(queue_name=orders, credit_limit=5, selector="region = 'eu'")
+    session = open_session(store)
+    store.renew(session, Heartbeat(deadline_seconds=60.0, queues=(orders,), consumers=(told,)))
+
+    found = Findings(run).about("queue orders", "problem")
+
+    assert found["sentence"] == "The selector of no consumer matches 1 message at its head."

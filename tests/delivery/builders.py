@@ -69,6 +69,7 @@ def a_handler(
     time_limit_seconds: float | None = None,
     transactional: bool = False,
     priority: int = 0,
+    selector: str = "",
 ) -> Handler:
     """A handler that is not registered."""
     return Handler(
@@ -79,6 +80,7 @@ def a_handler(
         time_limit_seconds=time_limit_seconds,
         transactional=transactional,
         priority=priority,
+        selector=selector,
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from django_mq.api import consumer
-from django_mq.delivery.consumer.handlers import discover, forget, handler_of, sole_handlers
-from django_mq.errors import ConfigurationError, NoHandler
+from django_mq.delivery.consumer.handlers import discover, forget, handler_of, overlaps, sole_handlers
+from django_mq.errors import ConfigurationError, MalformedSelector, NoHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,3 +210,71 @@ def test_a_function_that_runs_when_it_is_called_with_one_message_may_be_a_handle
     consumer("handled-here")(function)
 
     assert handler_of("handled-here").function is function
+
+
+def test_a_queue_may_have_handlers_with_different_selectors() -> None:
+    consumer("handled-here", selector=" region = 'eu' ")(print)
+    consumer("handled-here", selector="region = 'us'")(print)
+    consumer("handled-here")(repr)
+
+    selectors = [handler.selector for handler in discover()["handled-here"]]
+
+    assert selectors == ["region = 'eu'", "region = 'us'", ""]
+
+
+def test_two_handlers_with_one_selector_are_refused_unless_they_share() -> None:
+    consumer("handled-here", selector="a = 1")(print)
+
+    with pytest.raises(ConfigurationError, match=r"already has a handler for a = 1, builtins\.print"):
+        consumer("handled-here", selector="a = 1")(repr)
+
+
+def test_a_selector_that_cannot_be_parsed_says_where_and_what_was_expected() -> None:
+    with pytest.raises(
+        MalformedSelector, match=r"handler of 'handled-here' is wrong\. Expected a value.* 4"
+    ) as raised:
+        consumer("handled-here", selector="a = AND b")(print)
+
+    assert raised.value.position == 4
+
+
+@pytest.mark.parametrize(
+    "selector", ["a = '" + "x" * 100_000 + "'", "(" * 10_000 + "a = 1" + ")" * 10_000, "a = '\x00'", 7]
+)
+def test_a_selector_that_cannot_be_stored_is_refused(selector: Any) -> None:
+    with pytest.raises(ConfigurationError, match="text of at most 1000 characters"):
+        consumer("handled-here", selector=selector)(print)
+
+
+def test_a_selector_that_is_nested_too_deep_is_refused() -> None:
+    with pytest.raises(MalformedSelector, match="Nested more than 50 deep"):
+        consumer("handled-here", selector="(" * 400 + "a = 1" + ")" * 400)(print)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [
+        ("a = 1", "a < 5", True),
+        ("a = 1 AND b = 2", "b = 2", True),
+        ("name LIKE 'x%'", "name <> 'y'", True),
+        ("a = 1", "a = 2", False),
+        ("a = 1", "a > 5", False),
+        ("urgent", "NOT urgent", False),
+    ],
+)
+def test_an_overlap_of_selectors_is_found(one: str, other: str, overlap: bool) -> None:
+    consumer("handled-here", selector=one)(print)
+    consumer("handled-here", selector=other)(repr)
+
+    found = [(first.selector, second.selector) for first, second, _ in overlaps()]
+
+    assert found == ([(one, other)] if overlap else [])
+
+
+def test_a_celery_worker_runs_a_handler_with_a_selector_but_not_several() -> None:
+    consumer("handled-here", selector="a = 1")(print)
+    assert sole_handlers()["handled-here"].selector == "a = 1"
+
+    consumer("handled-here", selector="a = 2")(print)
+    with pytest.raises(ConfigurationError, match="several handlers"):
+        sole_handlers()

@@ -326,3 +326,42 @@ def test_bytes_of_messages_behind_others_of_their_group_count_once() -> None:
     dispatcher.empty()
 
     assert [*held, dispatcher.byte_credit()["orders"].held] == [40, 30, 10, 0]
+
+
+# Selectors
+
+
+def by_selectors(*selectors: str) -> tuple[Dispatcher, list[Claimed]]:
+    """A dispatcher of handlers with these selectors, with messages of the sizes 1 to 3, not in order."""
+    handlers = [a_handler(a_function(text), selector=text) for text in selectors]
+    dispatcher = Dispatcher(prefetch_of(handlers, begin))
+    messages = [a_claimed(place=size, headers=f'{{"size": {size}}}') for size in (1, 2, 3)]
+    assert dispatcher.offer([messages[1], messages[2], messages[0]]) == []
+    return dispatcher, messages
+
+
+def test_what_waits_for_several_selectors_is_one_line() -> None:
+    dispatcher, messages = by_selectors("size = 2", "")
+
+    assert (dispatcher.waiting(), dispatcher.has_waiting()) == ({"orders": messages}, ["orders"])
+
+
+def test_a_message_is_taken_back_from_the_handler_that_wants_it() -> None:
+    dispatcher, messages = by_selectors("size = 2", "")
+
+    assert [dispatcher.take_back(message) for message in (messages[1], messages[2], messages[1])] == [
+        True,
+        True,
+        False,
+    ]
+    assert [attempt.claimed for attempt in drain(dispatcher)] == [messages[0]]
+
+
+def test_a_declined_message_passes_the_handlers_that_do_not_want_it() -> None:
+    dispatcher, messages = by_selectors("size = 2", "size = 3", "size < 3")
+    [declined] = [attempt for attempt in drain(dispatcher) if attempt.handler.selector == "size = 2"]
+
+    assert dispatcher.hand_on(declined)
+    [again] = drain(dispatcher)
+    assert (again.claimed, again.handler.selector) == (messages[1], "size < 3")
+    assert not dispatcher.hand_on(again)

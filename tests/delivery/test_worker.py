@@ -298,6 +298,21 @@ def test_a_declined_message_is_handled_by_another_handler_of_the_worker(alias: s
     assert sorted(diary.bodies) == [0, 1, 2]
 
 
+def test_a_declined_message_goes_to_the_next_handler_that_wants_it(alias: str) -> None:
+    small, rest = Diary(), Diary()
+
+    def decline(_: Any) -> None:
+        raise Decline
+
+    for size in range(4):
+        publish("orders", size, headers={"size": size})
+    handlers = [a_handler(decline, selector="size < 3"), a_handler(small, selector="size < 2"), a_handler(rest)]
+    with running(*handlers, using=alias):
+        wait_until(lambda: finished(alias) == 4)
+
+    assert (sorted(small.bodies), sorted(rest.bodies)) == ([0, 1], [2, 3])
+
+
 def test_what_all_handlers_of_all_workers_decline_is_dead(alias: str, settings: Settings) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "DECLINE_GRACE_SECONDS": 0.3}
 
@@ -650,3 +665,48 @@ def test_a_notice_reaches_the_one_worker_that_may_have_the_message(
             )
 
     assert sorted(len(diary.bodies) for diary in diaries) == [0, 0, 6]
+
+
+def test_each_message_goes_to_the_first_handler_that_wants_it_and_the_rest_stays(alias: str) -> None:
+    small, european = Diary(), Diary()
+    handlers = [
+        a_handler(european, selector="region = 'eu'", credit=3),
+        a_handler(small, selector="size < 10", credit=2),
+    ]
+    for number in range(24):
+        headers = {"region": "eu"} if number % 3 == 0 else {"size": number % 3 * 8}
+        publish("orders", number, headers=headers)
+
+    Worker(handlers, threads=2, using=alias).run(until_empty=True)
+
+    assert sorted(european.bodies) == list(range(0, 24, 3))
+    assert sorted(small.bodies) == list(range(1, 24, 3))
+    assert Message.objects.using(alias).filter(state=STATUS.READY).count() == 8
+
+
+def test_a_handler_without_a_selector_gets_the_rest(alias: str) -> None:
+    rest, chosen = Diary(), Diary()
+    for number in range(20):
+        publish("orders", number, headers={"number": number})
+
+    handlers = [a_handler(rest), a_handler(chosen, selector="number * 2 < 10")]
+    Worker(handlers, threads=2, using=alias).run(until_empty=True)
+
+    assert (sorted(chosen.bodies), sorted(rest.bodies)) == (list(range(5)), list(range(5, 20)))
+
+
+def test_two_workers_get_what_each_wants(alias: str) -> None:
+    eu, us = Diary(), Diary()
+
+    with (
+        running(a_handler(eu, selector="region = 'eu'"), using=alias, threads=1),
+        running(a_handler(us, selector="region = 'us'"), using=alias, threads=1),
+    ):
+        for number in range(10):
+            publish("orders", number, headers={"region": "eu" if number % 2 else "us"})
+        eu.wait_for(5)
+        us.wait_for(5)
+        shown = set(Consumer.objects.using(alias).values_list("selector", flat=True))
+
+    assert (sorted(eu.bodies), sorted(us.bodies)) == ([1, 3, 5, 7, 9], [0, 2, 4, 6, 8])
+    assert shown <= {"region = 'eu'", "region = 'us'"}

@@ -133,8 +133,14 @@ PAGES = (
     Page("messages/django-tasks.md", prints=("welcome, ann@example.org",)),
     Page(
         "messages/handle-messages.md",
-        settings='DJANGO_MQ = {"QUEUES": {"receipts": {}, "payments": {}}}',
-        before="from django_mq.api import publish; publish('receipts', {'order': 7}); publish('payments', [5])",
+        settings='DJANGO_MQ = {"QUEUES": {"orders": {}, "receipts": {}, "payments": {}}}',
+        before=(
+            "from django_mq.api import publish; publish('receipts', {'order': 7}); publish('payments', [5])\n"
+            "publish('orders', {'order': 1}, headers={'region': 'eu', 'size': 3})\n"
+            "publish('orders', {'order': 2}, headers={'region': 'eu', 'size': 30})\n"
+            "publish('orders', {'order': 3}, headers={'region': 'us', 'size': 3})"
+        ),
+        prints=("a small order from Europe: 1", "a large order from Europe: 2", "any other order: 3"),
     ),
     Page(
         "messages/retry-and-dead-letters.md",

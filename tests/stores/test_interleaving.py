@@ -323,7 +323,7 @@ def test_settlements_that_a_claim_has_written_are_not_void_after_its_next_try_fa
     settled = [verdict(message, Verdict.ACCEPT) for message in claim(second, session, "few")]
     others = [publish(first, "few")]
     request = ClaimRequest(queues=("few",), credit=1)
-    texts, second.database.text = second.database.text, lambda name: failing(name) or texts(name)  # type: ignore[method-assign]
+    texts, second.database.text = second.database.text, lambda name, params: failing(name) or texts(name, params)  # type: ignore[method-assign]
     leases: list[str] = []
 
     def failing(name: str) -> str:

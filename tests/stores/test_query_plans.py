@@ -16,8 +16,10 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, publish_many
+from django_mq.engine.selector import Selector
 from django_mq.stores.mysql.database import parameters
 from django_mq.stores.registry import private_store, shared_store
+from django_mq.stores.sql.conditions import condition_of
 from tests.stores.builders import declare, open_session
 
 if TYPE_CHECKING:
@@ -220,9 +222,9 @@ def postgresql() -> SQLStore:
     return filled("postgresql")
 
 
-def explained(store: SQLStore, name: str, *, generic: bool) -> Iterator[dict[str, Any]]:
+def explained(store: SQLStore, name: str, *, generic: bool, wanted: str = "") -> Iterator[dict[str, Any]]:
     """Yield the nodes of a statement's plan: for these values, or for any."""
-    text = store.database.text(name)
+    text = store.database.text(name, {"wanted": wanted})
     with store.connection.cursor() as cursor:
         if generic:
             names = sorted(set(re.findall(r"%\((\w+)\)s", text)))
@@ -263,6 +265,20 @@ def test_every_statement_uses_its_index_on_postgresql(postgresql: SQLStore, gene
     }
 
     assert [f"{name} {problem}" for name, problems in found.items() for problem in problems] == []
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+@pytest.mark.parametrize("name", sorted(name for name in PREPARED if "claim" in name and name != "claim_chosen"))
+def test_a_claim_by_selectors_walks_the_ready_messages_in_order(postgresql: SQLStore, name: str) -> None:
+    condition = condition_of((Selector("region = 'eu' AND size < 10"),), "q1", "w0_")
+    assert condition is not None
+
+    plan = list(explained(postgresql, name, generic=True, wanted=f"AND {condition.text}"))
+
+    assert list(faults(plan, "ready")) == []
+    assert any("jsonb_typeof" in node.get("Filter", "") for node in plan)
+    sorts = [node for node in plan if node["Node Type"] == "Sort" and "m.level DESC" in node["Sort Key"]]
+    assert "across" in name or not sorts
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.stores.postgresql.claims import LEVELS, START, STEP_SECONDS, WORTH_MOVING, ScanCursor
+from django_mq.engine.selector import Selector
+from django_mq.stores.postgresql.claims import (
+    LEVELS,
+    START,
+    STEP_SECONDS,
+    WORTH_MOVING,
+    ScanCursor,
+    SelectingCursor,
+)
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, publish
@@ -243,3 +252,94 @@ def test_what_a_session_gives_back_itself_is_found_by_its_next_claim(stores: tup
     store.settle_and_claim(session, [Settlement(message.id, message.claim, Verdict.RELEASE)], None)
 
     assert ids(settle_and_claim(store, session, []).claimed) == [early]
+
+
+# Claims by selectors
+
+
+def test_a_cursor_by_selectors_passes_what_was_not_claimed() -> None:
+    cursor = SelectingCursor()
+    assert cursor.wants_step(0.0)
+    cursor.take_step([(500,)], [])
+
+    cursor.has_looked(entries(3, 300), cut=False, now=0.0, seconds=0.0)
+
+    assert cursor.places() == [(level, 0, 500) for level in LEVELS]
+
+
+def test_a_cursor_by_selectors_stays_before_what_an_open_transaction_may_commit() -> None:
+    cursor = SelectingCursor()
+    cursor.take_step([(500,)], [("tx",)])
+    cursor.has_looked([], cut=False, now=0.0, seconds=0.0)
+    assert place_of(cursor, 0) == START
+
+    cursor.take_step([(900,)], [("other",)])
+    cursor.has_looked([], cut=False, now=1.0, seconds=0.0)
+
+    assert place_of(cursor, 0) == (0, 500)
+
+
+def test_a_cursor_by_selectors_ends_where_a_claim_was_cut() -> None:
+    cursor = SelectingCursor()
+    cursor.take_step([(500,)], [])
+
+    cursor.has_looked(entries(3, 300), cut=True, now=0.0, seconds=0.0)
+
+    assert (place_of(cursor, 5), place_of(cursor, 3), place_of(cursor, 0)) == ((0, 500), (0, 300), START)
+
+
+def wanted_claim(store: Store, session: int, *, credit: int = 10, **given: Any) -> ClaimResult:
+    wanted = {QUEUE: [Wanted(Selector("a = 1"), credit)]}
+    request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, wanted=wanted, **given)
+    return store.settle_and_claim(session, [], request)
+
+
+def selecting_cursor(store: Store) -> SelectingCursor:
+    [cursor] = [each for each in store.claims.cursors.values() if isinstance(each, SelectingCursor)]  # type: ignore[attr-defined]
+    return cursor
+
+
+def test_the_second_claim_by_selectors_begins_behind_what_the_first_has_seen(
+    stores: tuple[Store, Store],
+) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    others = publisher.append_many([a_message(QUEUE, headers='{"a": 2}') for _ in range(50)])
+    first = publish(publisher, QUEUE, headers='{"a": 1}')
+
+    assert ids(wanted_claim(store, session).claimed) == [first]
+    assert place_of(selecting_cursor(store), 4)[1] >= others[-1]
+
+    second = publish(publisher, QUEUE, headers='{"a": 1}')
+    result = wanted_claim(store, session)
+    assert (ids(result.claimed), result.full_scan) == ([second], False)
+    higher = publish(publisher, QUEUE, priority=9, headers='{"a": 1}')
+    assert ids(wanted_claim(store, session).claimed) == [higher]
+
+
+def test_a_message_of_an_open_transaction_is_not_passed_by_a_claim_by_selectors(
+    stores: tuple[Store, Store],
+) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    with publisher.database.transaction():  # type: ignore[attr-defined]
+        early = publish(publisher, QUEUE, headers='{"a": 1}')
+        publish(store, QUEUE, headers='{"a": 2}')
+        assert wanted_claim(store, session).claimed == []
+        assert place_of(selecting_cursor(store), 4) == START
+
+    assert ids(wanted_claim(store, session).claimed) == [early]
+
+
+def test_a_message_that_comes_back_is_found_by_a_full_scan(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session, other = open_session(store), open_session(publisher, "other")
+    publish(publisher, QUEUE, headers='{"a": 1}')
+    [held] = claim(publisher, other, QUEUE)
+    assert wanted_claim(store, session).claimed == []
+    publisher.settle(other, [Settlement(held.id, held.claim, Verdict.RELEASE)])
+
+    passing = wanted_claim(store, session)
+    found = passing.claimed or wanted_claim(store, session, full_scan=True).claimed
+
+    assert ids(found) == [held.id]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.selector import Selector
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat
 from django_mq.stores.registry import private_store
 from tests.stores.builders import declare, open_session, publish, verdict
@@ -149,6 +151,27 @@ def test_on_postgresql_settlements_travel_with_the_claim(store: SQLStore) -> Non
     )
 
     assert (len(held), count) == (4, 3)
+
+
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("selectors", [["a = 1"], ["a = 1", "b = 1 AND size < 10", ""]])
+def test_on_postgresql_a_claim_by_selectors_is_one_round_trip(store: SQLStore, selectors: list[str]) -> None:
+    declare(store)
+    session = open_session(store)
+    for _ in range(6):
+        publish(store, headers='{"a": 1}')
+    wanted = {"orders": [Wanted(Selector(text), 2) for text in selectors]}
+    request = ClaimRequest(queues=("orders",), credit=2, promote=False, wanted=wanted)
+    held: list[Any] = []
+
+    def claim() -> None:
+        given = [verdict(each, Verdict.ACCEPT) for each in held[-2:]]
+        held.extend(store.settle_and_claim(session, given, request).claimed)
+
+    # The first claims prepare their statements.
+    counts = [round_trips_to_postgresql(store, claim) for _ in range(3)]
+
+    assert (len(held), counts[-1]) == (6, 1)
 
 
 def consuming(store: SQLStore, rule: str, options: dict[str, Any]) -> list[int]:

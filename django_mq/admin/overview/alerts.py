@@ -38,6 +38,7 @@ NAMED = 3
 KINDS: dict[AlertKind, tuple[StrOrPromise, StrOrPromise, type[Model]]] = {
     AlertKind.UNSERVED: (gettext_lazy("no worker"), gettext_lazy("Workers"), WorkerSession),
     AlertKind.QUIET: (gettext_lazy("quiet workers"), gettext_lazy("Workers"), WorkerSession),
+    AlertKind.UNWANTED: (gettext_lazy("not wanted"), gettext_lazy("Its consumers"), Consumer),
     AlertKind.LATE: (gettext_lazy("late"), gettext_lazy("Its consumers"), Consumer),
     AlertKind.FULL: (gettext_lazy("full"), gettext_lazy("Its limits"), Queue),
     AlertKind.FAILING: (gettext_lazy("failing"), gettext_lazy("Failed attempts"), Attempt),
@@ -122,6 +123,15 @@ def _why_late(alert: Alert) -> str:
     return _("Its workers could have more messages in flight: see what its consumers wait for.")
 
 
+def _unwanted(alert: Alert, state: QueueState) -> str:
+    words = ngettext(
+        "The selector of no consumer matches %(count)s message at its head.",
+        "The selector of no consumer matches %(count)s messages at its head.",
+        alert.unwanted,
+    )
+    return f"{_waiting(state)} {words % {'count': alert.unwanted}}"
+
+
 def _waiting(state: QueueState) -> str:
     age = columns.duration(state.oldest_ready_seconds or 0.0)
     if not state.ready:
@@ -195,6 +205,7 @@ SENTENCES: dict[AlertKind, Callable[[Alert, QueueState], str]] = {
     AlertKind.QUIET: lambda _alert, state: (
         f"{_waiting(state)} {_('All its workers have been told to take no new work, or to stop.')}"
     ),
+    AlertKind.UNWANTED: _unwanted,
     AlertKind.LATE: lambda alert, state: f"{_waiting(state)} {_why_late(alert)}",
     AlertKind.FULL: _full,
     AlertKind.FAILING: _failing,

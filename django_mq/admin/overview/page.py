@@ -24,6 +24,7 @@ from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.series import SPANS, recent_rates, series
+from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.models import History, InsightHour, Message, Queue
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     workers = fleet(using=alias())
     past = series(span, queue=queue, using=alias())
     rates = recent_rates(using=alias())
-    found = alerts(states, rates.rates, workers)
+    found = alerts(states, rates.rates, workers, unwanted(workers, using=alias()))
     table = rows(states, rates, workers)
     return {
         "rows": table,

@@ -80,7 +80,7 @@ else:
 
 class ConsumerInline(ConsumerColumns, ReadOnly, BaseInline):
     model = Consumer
-    fields = ["queue_name", "handler", "priority", "situation", "credit", "delivered"]
+    fields = ["queue_name", "handler", "selector", "priority", "situation", "credit", "delivered"]
     readonly_fields = ["situation", "credit"]
     extra = 0
 
@@ -149,11 +149,23 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
 
 
 class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
-    list_display = ["queue_name", "worker", "handler", "situation", "credit", "delivered", "priority", "heartbeat"]
+    list_display = [
+        *(
+            "queue_name",
+            "worker",
+            "handler",
+            "selector",
+            "situation",
+            "credit",
+            "delivered",
+            "priority",
+            "heartbeat",
+        )
+    ]
     heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
     list_display_links = None
     list_filter = [QueueNameFilter, ConsumerStateFilter]
-    search_fields = ["queue_name", "handler", "session__name", "session__host"]
+    search_fields = ["queue_name", "handler", "selector", "session__name", "session__host"]
     ordering = ["queue_name", "-id"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import iscoroutinefunction
@@ -18,15 +19,17 @@ from django.utils.module_loading import autodiscover_modules
 
 from django_mq import conf
 from django_mq.delivery.codecs import decode_headers
-from django_mq.delivery.validation import plain
+from django_mq.delivery.validation import check_selector, plain
 from django_mq.engine.decisions.claim import is_byte_credit
+from django_mq.engine.decisions.selection import common_example
 from django_mq.engine.names import is_name
 from django_mq.engine.options import shown
-from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, NoHandler
+from django_mq.engine.selector import Selector
+from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, MalformedSelector, NoHandler
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from django_mq.delivery.messages import ReceivedMessage
@@ -53,8 +56,10 @@ class Handler:
     time_limit_seconds: float | None
     transactional: bool = False
     priority: int = 0
-    #: Whether the queue may have other handlers.
+    #: Whether other handlers of the queue may take the same messages.
     shared: bool = False
+    #: Which messages it takes, blank for those that no other handler of the queue takes.
+    selector: str = ""
 
     @property
     def name(self) -> str:
@@ -82,6 +87,7 @@ def consumer(
     transactional: bool = False,
     priority: int = 0,
     shared: bool = False,
+    selector: str = "",
 ) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
 
@@ -98,25 +104,36 @@ def consumer(
 
     Workers in which the handler has a higher ``priority`` are served first, as long as they have credit.
 
-    A queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of them, by
-    priority, and to those of equal priority in turn. Only ``mq_worker`` runs shared handlers.
+    With a ``selector``, the handler gets only messages that the selector matches; the others stay in the queue
+    for other workers. A queue may have several handlers with different selectors: each message goes to the first
+    one, in the order of declaration, whose selector matches. A handler without a selector gets the rest.
 
-    Raises ConfigurationError for impossible options, for a second handler of the queue that is not shared, and
-    for a function that does not run when it is called with one message, such as a coroutine function or a
-    generator.
+    Otherwise a queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of
+    them, by priority, and to those of equal priority in turn. Only ``mq_worker`` runs several handlers of a queue.
+
+    Raises ConfigurationError for impossible options, for a second handler with the same selector, or none, that is
+    not shared, and for a function that does not run when it is called with one message, such as a coroutine
+    function or a generator. Raises MalformedSelector for a selector that cannot be parsed.
     """
     _check_options(queue, credit, credit_bytes, time_limit_seconds, priority)
+
+    condition = _condition(queue, selector)
 
     def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
         if problem := unfit(function):
             raise ConfigurationError(f"The handler of {queue!r}, {function!r}, {problem}.")
         name: str = plain(queue)
-        others = [known for known in _handlers.get(name, []) if not _same(known.function, function)]
-        if others and not (shared and all(known.shared for known in others)):
-            names = ", ".join(known.name for known in others)
+        others = [
+            known
+            for known in _handlers.get(name, [])
+            if known.selector != condition or not _same(known.function, function)
+        ]
+        rivals = [known for known in others if known.selector == condition]
+        if rivals and not (shared and all(known.shared for known in rivals)):
+            names = ", ".join(known.name for known in rivals)
             raise ConfigurationError(
-                f"Queue {queue!r} already has a handler, {names}; if each message may go to any of them, give each"
-                " of them shared=True."
+                f"Queue {queue!r} already has a handler{_for(condition)}, {names}; if each message may go to any"
+                " of them, give each of them shared=True."
             )
         handler = Handler(
             queue=name,
@@ -127,6 +144,7 @@ def consumer(
             transactional=transactional,
             priority=priority,
             shared=shared,
+            selector=condition,
         )
         _handlers[name] = [*others, handler]
         return function
@@ -152,6 +170,22 @@ def _check_options(
         raise ConfigurationError(
             f"priority of the handler of {queue!r} is {priority!r}; use a whole number, 0 being the usual one."
         )
+
+
+def _condition(queue: str, selector: str) -> str:
+    """Return the selector of a handler. Raises MalformedSelector and ConfigurationError."""
+    if selector == "":
+        return selector
+    try:
+        return check_selector(selector.strip() if isinstance(selector, str) else selector)
+    except MalformedSelector as error:
+        raise MalformedSelector(
+            f"The selector of the handler of {queue!r} is wrong. {error}", position=error.position
+        ) from None
+
+
+def _for(selector: str) -> str:
+    return f" for {selector}" if selector else ""
 
 
 def check_transactions(handlers: Iterable[Handler], alias: str) -> None:
@@ -186,6 +220,19 @@ def discover() -> dict[str, list[Handler]]:
     """Import the ``consumers`` module of every installed app; return the handlers by queue."""
     autodiscover_modules("consumers")
     return {queue: list(handlers) for queue, handlers in _handlers.items()}
+
+
+def overlaps() -> Iterator[tuple[Handler, Handler, str]]:
+    """Yield handlers whose selectors match the same messages, the first one first, each with such a message."""
+    for handlers in discover().values():
+        selecting = [handler for handler in handlers if handler.selector]
+        for first, second in combinations(selecting, 2):
+            example = None
+            if first.selector != second.selector:
+                example = common_example(Selector(first.selector), Selector(second.selector))
+            if example is not None:
+                named = ", ".join(f"{name} = {value!r}" for name, value in example.items())
+                yield first, second, named or "any headers"
 
 
 def sole_handlers() -> dict[str, Handler]:

@@ -1,14 +1,15 @@
 """Keep what a worker has claimed and not begun, in order, within the credit of its handlers.
 
-The messages of each queue wait here until a thread is free. The credit of the queue's handlers says how many of
-them are handled at a time, and how many more to claim, and how many bytes all of them may have. Messages of a
-group are handled one after the other: the others wait in a line behind the first.
+The messages of each queue, and of each selector, wait here until a thread is free. The credit of their handlers
+says how many of them are handled at a time, and how many more to claim, and how many bytes all of them may have.
+Messages of a group are handled one after the other: the others wait in a line behind the first.
 """
 
 from __future__ import annotations
 
 import threading
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, merge
+from itertools import chain, dropwhile, islice
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,15 @@ from django_mq.engine.consumers.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.consumers.groups import GroupLines
 from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit
 from django_mq.engine.decisions.places import order_of
+from django_mq.engine.decisions.selection import Wanted, first_matching
 from django_mq.engine.entries.entry import Entry
 from django_mq.engine.message import Message
 from django_mq.engine.queue import Queue
+from django_mq.engine.selector import Selector
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 
     from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
@@ -65,15 +68,17 @@ class Subscriber:
             credit_limit=self.limit,
             credit_used=used,
             delivered=self.delivered,
+            selector=self.handler.selector,
         )
 
 
 class Prefetch:
-    """The claimed messages of a queue that has one handler, in a heap. Any thread may use it."""
+    """The claimed messages of one handler, in a heap. Any thread may use it."""
 
     def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
         self.subscribers = tuple(Subscriber(handler) for handler in handlers)
         self.queue = self.subscribers[0].handler.queue
+        self.selector = self.subscribers[0].handler.selector
         self._begin = begin
         self._credit = self.subscribers[0].credit
         # The claim's token tells apart two claims of one row.
@@ -133,7 +138,7 @@ class Prefetch:
 
     def offer(self, message: Claimed, *, is_kept: bool = False) -> None:
         """Take in a claimed message, at its place; its bytes count already if it ``is_kept``."""
-        item = order_of(message.level, message.place, message.id), message.claim, message
+        item = _place(message), message.claim, message
         with self._lock:
             heappush(self._waiting, item)
             if not is_kept:
@@ -200,7 +205,7 @@ class Prefetch:
 
 
 class SharedPrefetch(Prefetch):
-    """The claimed messages of a queue with several handlers, in a queue of the engine.
+    """The claimed messages of several handlers that share them, in a queue of the engine.
 
     Handlers of higher priority are served first, those of equal priority in turn.
     """
@@ -278,52 +283,87 @@ def _claimed(entry: Entry) -> Claimed:
     return entry.receipt  # type: ignore[return-value]  # what ``offer`` has put there
 
 
-def prefetch_of(handlers: Sequence[Handler], begin: Begin) -> list[Prefetch]:
-    """Return an empty prefetch for each queue of the handlers.
+def _place(message: Claimed) -> Order:
+    return order_of(message.level, message.place, message.id)
 
-    ``begin`` makes the attempt of a message, its handler, and a receipt for the prefetch.
+
+def prefetch_of(handlers: Sequence[Handler], begin: Begin) -> list[Prefetch]:
+    """Return an empty prefetch for each queue and each selector of the handlers.
+
+    ``begin`` makes the attempt of a message, its handler, and a receipt for the prefetch. A handler without a
+    selector comes last in its queue.
     """
-    by_queue: dict[str, list[Handler]] = {}
-    for handler in handlers:
-        by_queue.setdefault(handler.queue, []).append(handler)
-    return [(Prefetch if len(some) == 1 else SharedPrefetch)(some, begin) for some in by_queue.values()]
+    parted: dict[tuple[str, str], list[Handler]] = {}
+    for handler in sorted(handlers, key=lambda each: not each.selector):
+        parted.setdefault((handler.queue, handler.selector), []).append(handler)
+    return [(Prefetch if len(some) == 1 else SharedPrefetch)(some, begin) for some in parted.values()]
+
+
+def _open_credit(prefetch: Prefetch) -> int:
+    """Return how many more messages to claim, 0 while the bytes of the others are as many as allowed."""
+    credit = prefetch.byte_credit
+    return prefetch.wanted() if credit is None or credit.is_open else 0
 
 
 class Dispatcher:
     """What one worker has prefetched of all its queues."""
 
     def __init__(self, prefetched: Iterable[Prefetch]) -> None:
-        self._prefetched = {prefetch.queue: prefetch for prefetch in prefetched}
         #: By queue, the messages behind others of their groups.
         self._lines: dict[str, GroupLines[Claimed]] = {}
         #: By queue and group, the messages that are on their way back to the queue.
         self._returning: dict[tuple[str, str], set[Receipt]] = {}
         self._lining = threading.Lock()
         # Sorted by turn; the dictionary itself is read by any thread.
-        self._order = list(self._prefetched.values())
+        self._order = list(prefetched)
+        self._prefetched: dict[str, list[Prefetch]] = {}
+        for prefetch in self._order:
+            self._prefetched.setdefault(prefetch.queue, []).append(prefetch)
+        self._selecting = {
+            name: [(Selector(each.selector), each) for each in some]
+            for name, some in self._prefetched.items()
+            if any(each.selector for each in some)
+        }
         self._turns = threading.Lock()
-        self._bounded = [prefetch.queue for prefetch in self._order if prefetch.byte_credit is not None]
+        bounded = [prefetch.queue for prefetch in self._order if prefetch.byte_credit is not None]
+        self._bounded = list(dict.fromkeys(bounded))
 
     def wanted(self) -> dict[str, int]:
         """Return the queues that have credit, and how much."""
         wanted = {
-            name: prefetch.wanted() - len(self._lines.get(name, ())) for name, prefetch in self._prefetched.items()
+            name: sum(each.wanted() for each in some) - len(self._lines.get(name, ()))
+            for name, some in self._prefetched.items()
         }
         closed = {name for name, credit in self.byte_credit().items() if not credit.is_open}
         return {name: amount for name, amount in wanted.items() if amount > 0 and name not in closed}
 
     def byte_credit(self) -> dict[str, ByteCredit]:
-        """Return the byte credit of each queue that has a limit."""
-        given = ((name, self._prefetched[name].byte_credit) for name in self._bounded)
-        return {name: credit for name, credit in given if credit is not None}
+        """Return the byte credit of each queue that has a limit: that of its handlers together."""
+        found = {}
+        for name in self._bounded:
+            given = [credit for each in self._prefetched[name] if (credit := each.byte_credit) is not None]
+            if len(given) == len(self._prefetched[name]):
+                found[name] = ByteCredit(sum(each.most for each in given), sum(each.held for each in given))
+        return found
+
+    def selections(self) -> dict[str, tuple[Wanted, ...]]:
+        """Return what the handlers want of the queues that they select messages from."""
+        return {
+            # A message behind others of its group counts for each handler: for which one, is not counted.
+            name: tuple(
+                Wanted(selector, max(0, _open_credit(each) - len(self._lines.get(name, ()))))
+                for selector, each in some
+            )
+            for name, some in self._selecting.items()
+        }
 
     def refills(self) -> dict[str, int]:
         """Return how much credit of each queue should gather before a claim that no free slot waits for."""
-        return {name: prefetch.refill for name, prefetch in self._prefetched.items()}
+        return {name: min(each.refill for each in some) for name, some in self._prefetched.items()}
 
     def is_worth_a_claim(self, queue: str, settled: int) -> bool:
         """Whether enough credit of a queue came back for a claim, after so many messages were settled."""
-        return self._prefetched[queue].is_worth_a_claim(settled)
+        return any(each.is_worth_a_claim(settled) for each in self._prefetched[queue])
 
     @property
     def behind(self) -> int:
@@ -338,19 +378,19 @@ class Dispatcher:
         refused: list[Claimed] = []
         for message in claimed:
             if message.queue_name not in grouped or message.group_key is None:
-                self._prefetched[message.queue_name].offer(message)
+                self._prefetch_of(message).offer(message)
             elif not self._line_up(message):
                 refused.append(message)
         return refused
 
     def _line_up(self, message: Claimed) -> bool:
-        order, group = (order_of(message.level, message.place, message.id), message.claim), message.group_key or ""
+        order, group = (_place(message), message.claim), message.group_key or ""
         with self._lining:
             lines = self._lines.setdefault(message.queue_name, GroupLines())
             if group in lines.closed:
                 self._returning[message.queue_name, group].add(message.receipt)
                 return False
-            prefetch = self._prefetched[message.queue_name]
+            prefetch = self._prefetch_of(message)
             (prefetch.offer if lines.enter(group, order, message) else prefetch.keep)(message)
         return True
 
@@ -361,7 +401,7 @@ class Dispatcher:
             return []
         with self._lining:
             behind = lines.close(message.group_key)
-            self._prefetched[message.queue_name].let_go(behind)
+            self._let_go(behind)
             returning = self._returning.setdefault((message.queue_name, message.group_key), set())
             returning.update(each.receipt for each in (message, *behind))
         return behind
@@ -382,9 +422,22 @@ class Dispatcher:
         """Whether messages of a group are on their way back."""
         return bool(self._returning)
 
+    def _let_go(self, messages: Iterable[Claimed]) -> None:
+        for message in messages:
+            self._prefetch_of(message).let_go([message])
+
+    def _prefetch_of(self, message: Claimed) -> Prefetch:
+        """Return the prefetch of the first handler that wants the message."""
+        some = self._prefetched[message.queue_name]
+        if len(some) == 1:
+            return some[0]
+        selectors = (selector for selector, _ in self._selecting[message.queue_name])
+        number = first_matching(selectors, message.as_message())
+        return some[-1 if number is None else number]
+
     def next_attempt(self) -> Delivery | None:
         """Give out the most urgent message for which some handler has credit. Any thread may call this."""
-        if len(self._prefetched) == 1:
+        if len(self._order) == 1:
             return self._order[0].next_attempt()
         with self._turns:
             for prefetch in sorted(self._order, key=methodcaller("urgency"), reverse=True):
@@ -399,52 +452,71 @@ class Dispatcher:
     def finish(self, attempt: Delivery) -> None:
         """Give an attempt's credit back, and let the next message of its group begin."""
         message = attempt.claimed
-        self._prefetched[message.queue_name].finish(attempt)
+        self._prefetch_for(attempt).finish(attempt)
         lines = self._lines.get(message.queue_name)
         if lines is None or message.group_key is None:
             return
         with self._lining:
             following = lines.leave(message.group_key)
             if following is not None:
-                self._prefetched[message.queue_name].offer(following, is_kept=True)
+                self._prefetch_of(following).offer(following, is_kept=True)
 
     def hand_on(self, attempt: Delivery) -> bool:
-        """Keep a declined message for another handler of this worker; False if there is none."""
-        return self._prefetched[attempt.claimed.queue_name].hand_on(attempt)
+        """Keep a declined message for another handler of this worker that wants it; False if there is none."""
+        prefetch, message = self._prefetch_for(attempt), attempt.claimed
+        if prefetch.hand_on(attempt):
+            return True
+        of_queue = dropwhile(lambda each: each[1] is not prefetch, self._selecting.get(message.queue_name, ()))
+        for selector, other in islice(of_queue, 1, None):
+            if selector.matches(message.as_message()):
+                prefetch.finish(attempt)
+                other.offer(message)
+                return True
+        return False
+
+    def _prefetch_for(self, attempt: Delivery) -> Prefetch:
+        """Return the prefetch of an attempt's handler."""
+        some = self._prefetched[attempt.claimed.queue_name]
+        return next(each for each in some if each.selector == attempt.handler.selector)
 
     def resize(self, credit: int | None) -> None:
         """Give each handler so much credit, None for its own."""
-        for prefetch in self._prefetched.values():
+        for prefetch in self._all():
             prefetch.resize(credit)
 
     def credit(self) -> int:
         """Return the credit of all handlers together."""
-        return sum(prefetch.limit for prefetch in self._prefetched.values())
+        return sum(prefetch.limit for prefetch in self._all())
 
     def waiting(self) -> dict[str, list[Claimed]]:
         """Return the messages that were not begun, in order, of each queue that has some."""
-        waiting = {name: prefetch.waiting() for name, prefetch in self._prefetched.items()}
+        waiting = {
+            name: list(merge(*(each.waiting() for each in some), key=_place))
+            for name, some in self._prefetched.items()
+        }
         return {name: messages for name, messages in waiting.items() if messages}
 
     def has_waiting(self) -> list[str]:
         """Return the queues with messages that were not begun."""
-        return [name for name, prefetch in self._prefetched.items() if prefetch.urgency() >= 0]
+        return [name for name, some in self._prefetched.items() if any(each.urgency() >= 0 for each in some)]
 
     def take_back(self, message: Claimed) -> bool:
         """Take out a message; False if it has begun."""
-        return self._prefetched[message.queue_name].take_back(message)
+        return any(each.take_back(message) for each in self._prefetched[message.queue_name])
 
     def empty(self) -> list[Claimed]:
         """Take out, and return, the messages that were not begun."""
         with self._lining:
-            taken = [claimed for prefetch in self._prefetched.values() for claimed in prefetch.empty()]
-            for queue, lines in self._lines.items():
+            taken = [claimed for prefetch in self._all() for claimed in prefetch.empty()]
+            for lines in self._lines.values():
                 behind = lines.empty()
-                self._prefetched[queue].let_go(behind)
+                self._let_go(behind)
                 taken += behind
         return taken
 
     def describe(self) -> tuple[ConsumerInfo, ...]:
         """Return what the operator sees of all handlers."""
-        prefetched = self._prefetched.values()
-        return tuple(subscriber.describe() for prefetch in prefetched for subscriber in prefetch.subscribers)
+        return tuple(subscriber.describe() for prefetch in self._all() for subscriber in prefetch.subscribers)
+
+    def _all(self) -> Iterator[Prefetch]:
+        return chain.from_iterable(self._prefetched.values())

@@ -32,12 +32,14 @@ from django_mq.notifications.registry import notifier
 from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Set
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
+    from django_mq.engine.decisions.selection import Wanted
     from django_mq.notifications.base import Listener, Registration
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, ClaimResult, ConsumerInfo, WorkerCommand
 
+NO_SELECTIONS: Mapping[str, Sequence[Wanted]] = MappingProxyType({})
 #: The wake's topic when credit came back: no reason to look if nothing was left behind.
 CREDIT = "credit"
 #: No queue has a limit of bytes.
@@ -129,15 +131,17 @@ class ConsumerRuntime:
         slots: int,
         refill: int | Mapping[str, int],
         byte_credit: Mapping[str, ByteCredit] = NO_LIMITS,
+        wanted: Mapping[str, Sequence[Wanted]] = NO_SELECTIONS,
     ) -> list[Claimed]:
         """Claim, settle, or do nothing, as the fetcher decides; return the claimed messages in order.
 
-        ``limits`` names the queues to claim from now, and how much of each. Raises SessionLost and other
+        ``limits`` names the queues to claim from now, and how much of each; ``wanted`` has the selectors of the
+        handlers, where they have some. Raises SessionLost and other
         StoreErrors.
         """
         if self.session.quiet:
             limits, credit = {}, 0
-        self.fetcher.restrict(tuple(limits), limits, byte_credit)
+        self.fetcher.restrict(tuple(limits), limits, byte_credit, wanted)
         claimed = self.fetcher.fetch(credit=credit, slots=slots, refill=refill)
         if claimed:
             self._claimed_at = time.monotonic()
@@ -268,6 +272,8 @@ class Fetcher:
         #: The queues in which the last claim may have left a message that is larger than the byte credit, and how
         #: much of it was free.
         self.short: dict[str, int] = {}
+        # What the handlers want, of the queues that they select messages from.
+        self._wanted: Mapping[str, Sequence[Wanted]] = NO_SELECTIONS
         # Queues in which the last claim left messages, and those that may have got some since.
         self._left: set[str] = set()
         self._news: set[str] = set(queues)
@@ -287,7 +293,7 @@ class Fetcher:
         self.constrained = False
         #: The queues of the last claim that have groups.
         self.grouped = frozenset[str]()
-        #: Whether that claim brought nothing: other sessions may have the ready messages.
+        #: Whether that claim brought nothing: the ready messages may be for other sessions.
         self.found_none = False
         # A claim that timed out is repeated with fewer bytes.
         self._bytes = ClaimBytes()
@@ -315,9 +321,10 @@ class Fetcher:
         queues: tuple[str, ...],
         limits: Mapping[str, int] | None = None,
         byte_credit: Mapping[str, ByteCredit] = NO_LIMITS,
+        wanted: Mapping[str, Sequence[Wanted]] = NO_SELECTIONS,
     ) -> None:
-        """Claim from these only, for now, at most so many messages and bytes of each."""
-        self._limits, self._byte_credit = limits or {}, byte_credit
+        """Claim from these only, for now: at most so many messages and bytes of each, and what is ``wanted``."""
+        self._limits, self._byte_credit, self._wanted = limits or {}, byte_credit, wanted
         if queues == self.queues:
             return
         self._news.update(set(queues).difference(self.queues))
@@ -395,6 +402,7 @@ class Fetcher:
             limits=self._limits,
             byte_credit={queue: self._byte_credit[queue] for queue in queues if queue in self._byte_credit},
             in_order=self.in_order,
+            wanted=self._wanted,
         )
         # Before the question: a hint that arrives during the claim is a reason for the next.
         self._news.difference_update(queues)
@@ -420,7 +428,7 @@ class Fetcher:
         self.sure = result.full_scan and not self.short
         self.constrained = result.constrained
         self.grouped = result.grouped
-        self.found_none = (result.constrained or result.declined) and not result.claimed
+        self.found_none = not result.claimed and (result.constrained or result.declined or bool(self._wanted))
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self.due_at = NEVER if due is None else time.monotonic() + due
@@ -572,7 +580,7 @@ class IdleRegistration:
         notifier().announce(dict.fromkeys(queues, News(messages=1)))
 
     def _pass_on(self, queues: Collection[str]) -> None:
-        """Wake all sessions for messages that the queue's rules keep from this one."""
+        """Wake all sessions for messages that the queue's rules, or selectors, keep from this one."""
         notifier().send(map(queue_topic, queues))
         self.notified = set()
 

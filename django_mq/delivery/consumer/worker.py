@@ -254,6 +254,7 @@ class Worker:
             slots=self._slots(),
             refill=dispatcher.refills(),
             byte_credit=dispatcher.byte_credit(),
+            wanted=dispatcher.selections(),
         )
         mine = (message for message in claimed if self._is_for_a_handler(message))
         for message in dispatcher.offer(mine, self.runtime.fetcher.grouped):

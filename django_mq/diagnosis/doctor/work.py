@@ -13,7 +13,9 @@ from django_mq.delivery.operator.drift import differences
 from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.messages.indexes import in_state
+from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.options import others_in
@@ -132,7 +134,7 @@ def _up_to_limit(rows: QuerySet[Any]) -> int:
 
 
 def look_at_queues(alias: str) -> Iterator[Finding]:
-    """Find queues that are paused, have dead letters, or have messages and no worker."""
+    """Find queues that are paused, have dead letters, or have messages and no worker, or none that wants them."""
     queues = overview(using=alias)
     try:
         handled = set(discover())
@@ -142,6 +144,8 @@ def look_at_queues(alias: str) -> Iterator[Finding]:
     kinds = _kinds(alias)
     for queue in queues:
         findings += _look_at_queue(queue, kinds[queue.id], queue.name in handled)
+    left = unwanted(fleet(using=alias), using=alias)
+    findings += [_unwanted(queue, left[queue.name]) for queue in queues if queue.name in left and not queue.paused]
     yield from findings
     if not findings:
         yield ok("queues", f"{len(queues)} queues, and no problem in any of them.")
@@ -201,6 +205,15 @@ def _kinds(alias: str) -> Mapping[int, set[str]]:
     for queue, *has in rows.values_list("queue_id", *headers):
         found[queue].add(TASKS if all(has) else MESSAGES)
     return found
+
+
+def _unwanted(queue: QueueState, number: int) -> Finding:
+    mend = (
+        f"See manage.py mq_browse {queue.name} and mq_workers --json. Give a handler a selector that matches, or"
+        " add one without a selector."
+    )
+    words = f"The selector of no consumer matches {plural(number, 'message')} at its head."
+    return problem(f"queue {queue.name}", words, mend)
 
 
 def _unconsumed(about: str, queue: QueueState, kinds: set[str], has_handler: bool) -> Finding:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.state.fleet import Use, supplies
@@ -35,6 +36,8 @@ class AlertKind(Enum):
     UNSERVED = "unserved"
     #: Messages are ready, and an operator told all workers to be quiet or to stop.
     QUIET = "quiet"
+    #: Messages are ready that no consumer's selector matches.
+    UNWANTED = "unwanted"
     #: A message has waited for long, although workers take from the queue.
     LATE = "late"
     #: The queue is full.
@@ -52,7 +55,7 @@ class AlertKind(Enum):
 
 
 #: These are shown at once, and urgent only when messages have waited for long.
-DELIVERY = frozenset({AlertKind.UNSERVED, AlertKind.QUIET})
+DELIVERY = frozenset({AlertKind.UNSERVED, AlertKind.QUIET, AlertKind.UNWANTED})
 ORDER = {kind: number for number, kind in enumerate(AlertKind)}
 
 
@@ -68,6 +71,8 @@ class Alert:
     #: Messages a second that failed and that finished.
     failed: float = 0.0
     accepted: float = 0.0
+    #: How many of the first ready messages no consumer wants.
+    unwanted: int = 0
     #: Names of workers.
     workers: tuple[str, ...] = ()
 
@@ -97,15 +102,19 @@ class Alert:
 
 
 def alerts(
-    states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[WorkerStatus]
+    states: Iterable[QueueState],
+    rates: Mapping[str, Rates],
+    workers: Sequence[WorkerStatus],
+    unwanted: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Alert]:
-    """Return the alerts, the worst first."""
+    """Return the alerts, the worst first; ``unwanted`` is how many messages no consumer wants, by queue."""
     supply = supplies(workers)
     found = []
     for state in states:
         of = supply[state.name]
-        if kind := delivery(state, of.awake):
-            found.append(Alert(kind=kind, queue=state, slots=of.slots, credit=of.credit))
+        left = unwanted.get(state.name, 0)
+        if kind := delivery(state, of.awake, left):
+            found.append(Alert(kind=kind, queue=state, slots=of.slots, credit=of.credit, unwanted=left))
         found.extend(_others(state, rates.get(state.name)))
     if stale := tuple(worker.name for worker in workers if worker.stale):
         found.append(Alert(kind=AlertKind.STALE, workers=stale))
@@ -116,7 +125,7 @@ def _used_up(use: Use) -> bool:
     return use.of > 0 and use.used >= BUSY_SHARE * use.of
 
 
-def delivery(state: QueueState, awake: int) -> AlertKind | None:
+def delivery(state: QueueState, awake: int, unwanted: int = 0) -> AlertKind | None:
     """Return what keeps the queue from delivering, or delays it."""
     if state.paused:
         return AlertKind.PAUSED
@@ -126,6 +135,8 @@ def delivery(state: QueueState, awake: int) -> AlertKind | None:
         return AlertKind.UNSERVED
     if not awake:
         return AlertKind.QUIET
+    if unwanted:
+        return AlertKind.UNWANTED
     return AlertKind.LATE if state.waited_seconds > LATE_SECONDS else None
 
 

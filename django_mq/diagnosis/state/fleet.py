@@ -28,6 +28,7 @@ class ConsumerStatus:
     credit_used: int
     credit_limit: int
     delivered: int
+    selector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

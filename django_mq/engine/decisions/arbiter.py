@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.options import QueueOptions
 
 #: The options that ``situation_of`` reads, for a store that reads no others.
@@ -198,11 +199,14 @@ class Award(Generic[C]):
     """The messages that a session may claim of one queue, decided page by page of its ready messages.
 
     ``left`` says whether messages were left to better sessions, ``is_done`` that no further message could
-    be chosen.
+    be chosen. Of the candidates, an ``assignment`` offers those that the session's handlers want.
     """
 
-    def __init__(self, session: int, credit: int, situation: Situation) -> None:
+    def __init__(
+        self, session: int, credit: int, situation: Situation, assignment: Assignment[C] | None = None
+    ) -> None:
         self.left = False
+        self._assignment = assignment
         self._session, self._credit, self._situation = session, credit, situation
         self._halted = False
         # The messages that can begin at once, and those behind them in their groups, each with its position.
@@ -244,13 +248,14 @@ class Award(Generic[C]):
     def consider(self, candidates: Iterable[C], locked: Callable[[C], bool] = lambda _: False) -> None:
         """Choose from the next ready messages; reads no more of them than it needs.
 
-        A message that another transaction has ``locked`` cannot be chosen.
+        A message that another transaction has ``locked``, or whose handler has no credit, cannot be chosen.
         """
-        rest = iter(self._counted(candidates) if self._situation.balanced else candidates)
+        offered = candidates if self._assignment is None else filter(self._assignment.wants, candidates)
+        rest = iter(self._counted(offered) if self._situation.balanced else offered)
         while not self.is_done and (item := next(rest, None)) is not None:
             self._position += 1
             self._take_over(item)
-            if locked(item):
+            if locked(item) or (self._assignment is not None and self._assignment.is_full(item)):
                 self._halted = self._situation.strict
                 self._close(item)
             elif item.group in self._running and self._situation.grouped:
@@ -263,8 +268,13 @@ class Award(Generic[C]):
                 self.left = True
             elif self._may_have(self._session, item):
                 self._take(self._session)
-                self._first.append((self._position, item))
+                self._choose(item, self._first)
                 self._open(item)
+
+    def _choose(self, item: C, chosen: list[tuple[int, C]]) -> None:
+        chosen.append((self._position, item))
+        if self._assignment is not None:
+            self._assignment.take(item)
 
     def _serves(self, session: int) -> bool:
         """Whether the session may have any message."""
@@ -326,7 +336,7 @@ class Award(Generic[C]):
         if item.suspect or not self._may_have(self._session, item):
             self._close(item)
         elif len(self._behind) < self._credit:
-            self._behind.append((self._position, item))
+            self._choose(item, self._behind)
 
     def _may_have(self, session: int, item: Candidate) -> bool:
         """Whether the session has, or could take, a slot, and no other session owns the message's group."""
@@ -345,8 +355,14 @@ class Award(Generic[C]):
             self._in_flight -= 1
 
 
-def award(candidates: Iterable[C], session: int, credit: int, situation: Situation) -> Award[C]:
+def award(
+    candidates: Iterable[C],
+    session: int,
+    credit: int,
+    situation: Situation,
+    assignment: Assignment[C] | None = None,
+) -> Award[C]:
     """Return which of the candidates the session may claim, ``credit`` at most."""
-    found: Award[C] = Award(session, credit, situation)
+    found: Award[C] = Award(session, credit, situation, assignment)
     found.consider(candidates)
     return found

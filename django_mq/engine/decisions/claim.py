@@ -163,7 +163,10 @@ def merged(queues: Sequence[Sequence[tuple[Item, int]]], *, listed: bool) -> lis
     return [item for *_, item in walk]
 
 
-def next_batch(ranked: Iterable[int], size: int, queue_of: Mapping[int, str], left: dict[str, int]) -> list[int]:
+Key = TypeVar("Key", str, int)
+
+
+def next_batch(ranked: Iterable[int], size: int, queue_of: Mapping[int, Key], left: dict[Key, int]) -> list[int]:
     """Return the best ``size`` ids, of each queue as many as it has ``left``, and count these down."""
     batch: list[int] = []
     for id_ in ranked:

@@ -34,6 +34,7 @@ from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, handler_of
 from django_mq.delivery.consumer.policies import Policies
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
+from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.message import ClaimedMessage
 from django_mq.integrations.celery.qos import judged
@@ -253,6 +254,8 @@ class NativeConsumer:
         self._transport = transport
         self._delivered = 0
         self._tags: set[str] = set()
+        #: Which messages the handler takes; None for all.
+        self.selector = Selector(handler.selector) if handler.selector else None
 
     @property
     def channel(self) -> Channel:
@@ -309,6 +312,7 @@ class NativeConsumer:
             credit_limit=self._limit,
             credit_used=len(self._tags),
             delivered=self._delivered,
+            selector=self._handler.selector,
         )
 
 

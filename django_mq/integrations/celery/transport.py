@@ -28,6 +28,7 @@ from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.claim import ByteCredit
+from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
@@ -316,7 +317,14 @@ class Transport(virtual.Transport):
         slots = credit if self._worker is None else self._worker.slots()
         refill = max(1, max(self._window(), ahead) // 2)
         self._able = credit > 0 and slots > 0
-        claimed = runtime.claim(limits, credit=credit, slots=slots, refill=refill, byte_credit=byte_credit)
+        wanted = {
+            queue: (Wanted(consumer.selector, limits[queue]),)
+            for queue, consumer in self.native.items()
+            if queue in limits and consumer.selector is not None
+        }
+        claimed = runtime.claim(
+            limits, credit=credit, slots=slots, refill=refill, byte_credit=byte_credit, wanted=wanted
+        )
         if claimed:
             self._adaptive_prefetch.claimed(settled, len(claimed))
             self.buffer.add(claimed)

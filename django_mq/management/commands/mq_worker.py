@@ -65,7 +65,9 @@ class Command(MQCommand):
             credit_bytes=options["credit_bytes"],
         )
         signals = _Signals(self, worker)
-        taken = ", ".join(f"{handler.queue} (credit {_credit_of(handler, options)})" for handler in handlers)
+        taken = ", ".join(
+            f"{handler.queue}{_where(handler)} (credit {_credit_of(handler, options)})" for handler in handlers
+        )
         self.stdout.write(
             f"{worker.session.name} consumes {taken} of database {alias!r} "
             f"with {plural(options['threads'], 'thread')}."
@@ -100,6 +102,10 @@ class _Signals:
         else:
             signal.signal(number, signal.SIG_DFL)
         self._worker.stop(at_once=self.count > 1)
+
+
+def _where(handler: Handler) -> str:
+    return f" where {handler.selector}" if handler.selector else ""
 
 
 def _chosen(queues: str | None) -> list[Handler]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.consumers.target import Target
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, award, situation_of
-from django_mq.engine.decisions.claim import allowed, fitting, left_behind, limit_of, merged
+from django_mq.engine.decisions.claim import allowed, fitting, limit_of, merged
+from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import SessionLost
 from django_mq.stores import errors
@@ -60,7 +61,7 @@ class Claims(Part):
         times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
         return ClaimResult(
             claimed=claim.claimed,
-            left=left_behind(request, [item.queue_name for item in claim.claimed], claim.seen),
+            left=request.left_behind(claim.claimed, claim.seen),
             next_due_seconds=min(times, default=None),
             constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
             grouped=frozenset(queue.name for queue in queues if queue.settings.has_groups),
@@ -149,7 +150,10 @@ class Claim:
             subscriptions=self._subscriptions(queue) if priorities_differ else (),
         )
         candidates = (_candidate(queue, entry) for entry in queue.engine.browse() if consumer.wants(entry))
-        found = award(candidates, self.session.number, limit_of(request, queue.name), situation)
+        assignment = None
+        if wanted := request.wanted.get(queue.name):
+            assignment = Assignment[ReadyRow](wanted, lambda item: item.row.entry.message)
+        found = award(candidates, self.session.number, limit_of(request, queue.name), situation, assignment)
         return Head(queue, consumer, found)
 
     def _subscriptions(self, queue: BrokerQueue) -> list[Subscription]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.consumers.credit import WindowCredit
 from django_mq.engine.decisions.arbiter import Subscription
+from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import row_of
@@ -14,14 +15,15 @@ from django_mq.stores.records import Renewal, WorkerCommand
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from django_mq.engine.consumers.target import Target
     from django_mq.engine.states import Fate
     from django_mq.stores.memory.broker import BrokerQueue
+    from django_mq.stores.memory.claims import ReadyRow
     from django_mq.stores.memory.row import LiveMessage
-    from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
+    from django_mq.stores.records import ConsumerInfo, Heartbeat, Receipt, SessionInfo
 
 
 class MemorySession:
@@ -130,7 +132,7 @@ class MemorySession:
                 stopping=info.state == "stopping",
                 held=held,
                 full=busy is not None and slots is not None and busy >= slots,
-                wants=lambda item: own is None or own.wants(item.row.entry),
+                wants=_wants(info, own),
             )
             for info in consumers
             if info.queue_name == queue.name
@@ -170,6 +172,13 @@ class MemorySession:
     def forget(self, queue: BrokerQueue) -> None:
         self._own.pop(queue, None)
         self._consumers = {consumer: of for consumer, of in self._consumers.items() if of is not queue}
+
+
+def _wants(info: ConsumerInfo, own: Consumer | None) -> Callable[[ReadyRow], bool]:
+    """Return whether a consumer wants a message: its selector matches, and its session has not declined it."""
+    return lambda item: (
+        (own is None or own.wants(item.row.entry)) and may_want((info.selector,), item.row.entry.message)
+    )
 
 
 class Sessions(Part):

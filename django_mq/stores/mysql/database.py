@@ -102,7 +102,8 @@ class MySQLDatabase(Database):
     def run(self, name: str, fitted: dict[str, Any]) -> Rows:
         begins, self._begins = self._begins, False
         with self.connection.cursor() as cursor:
-            cursor.execute(f"BEGIN; {self.text(name)}" if begins else self.text(name), fitted)
+            text = self.text(name, fitted)
+            cursor.execute(f"BEGIN; {text}" if begins else text, fitted)
             if begins:
                 cursor.nextset()
             return list(cursor.fetchall()) if cursor.description else [(cursor.lastrowid,)] * cursor.rowcount

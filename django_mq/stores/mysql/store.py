@@ -12,7 +12,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.decisions.claim import allowed, fitting, limit_of, merged, next_batch
+from django_mq.engine.decisions.claim import allowed, fitting, merged, next_batch
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
@@ -20,7 +20,7 @@ from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems,
 from django_mq.stores.records import Claimed, Space
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
-from django_mq.stores.sql.claims import Claims, Facts
+from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, MOVED, Messages, Settlements, first_of
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
@@ -189,12 +189,20 @@ class MySQLClaims(Claims):
         bodies: dict[int, bytes] = dict(self.rows("bodies", ids=missing)) if missing else {}
         return [(*row[:BODY], bodies.get(row[0], row[BODY])) for row in rows]
 
+    def portions(self, request: ClaimRequest) -> list[Portion] | None:
+        # What several handlers want of one queue is read apart, and would have to be put in order.
+        several = any(len(wanted) > 1 for wanted in request.wanted.values())
+        return None if several else super().portions(request)
+
     def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> Rows:
         """Lock the best messages of several queues, without those that other transactions have locked."""
-        most, left = params["candidates"], {queue: limit_of(request, queue) for queue in request.queues}
+        portions = self.portions(request) or []
+        most, left = params["candidates"], {number: each.limit for number, each in enumerate(portions)}
         given = {name: params[name] for name in ("claim", "share_bytes")}
-        heads = [self.rows("candidates", queue=queue, candidates=most) for queue in request.queues]
-        queue_of = {row[0]: queue for queue, head in zip(request.queues, heads, strict=True) for row in head}
+        heads = [
+            self.rows("candidates", queue=each.queue, candidates=most, **conditioned([each])) for each in portions
+        ]
+        queue_of = {row[0]: number for number, head in enumerate(heads) for row in head}
         ranked: list[int] = merged(heads, listed=request.listed)
         untried, locked = dict.fromkeys(ranked), dict[int, tuple[Any, ...]]()
         while batch := next_batch(untried, request.credit - len(locked), queue_of, left):

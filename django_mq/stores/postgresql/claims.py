@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.errors import SessionLost
@@ -116,6 +116,30 @@ class ScanCursor:
             self._aim, self._since = None, 0
 
 
+class SelectingCursor(ScanCursor):
+    """The cursor of claims by selectors, which pass messages that no handler of the session wants.
+
+    It also passes messages that were not claimed: a claim sees each message that had arrived before it began, and
+    whose transaction had finished.
+    """
+
+    def wants_step(self, now: float) -> bool:
+        return now - self._stepped_at >= STEP_SECONDS
+
+    def take_step(self, last: Rows, writers: Rows) -> None:
+        """Aim at the last number that was given to a message, as of before the open transactions were read."""
+        if self._aim is None:
+            self._claimed = dict.fromkeys(LEVELS, (0, last[0][0]))
+        self.step(frozenset(row[0] for row in writers), time.monotonic())
+
+    def advance(self, claimed: Sequence[Claimed], *, cut: bool) -> None:
+        if (cut and not claimed) or self._aim is None or self._writers:
+            return
+        for level, spot in _seen(self._aim, claimed[-1] if cut else None).items():
+            self._places[level] = max(spot, self._places.get(level, START))
+        self._aim = None
+
+
 def _seen(spots: dict[int, Spot], end: Claimed | None) -> dict[int, Spot]:
     """Return the spots that a claim has passed; it ended at this message, None for the end of the queue."""
     if end is None:
@@ -134,6 +158,9 @@ AT_ONCE = {
     "claim_across_by_bytes": ("claim_alone_across_by_bytes", "settle_and_claim_across_by_bytes"),
     "claim_from_cursor": ("claim_alone_from_cursor", "settle_and_claim_from_cursor"),
 }
+#: What a cursor by selectors asks, in this order: every message up to the last number is committed, or its
+#: transaction is open.
+STEP: list[Statement] = [("last_arrival", {}), ("writers", {})]
 #: The columns before those of a claim.
 ANSWER_COLUMNS = 3
 #: Verdicts that write more than the message's row.
@@ -145,13 +172,24 @@ def numbers(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
+#: A queue; for a claim by selectors with each handler's, and whether the claim is for it.
+CursorKey: TypeAlias = str | tuple[str, tuple[tuple[str, bool], ...]]
+
+
+def cursor_key(request: ClaimRequest) -> CursorKey:
+    [queue] = request.queues
+    if queue not in request.wanted:
+        return queue
+    return queue, tuple((each.selector.text, each.limit > 0) for each in request.wanted[queue])
+
+
 class PostgreSQLClaims(Claims):
     promotes_at_once = True
     database: PostgreSQLDatabase
 
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        self.cursors: defaultdict[str, ScanCursor] = defaultdict(ScanCursor)
+        self.cursors: defaultdict[CursorKey, ScanCursor] = defaultdict(ScanCursor)
 
     def look_again(self) -> None:
         # Messages that are given back are at places that the cursors have passed.
@@ -166,7 +204,7 @@ class PostgreSQLClaims(Claims):
             self.look_again()
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
-        constrained = request is not None and self.needs_facts(session_id, request.queues, idle=not settlements)
+        constrained = request is not None and self.needs_facts(session_id, request, idle=not settlements)
         if not (self.database.private and plain):
             return None
         with self.database.alone(), translating(self.database.connection):
@@ -196,7 +234,7 @@ class PostgreSQLClaims(Claims):
     ) -> ClaimResult:
         """Settle and claim in one statement, which is a transaction by itself."""
         name, params = self._claim_statement(session_id, request)
-        params["queues"] = list(request.queues)
+        params.setdefault("queues", list(request.queues))
         if settlements:
             params |= fence(session_id, settlements) | {"outcome": ACCEPTED}
             params |= {name: numbers(params[name]) for name in ("ids", "claims")}
@@ -204,9 +242,19 @@ class PostgreSQLClaims(Claims):
             return self._answered(name, params, request)
         return self._from_cursor(params, request)
 
-    def _answered(self, name: str, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
-        """Run a claim, in the form that settles if there are settlements. Raises SessionLost."""
-        rows = self.database.prepared_rows(AT_ONCE[name]["ids" in params], params)
+    def _answered(
+        self, name: str, params: dict[str, Any], request: ClaimRequest, steps: SelectingCursor | None = None
+    ) -> ClaimResult:
+        """Run a claim, in the form that settles if there are settlements. Raises SessionLost.
+
+        The cursor that ``steps`` asks its questions in the same round trip, before the claim.
+        """
+        name = AT_ONCE[name]["ids" in params]
+        if steps is None:
+            rows = self.database.prepared_rows(name, params)
+        else:
+            *answers, rows = self.database.sent([*STEP, (name, params)])
+            steps.take_step(*answers)
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
             raise SessionLost
@@ -217,17 +265,21 @@ class PostgreSQLClaims(Claims):
 
     def _from_cursor(self, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
         """Claim from the session's cursor, or with a full scan."""
-        cursor, begin = self.cursors[request.queues[0]], time.monotonic()
+        cursor, begin = self._cursor(request), time.monotonic()
+        steps = None
         if cursor.wants_step(begin):
-            cursor.step(frozenset(row[0] for row in self.rows("writers")), begin)
+            if isinstance(cursor, SelectingCursor):
+                steps = cursor
+            else:
+                cursor.step(frozenset(row[0] for row in self.rows("writers")), begin)
         if request.full_scan or cursor.seconds_until_look(begin) <= 0:
-            result = self._answered("claim", params, request)
+            result = self._answered("claim", params, request, steps)
             self._has_looked(request, result, begin)
             return result
         columns = zip(("levels", "places", "passed"), zip(*cursor.places(), strict=True), strict=True)
         spots = {name: numbers(column) for name, column in columns}
-        result = self._answered("claim_from_cursor", params | spots, request)
-        cursor.advance(result.claimed, cut=result.more)
+        result = self._answered("claim_from_cursor", params | spots, request, steps)
+        cursor.advance(result.claimed, cut=self._is_cut(request, result))
         if not result.more:
             # A message may have come back to a place that was passed.
             result.full_scan = False
@@ -235,12 +287,22 @@ class PostgreSQLClaims(Claims):
             result.next_due_seconds = soon if due is None else min(due, soon)
         return result
 
-    def _has_looked(self, request: ClaimRequest, result: ClaimResult, begin: float) -> None:
-        end = time.monotonic()
+    def _cursor(self, request: ClaimRequest) -> ScanCursor:
+        key = cursor_key(request)
+        if key not in self.cursors:
+            self.cursors[key] = SelectingCursor() if isinstance(key, tuple) else ScanCursor()
+        return self.cursors[key]
+
+    def _is_cut(self, request: ClaimRequest, result: ClaimResult) -> bool:
+        """Whether a claim may have left messages that it could not take."""
         # A suspect without a free slot, or a message without enough credit, may be at the head.
         unable = request.slots <= 0 or bool(request.byte_credit)
-        cut = result.more or (unable and not result.claimed)
-        self.cursors[request.queues[0]].has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
+        return result.more or (unable and not result.claimed)
+
+    def _has_looked(self, request: ClaimRequest, result: ClaimResult, begin: float) -> None:
+        end = time.monotonic()
+        cut = self._is_cut(request, result)
+        self._cursor(request).has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
 
     def _one_round_trip(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
@@ -256,6 +318,10 @@ class PostgreSQLClaims(Claims):
                 self._claim_statement(session_id, request),
                 ("next_due", queues),
             ]
+        if claiming and claiming[2][0] == "claim" and request is not None:
+            cursor = self._cursor(request)
+            if isinstance(cursor, SelectingCursor) and cursor.wants_step(begin):
+                cursor.take_step(*self.database.sent(STEP))
         with self.database.conversation() as ask:
             answers = ask(settling + claiming, is_last=True)
         done = {row[0] for rows in answers[: len(settling)] for row in rows}
@@ -265,7 +331,7 @@ class PostgreSQLClaims(Claims):
             if not alive:
                 raise SessionLost
             result = self._result_of(rows, request, due[0][0])
-            if len(request.queues) == 1:
+            if claiming[2][0] == "claim":
                 self._has_looked(request, result, begin)
         result.void = frozenset(item.id for item in settlements) - done
         return result

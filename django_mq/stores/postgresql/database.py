@@ -208,7 +208,7 @@ class PostgreSQLDatabase(Database):
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:
         self.connection.ensure_connection()
         cursor = prepared_on(self.connection.connection).cursor
-        return cursor.execute(self.text(name), params, prepare=True, binary=True).fetchall()
+        return cursor.execute(self.text(name, params), params, prepare=True, binary=True).fetchall()
 
     def run_unseen(self, name: str, params: dict[str, Any]) -> Rows:
         """Run a statement past Django, in a transaction of its own. Raises psycopg's errors.
@@ -262,7 +262,7 @@ class PostgreSQLDatabase(Database):
             if begin:
                 Cursor(driver).execute("BEGIN", prepare=False)
             cursors = [
-                Cursor(driver).execute(self.text(name), params, prepare=True, binary=True)
+                Cursor(driver).execute(self.text(name, params), params, prepare=True, binary=True)
                 for name, params in statements
             ]
             if commit:

@@ -13,17 +13,23 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from itertools import compress, count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
-from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, left_behind, limit_of, merged, next_batch
+from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, limit_of, merged, next_batch
 from django_mq.engine.decisions.places import order_of
+from django_mq.engine.decisions.selection import Assignment, may_want
+from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
 from django_mq.stores import errors
 from django_mq.stores.records import Claimed, ClaimResult
+from django_mq.stores.sql.conditions import Condition, condition_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
+from django_mq.stores.values import headers_in, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Mapping, Sequence
@@ -40,6 +46,8 @@ SEEN_COLUMN = len(fields(Claimed))
 GROWTH, LARGEST_PAGE = 4, 20_000
 #: A session that has messages of a queue spends at most one part in so many of its time on these pages.
 BEHIND_SHARE = 20
+#: A claim for several handlers reads no further than to a page of this size once it has found a message.
+FURTHEST_PAGE = 1000
 #: The most due messages that one claim promotes.
 PROMOTE_LIMIT = 1000
 #: How often a claim tries when other transactions have locked all messages that it chose.
@@ -49,6 +57,64 @@ TRIES = 3
 _declined_at: dict[tuple[str, int, str], float] = {}
 #: A settlement is committed within so many seconds.
 COMMIT_SECONDS = 60.0
+NO_CONDITIONS: Mapping[str, dict[str, Any]] = MappingProxyType({})
+
+
+class Portion(NamedTuple):
+    """What a claim reads of a queue, or of what one handler wants there, and how much."""
+
+    queue: str
+    limit: int
+    #: None for all messages.
+    condition: Condition | None = None
+
+
+def portions_of(request: ClaimRequest) -> list[Portion] | None:
+    """Return the portions of a claim, None if SQL cannot express them."""
+    portions: list[Portion] = []
+    for queue in request.queues:
+        limit = limit_of(request, queue)
+        if queue not in request.wanted:
+            portions.append(Portion(queue, limit))
+            continue
+        if len(request.wanted[queue]) > 1 and queue in request.byte_credit:
+            return None  # the bytes of all handlers together are counted in Python
+        selectors = tuple(each.selector for each in request.wanted[queue])
+        for number, each in enumerate(request.wanted[queue]):
+            if each.limit <= 0:
+                continue
+            condition = condition_of(selectors[: number + 1], queue, f"w{len(portions)}_")
+            if condition is None:
+                return None
+            portions.append(Portion(queue, min(limit, each.limit), condition))
+    return portions or [Portion(queue, 0) for queue in request.queues[:1]]
+
+
+def conditioned(portions: Sequence[Portion]) -> dict[str, Any]:
+    """Return the conditions of a statement that reads these portions, with their parameters."""
+    found = {number: each.condition for number, each in enumerate(portions, 1) if each.condition is not None}
+    if not found:
+        return {}
+    if len(portions) == 1:
+        wanted = f"AND {found[1].text}"
+    else:
+        cases = " ".join(f"WHEN {number} THEN {each.text}" for number, each in found.items())
+        wanted = f"AND CASE {{position}} {cases} ELSE TRUE END"
+    return {"wanted": wanted} | {name: value for each in found.values() for name, value in each.params.items()}
+
+
+def prefilter(request: ClaimRequest, queue: str, *, every: bool) -> dict[str, Any]:
+    """Return the condition that some handler wants a message of the queue, as far as SQL can express it.
+
+    With ``every``, that of handlers without credit, too: where a message must not overtake those before it.
+    """
+    wanted = [each.selector for each in request.wanted.get(queue, ()) if every or each.limit > 0]
+    found = [condition_of((each,), queue, f"w{number}_") for number, each in enumerate(wanted)]
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return {}
+    params = {name: value for each in known for name, value in each.params.items()}
+    return {"wanted": f"AND ({' OR '.join(each.text for each in known)})"} | params
 
 
 class Chosen(NamedTuple):
@@ -90,7 +156,7 @@ class Claims(Part):
         self.tokens = count(time.time_ns())
 
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
-        if self.needs_facts(session_id, request.queues):
+        if self.needs_facts(session_id, request):
             return self.by_rules(session_id, request)[0]
         with self.database.transaction():
             if not self.rows("session_alive", session=session_id):
@@ -100,6 +166,10 @@ class Claims(Part):
             rows = self._claim_rows(session_id, request)
             due = self.rows("next_due", queues=list(request.queues))[0][0]
         return self._result_of(rows, request, due)
+
+    def portions(self, request: ClaimRequest) -> list[Portion] | None:
+        """Return what one statement reads, None if it takes several: then the claim is one by rules."""
+        return portions_of(request)
 
     def subscribe(self, session_id: int, name: str) -> None:
         with self.database.transaction():
@@ -114,16 +184,16 @@ class Claims(Part):
                 if not facts.in_slots:
                     self.rows("own", queue_id=facts.queue_id, session=session_id)
 
-    def needs_facts(self, session_id: int, queues: Sequence[str], *, idle: bool = False) -> bool:
-        """Whether other sessions, or what the session has declined, decide which messages it may have."""
-        if _declined_at and any((self.store.alias, session_id, name) in _declined_at for name in queues):
+    def needs_facts(self, session_id: int, request: ClaimRequest, *, idle: bool = False) -> bool:
+        """Whether other sessions, what the session has declined, or Python decide which messages it may have."""
+        if _declined_at and any((self.store.alias, session_id, name) in _declined_at for name in request.queues):
             return True
-        return self.store.queues.have_rules(queues, idle=idle)
+        return self.store.queues.have_rules(request.queues, idle=idle) or self.portions(request) is None
 
-    def _page_size(self, session_id: int, name: str, credit: int) -> int:
-        if (self.store.alias, session_id, name) in _declined_at:
+    def _page_size(self, session_id: int, request: ClaimRequest, name: str) -> int:
+        if name in request.wanted or (self.store.alias, session_id, name) in _declined_at:
             return PAGE
-        return self.store.queues.page_size(name, credit)
+        return self.store.queues.page_size(name, limit_of(request, name))
 
     def note_declined(self, session_id: int, ids: Sequence[int]) -> None:
         for (name,) in self.rows("queues_of", ids=list(ids)):
@@ -152,20 +222,22 @@ class Claims(Part):
             "max_bytes": request.max_bytes,
             "first_bytes": ANY_SIZE,
         }
-        in_bytes = [request.byte_credit.get(queue) for queue in request.queues]
-        if len(request.queues) == 1:
-            [queue], [given] = request.queues, in_bytes
+        portions = self.portions(request) or []
+        params |= conditioned(portions)
+        in_bytes = [request.byte_credit.get(portion.queue) for portion in portions]
+        if len(portions) == 1:
+            [portion], [given] = portions, in_bytes
             if given is not None:
                 params |= {"max_bytes": min(request.max_bytes, given.free), "first_bytes": given.first}
-            return "claim", params | {"queue": queue, "credit": limit_of(request, queue)}
-        limits = [limit_of(request, queue) for queue in request.queues]
+            return "claim", params | {"queue": portion.queue, "credit": portion.limit}
+        limits = [portion.limit for portion in portions]
         name = "claim_across"
         if request.byte_credit:
             name = "claim_across_by_bytes"
             params["free_of"] = [ANY_SIZE if each is None else each.free for each in in_bytes]
             params["first_of"] = [ANY_SIZE if each is None else each.first for each in in_bytes]
         return name, params | {
-            "queues": list(request.queues),
+            "queues": [portion.queue for portion in portions],
             "listed": request.listed,
             "limits": limits,
             # Candidates beyond the limits step over rows that others have locked meanwhile.
@@ -173,7 +245,7 @@ class Claims(Part):
         }
 
     def _result_of(self, rows: Rows, request: ClaimRequest, due: float | None) -> ClaimResult:
-        across = len(request.queues) > 1
+        across = len(self.portions(request) or ()) > 1
         if across:
             rows.sort(key=lambda row: row[-1])
         claimed = [self._claimed(row) for row in rows]
@@ -182,7 +254,7 @@ class Claims(Part):
         seen = rows[0][SEEN_COLUMN] if rows else 0
         return ClaimResult(
             claimed=claimed,
-            left=left_behind(request, [item.queue_name for item in claimed], seen),
+            left=request.left_behind(claimed, seen),
             next_due_seconds=None if due is None else max(0.0, float(due)),
         )
 
@@ -228,11 +300,12 @@ class Claims(Part):
         if self.promotes_at_once and request.promote:
             locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
         answers = ask([*settling, *locking])
-        sizes = {name: self._page_size(session_id, name, limit_of(request, name)) for name in names}
-        facts = self._facts(ask, session_id, sizes)
+        sizes = {name: self._page_size(session_id, request, name) for name in names}
+        wanted = {name: prefilter(request, name, every=self.store.queues.is_constrained(name)) for name in names}
+        facts = self._facts(ask, session_id, sizes, wanted)
         if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
             self.store.messages.promote(PROMOTE_LIMIT, names)
-            facts = self._facts(ask, session_id, sizes)
+            facts = self._facts(ask, session_id, sizes, wanted)
         heads: list[Chosen] = []
         for name, each in facts.items():
             # A queue that has just become constrained is claimed from the next time, with its lock.
@@ -249,9 +322,18 @@ class Claims(Part):
         claim.result.declined = any(each.declined.get(session_id) for each in facts.values())
         return claim, answers[: len(settling)]
 
-    def _facts(self, ask: Asking, session_id: int, sizes: Mapping[str, int]) -> dict[str, Facts]:
-        """Read the facts of each queue, with a page of this size. Raises SessionLost."""
-        given = [{"session": session_id, "queue": name, "limit": size} for name, size in sizes.items()]
+    def _facts(
+        self,
+        ask: Asking,
+        session_id: int,
+        sizes: Mapping[str, int],
+        wanted: Mapping[str, dict[str, Any]] = NO_CONDITIONS,
+    ) -> dict[str, Facts]:
+        """Read the facts of each queue, with a page of this size of what is wanted. Raises SessionLost."""
+        given = [
+            {"session": session_id, "queue": name, "limit": size} | wanted.get(name, {})
+            for name, size in sizes.items()
+        ]
         answers = ask([("facts", each) for each in given])
         found = {name: self._facts_of(rows, sizes[name]) for name, rows in zip(sizes, answers, strict=True)}
         if not all(facts.alive for facts in found.values()):
@@ -275,27 +357,47 @@ class Claims(Part):
     ) -> Chosen:
         """Choose from the first page that has messages for the session.
 
-        If the session could begin more messages than it has, look for other groups on the pages behind.
+        If the session could begin more messages than it has, look for other groups on the pages behind. With
+        several handlers, the first page may have messages of one that is full. Beyond some pages, the next claim
+        goes on, which leaves that handler out.
         """
-        situation = facts.situation(session_id, in_order=name in request.in_order)
-        award: Award[Ready] = Award(session_id, limit_of(request, name), situation)
+        known: dict[int, Message] = {}
+        situation = facts.situation(session_id, known, in_order=name in request.in_order)
+        wanted = request.wanted.get(name, ())
+        credit, assignment = limit_of(request, name), None
+        if wanted:
+            credit = min(credit, sum(each.limit for each in wanted))
+        if len(wanted) > 1 or (wanted and not prefilter(request, name, every=True)):
+            assignment = Assignment[Ready](wanted, lambda item: known[item.id])
+        award: Award[Ready] = Award(session_id, credit, situation, assignment)
         page, size, declined = facts.page, facts.page_size, facts.declined.get(session_id, ())
+        most = FURTHEST_PAGE if len(wanted) > 1 else 0
         begin = time.monotonic()
-        award.consider(undeclined(page, declined), lambda item: item.id in passed)
-        while len(page) >= size and not award.is_done:
-            if award.chosen and (award.beginning >= request.slots or begin < self._look_behind_at[name]):
+        while True:
+            if page and (assignment is not None or any(facts.selectors)):
+                known.update(self.described(name, [item.id for item in page], ask))
+            award.consider(undeclined(page, declined), lambda item: item.id in passed)
+            if len(page) < size or award.is_done:
+                break
+            is_enough = award.beginning >= request.slots or begin < self._look_behind_at[name]
+            if award.chosen and is_enough and size >= most:
                 break
             size, last = min(size * GROWTH, LARGEST_PAGE), page[-1]
             beyond = {"after": last.id, "level": last.level, "place": last.place}
             groups = sorted(award.passed_groups)
             given = {"queue_id": facts.queue_id, "groups": groups, "limit": size, **beyond}
-            [rows] = ask([("page", given)])
+            in_order = facts.options.has_groups or facts.options.strict
+            [rows] = ask([("page", given | prefilter(request, name, every=in_order))])
             page = [Ready._make(row) for row in rows]
-            award.consider(undeclined(page, declined), lambda item: item.id in passed)
             took = time.monotonic() - begin
             self._look_behind_at[name] = begin + took * BEHIND_SHARE
         more = len(page) >= size and not award.is_done
         return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over)
+
+    def described(self, name: str, ids: Sequence[int], ask: Asking | None = None) -> dict[int, Message]:
+        """Return messages of a queue by id, without their bodies, as selectors ask them."""
+        [rows] = (ask or self.database.each)([("described", {"ids": list(ids)})])
+        return {row[0]: described(name, row[1:]) for row in rows}
 
     def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
@@ -321,7 +423,7 @@ class Claims(Part):
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
         claimed = [leased[id_] for id_ in ids if id_ in leased]
         seen = request.credit if any(head.more for head in heads) else len(found)
-        left = left_behind(request, [item.queue_name for item in claimed], seen)
+        left = request.left_behind(claimed, seen)
         missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
         return Claim(ClaimResult(claimed=claimed, left=left), missed)
 
@@ -398,6 +500,24 @@ def undeclined(page: Sequence[Ready], declined: Container[int]) -> list[Ready]:
     return [item for item in page if item.id not in declined]
 
 
+def described(queue: str, row: tuple[Any, ...]) -> Message:
+    """Return a message without its body from a row of the statement ``described``."""
+    message_id, type_, correlation_id, priority, size, headers, *times = row
+    published_at, deliver_at, expires_at = (None if time is None else time_of(time).timestamp() for time in times)
+    return Message(
+        id=str(UUID(str(message_id))),
+        headers=headers_in(headers),
+        priority=priority,
+        size=size,
+        queue=queue,
+        type=type_,
+        correlation_id=correlation_id,
+        published_at=published_at,
+        deliver_at=deliver_at,
+        expires_at=expires_at,
+    )
+
+
 NO_OPTIONS = QueueOptions()
 
 
@@ -412,6 +532,8 @@ class Facts:
     in_slots: set[int] = field(default_factory=set)
     keeping: list[tuple[str, int | None]] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
+    #: The selector of each subscription, blank for all messages.
+    selectors: list[str] = field(default_factory=list)
     page: list[Ready] = field(default_factory=list)
     page_size: int = PAGE
     #: By session, the messages that it has declined.
@@ -434,6 +556,7 @@ class Facts:
             self.in_slots.add(numbers[0])
         elif kind == CONSUMER:
             self.subscriptions.append(Subscription(*numbers))
+            self.selectors.append(word)
         elif kind == DECLINED:
             self.declined.setdefault(numbers[1], set()).add(numbers[0])
         elif kind == QUEUE:
@@ -451,7 +574,9 @@ class Facts:
     def is_constrained(self) -> bool:
         return self.options.is_constrained or bool(self.subscriptions)
 
-    def situation(self, session: int, *, in_order: bool) -> Situation:
+    def situation(self, session: int, known: Mapping[int, Message], *, in_order: bool) -> Situation:
+        """Return the situation of the arbiter; ``known`` will have the messages of the pages, if selectors ask."""
+        told = zip(self.subscriptions, self.selectors, strict=True)
         return situation_of(
             self.options,
             session,
@@ -459,9 +584,14 @@ class Facts:
             claimed=self.claimed,
             in_order=in_order,
             keeping=self.keeping,
-            subscriptions=[self._wanting(item) for item in self.subscriptions],
+            subscriptions=[self._wanting(item, selector, known) for item, selector in told],
         )
 
-    def _wanting(self, subscription: Subscription) -> Subscription:
-        declined = self.declined.get(subscription.session)
-        return subscription._replace(wants=lambda item: item.id not in declined) if declined else subscription
+    def _wanting(self, subscription: Subscription, selector: str, known: Mapping[int, Message]) -> Subscription:
+        """Return the subscription with what it wants: what matches, and its session has not declined."""
+        declined = self.declined.get(subscription.session, ())
+        if not (selector or declined):
+            return subscription
+        return subscription._replace(
+            wants=lambda item: item.id not in declined and (not selector or may_want((selector,), known[item.id]))
+        )

@@ -6,8 +6,9 @@ import json
 import re
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from django.db import transaction
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = list[tuple[Any, ...]]
 #: The name of a statement and its parameters.
 Statement: TypeAlias = tuple[str, dict[str, Any]]
+NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Asking(Protocol):
@@ -55,8 +57,8 @@ class Database:
         """Return the one time expression of the statements."""
         raise NotImplementedError
 
-    def text(self, name: str) -> str:
-        return statement(self.package, name, self.now())
+    def text(self, name: str, params: Mapping[str, Any] = NO_PARAMS) -> str:
+        return statement(self.package, name, self.now(), params.get("wanted", ""))
 
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return params
@@ -70,7 +72,7 @@ class Database:
 
     def run(self, name: str, fitted: dict[str, Any]) -> Rows:
         with self.alone(), translating(self.connection), self.cursor() as cursor:
-            cursor.execute(self.text(name), fitted)
+            cursor.execute(self.text(name, fitted), fitted)
             return cursor.fetchall() if cursor.description else []
 
     def cursor(self) -> Any:
@@ -210,14 +212,19 @@ PARAMETER = re.compile(r"%\((\w+)\)s")
 HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 
 
-@cache
-def statement(package: str, name: str, now: str) -> str:
+@lru_cache(maxsize=4096)
+def statement(package: str, name: str, now: str, wanted: str = "") -> str:
     """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
+
+    ``wanted`` is the condition of a claim by selectors.
 
     Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
     in a folder or has no text: programming errors.
     """
     texts = _defined(SHARED) | _defined(package)
+    if wanted:
+        own = {key.removesuffix("_wanted"): text for key, text in texts.items() if key.endswith("_wanted")}
+        texts |= own | {"_wanted": wanted}
     if name not in texts:
         raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
     return _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()

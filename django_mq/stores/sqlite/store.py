@@ -97,7 +97,7 @@ class SQLiteClaims(Claims):
         total, database = 0, self.database
         with database.alone(), translating(database.connection), database.cursor() as cursor:
             # A row that is not asked for is not read.
-            for row in cursor.execute(database.text(name), database.fitted(params)):
+            for row in cursor.execute(database.text(name, params), database.fitted(params)):
                 found.append(row)
                 total += len(row[BODY_COLUMN])
                 if total > max_bytes and len(found) > 1:

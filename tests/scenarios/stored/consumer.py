@@ -10,6 +10,7 @@ from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.engine.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
 from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release
 from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Settlement
@@ -30,7 +31,6 @@ DEADLINE_SECONDS = 1e10
 
 #: What of a subscription has no stored form, and its default.
 ENGINE_ONLY: dict[str, Any] = {
-    "selector": None,
     "browser": False,
     "exclusive": False,
     "auto_close": False,
@@ -39,7 +39,7 @@ ENGINE_ONLY: dict[str, Any] = {
     "no_local": False,
 }
 #: What only a browser has.
-OF_BROWSERS = {"browser", "selector", "auto_close", "from_tail"}
+OF_BROWSERS = {"browser", "auto_close", "from_tail"}
 #: What of it a store that serves consumers has no form for, either.
 STORED_NOWHERE: dict[str, Any] = {"no_local": False}
 
@@ -158,7 +158,11 @@ class StoredConsumer:
 
     def _claimed(self, site: Site, queues: dict[str, StoredQueue]) -> list[Claimed]:
         names, consumer = tuple(queues), None if not self._served else next(iter(self._served.values()))
-        request = ClaimRequest(queues=names, credit=1, in_order=frozenset(queues), consumer=consumer)
+        selector = None if self._served else self._options.get("selector")
+        wanted = {} if selector is None else dict.fromkeys(queues, (Wanted(selector, 1),))
+        request = ClaimRequest(
+            queues=names, credit=1, in_order=frozenset(queues), consumer=consumer, wanted=wanted
+        )
         if self._served and self._target is not None:
             request = replace(request, queues=(), consumer=self._target)
         return site.store.claim(self.session_id, request).claimed

@@ -62,16 +62,6 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a consumer of a stored queue has no selector",
-        """
-            artemis-S33 own_artemis-A16 own_artemis-A17 own_qpid-Q27-nobody-is-woken-in-vain
-            own_qpid-Q57-unequal-selector own_qpid-Q62-a-browser-is-woken-for-what-it-wants
-            own_qpid-Q64-nobody-is-woken-who-must-wait own_qpid-Q65-who-comes-forward-is-told-itself
-            qpid-S14-selector-skips-without-removing qpid-S27-consumer-priority-not-interested
-        """,
-        SQL,
-    ),
-    Left(
         "a dead letter without a dead-letter queue stays in its queue",
         """
             own_qpid-Q52-reject qpid-S47-max-delivery-no-alternate
@@ -239,7 +229,7 @@ LEFT_OUT: Final = (
     Left(
         "better consumers get what they have credit for: tests/stores/conformance/test_receiving.py",
         """
-            qpid-S26-consumer-priority
+            qpid-S26-consumer-priority qpid-S27-consumer-priority-not-interested
         """,
         SQL,
     ),
@@ -253,8 +243,10 @@ LEFT_OUT: Final = (
         "hints decide which consumer is woken: tests/notifications",
         """
             own_qpid-Q25-pausing-hands-over own_qpid-Q26-spent-credit-hands-over
-            own_qpid-Q28-browsers-are-all-woken
-            own_qpid-Q29-closing-hands-over own_qpid-Q63-nobody-is-woken-for-what-it-declined
+            own_qpid-Q27-nobody-is-woken-in-vain own_qpid-Q28-browsers-are-all-woken
+            own_qpid-Q29-closing-hands-over own_qpid-Q62-a-browser-is-woken-for-what-it-wants
+            own_qpid-Q63-nobody-is-woken-for-what-it-declined
+            own_qpid-Q64-nobody-is-woken-who-must-wait own_qpid-Q65-who-comes-forward-is-told-itself
             qpid-S28-wake-only-as-many-as-needed
         """,
         SQL,

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo
 from tests.stores.builders import (
@@ -102,6 +104,15 @@ def test_a_claim_of_several_queues_passes_what_the_session_has_declined(store: S
     later, letter = publish(store), publish(store, "letters")
 
     assert sorted(ids(claim(store, session, "orders", "letters"))) == [later, letter]
+
+
+def test_a_claim_by_selectors_passes_what_the_session_has_declined(store: Store, session: int) -> None:
+    published = [publish(store, headers=f'{{"size": {size}}}') for size in (1, 9, 1)]
+    wanted = {"orders": [Wanted(Selector("size > 5"), 10), Wanted(Selector("size < 5"), 10)]}
+    [first, _, last] = claim(store, session, wanted=wanted)
+    store.settle(session, [verdict(first, Verdict.DECLINE), verdict(last, Verdict.RELEASE)])
+
+    assert ids(claim(store, session, wanted=wanted)) == published[2:]
 
 
 def test_declining_goes_with_a_claim(store: Store, session: int) -> None:

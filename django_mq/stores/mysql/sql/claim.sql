@@ -41,7 +41,7 @@ UPDATE django_mq_message SET state = 1 WHERE id IN %(ids)s
 SELECT {claimed_columns}
 FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
 WHERE m.state = 1
-  AND m.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused})
+  AND m.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) {wanted}
 ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
 
 -- name: candidates. Reads the first ready messages of a queue that is not paused; lock_chosen locks the best of all.
@@ -49,7 +49,7 @@ ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
 SELECT m.id, m.priority
 FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
 WHERE m.state = 1
-  AND m.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused})
+  AND m.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) {wanted}
 ORDER BY m.level DESC, m.place, m.id LIMIT %(candidates)s
 
 -- name: lock_chosen. Locks and reads those of the chosen messages that are still ready; lease takes them.

@@ -38,13 +38,13 @@ AND ((suspects = 0 AND (turn = 1 OR total_bytes <= %(max_bytes)s::bigint))
 
 -- name: _first
 head AS MATERIALIZED (
-    SELECT r.id, r.suspect, r.level, r.place, octet_length(r.body) AS size_bytes
-    FROM django_mq_message r
-    WHERE r.state = 1 AND r.queue_id = (
+    SELECT m.id, m.suspect, m.level, m.place, octet_length(m.body) AS size_bytes
+    FROM django_mq_message m
+    WHERE m.state = 1 AND m.queue_id = (
         SELECT q.id FROM django_mq_queue q
         WHERE q.name = %(queue)s AND NOT {paused}
-          AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s))
-    ORDER BY r.level DESC, r.place, r.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
+          AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)) {wanted}
+    ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
 ), {chosen}
 
 -- name: _from_cursor
@@ -58,7 +58,7 @@ head AS MATERIALIZED (
           AND m.queue_id = (
             SELECT q.id FROM django_mq_queue q
             WHERE q.name = %(queue)s AND NOT {paused}
-              AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s))
+              AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)) {wanted}
         ORDER BY m.place, m.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
     ) r
     LIMIT %(credit)s
@@ -67,22 +67,22 @@ head AS MATERIALIZED (
 -- name: _candidates
 candidates AS MATERIALIZED (
     SELECT
-        walk.id, walk.position, walk.turn,
+        walk.id, walk.position, {portion_turn} AS turn,
         row_number() OVER (
             ORDER BY CASE WHEN %(listed)s THEN walk.position ELSE 0 END,
                      walk.urgency DESC, walk.turn, walk.position
         ) AS rank
     FROM (
-        SELECT r.id, given.position, row_number() OVER own AS turn, min(r.priority) OVER own AS urgency
+        SELECT r.id, given.position, row_number() OVER own AS turn, min(r.priority) OVER own AS urgency{portion_turns}
         FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS given(name, position)
         JOIN django_mq_queue q ON q.name = given.name
             AND NOT {paused}
             AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)
         CROSS JOIN LATERAL (
-            SELECT c.id, c.priority, c.level, c.place
-            FROM django_mq_message c
-            WHERE c.state = 1 AND c.queue_id = q.id
-            ORDER BY c.level DESC, c.place, c.id LIMIT %(candidates)s
+            SELECT m.id, m.priority, m.level, m.place
+            FROM django_mq_message m
+            WHERE m.state = 1 AND m.queue_id = q.id {wanted}
+            ORDER BY m.level DESC, m.place, m.id LIMIT %(candidates)s
         ) r
         WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id ROWS UNBOUNDED PRECEDING)
     ) walk

@@ -37,7 +37,7 @@ w.redelivered
 -- waits for its next attempt.
 -- 4: a consumer, where their priorities differ, in a live session or the asking one, as of the last heartbeat: session, priority,
 -- credit (0 is no limit), how much of it all queues of the session use together, if they share it, whether it is stopping,
--- how many messages of this queue the session holds, and whether it handles as many as it can at a time.
+-- how many messages of this queue the session holds, and whether it handles as many as it can at a time; its selector.
 -- 5: a ready message, as page returns it.
 -- 6: a message, and a session that has declined it.
 SELECT 0 AS kind, CASE WHEN EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = %(session)s) THEN 1 ELSE 0 END AS a,
@@ -70,7 +70,7 @@ SELECT 4, c.session_id, c.priority, c.credit_limit, CASE WHEN s.kind = 'celery' 
     (SELECT count(*) FROM django_mq_message h {by:django_mq_message_claimed}
      WHERE h.state = 2 AND h.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s)
        AND h.session_id = c.session_id),
-    CASE WHEN s.busy >= s.slots THEN 1 ELSE 0 END, ''
+    CASE WHEN s.busy >= s.slots THEN 1 ELSE 0 END, c.selector
 FROM django_mq_consumer c
 JOIN django_mq_workersession s ON s.id = c.session_id AND (s.deadline > {now} OR s.id = %(session)s)
 WHERE c.queue_name = %(queue)s
@@ -81,7 +81,7 @@ FROM (
     SELECT {candidate}
     FROM django_mq_message m {by:django_mq_message_ready}
     WHERE m.state = 1 AND m.queue_id = (
-        SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused})
+        SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) {wanted}
     ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
 ) page
 UNION ALL
@@ -96,8 +96,16 @@ WHERE d.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s)
 SELECT {candidate}
 FROM django_mq_message m {by:django_mq_message_ready}
 WHERE m.state = 1 AND m.queue_id = %(queue_id)s
-  AND m.level <= %(level)s AND (m.level < %(level)s OR (m.place, m.id) > (%(place)s, %(after)s)) AND {in_other_groups}
+  AND m.level <= %(level)s AND (m.level < %(level)s OR (m.place, m.id) > (%(place)s, %(after)s)) AND {in_other_groups} {wanted}
 ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
+
+-- name: described. Reads what selectors ask of some messages.
+-- Locks: nothing. Index: the primary key. Returns: id, message id, type, correlation id, priority, size, headers, and
+-- the times of publication, delivery and expiry.
+SELECT m.id, m.message_id, m.type, m.correlation_id, m.priority, {size_bytes}, m.headers{as:text}, m.published_at,
+    m.deliver_at, m.expires_at
+FROM django_mq_message m
+WHERE m.id {in:ids}
 
 -- name: own. Gives a session a slot in a queue; it has none.
 -- Locks: the new row. Index: none. Returns: nothing that is used.

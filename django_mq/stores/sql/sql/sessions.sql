@@ -50,9 +50,9 @@ LIMIT 1
 -- name: add_consumer. Shows one consumer of a session.
 -- Locks: the new row. Returns: nothing.
 INSERT INTO django_mq_consumer (
-    session_id, queue_name, handler, priority, state, credit_limit, credit_used, delivered)
+    session_id, queue_name, handler, priority, state, credit_limit, credit_used, delivered, selector)
 VALUES (%(session)s, %(queue_name)s, %(handler)s, %(priority)s, %(state)s, %(credit_limit)s,
-        %(credit_used)s, %(delivered)s)
+        %(credit_used)s, %(delivered)s, %(selector)s)
 
 -- name: drop_consumers. Deletes the consumers of sessions.
 -- Locks: their rows. Index: the foreign key to the session. Returns: nothing that is used.

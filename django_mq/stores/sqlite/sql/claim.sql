@@ -56,7 +56,7 @@ LIMIT 1
 -- the store itself cuts them before a suspect.
 SELECT {claimed_columns}
 FROM (SELECT q.id, q.name AS queue_name FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) chosen
-CROSS JOIN django_mq_message m ON m.queue_id = chosen.id AND m.state = 1
+CROSS JOIN django_mq_message m ON m.queue_id = chosen.id AND m.state = 1 {wanted}
 ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s
 
 -- name: _candidates
@@ -71,17 +71,17 @@ candidates AS MATERIALIZED (
         SELECT
             r.id, r.suspect, length(r.body) AS size_bytes, q.name AS queue_name, given.key AS position,
             given.value AS given, json_extract(given.value, '$.limits') AS allowed, row_number() OVER own AS turn,
-            min(r.priority) OVER own AS urgency
+            min(r.priority) OVER own AS urgency{portion_turns}
         FROM json_each(%(given)s) AS given
         CROSS JOIN django_mq_queue q ON q.name = json_extract(given.value, '$.queues') AND NOT {paused}
         CROSS JOIN django_mq_message r ON r.id IN (
-            SELECT c.id
-            FROM django_mq_message c
-            WHERE c.state = 1 AND c.queue_id = q.id
-            ORDER BY c.level DESC, c.place, c.id LIMIT %(credit)s)
+            SELECT m.id
+            FROM django_mq_message m
+            WHERE m.state = 1 AND m.queue_id = q.id {wanted}
+            ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s)
         WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id)
     ) walk
-    WHERE walk.turn <= walk.allowed
+    WHERE {portion_turn} <= walk.allowed
     ORDER BY rank LIMIT %(credit)s
 )
 
