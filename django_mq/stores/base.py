@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_mq.engine.consumers.consumer import Consumer
+    from django_mq.engine.decisions.recall import FreeSlots
     from django_mq.engine.decisions.routing import Route
     from django_mq.engine.decisions.worker_mode import WorkerMode
     from django_mq.stores.records import (
@@ -178,8 +179,8 @@ class Store(Protocol):
         """Whether the connection with the liveness lock has ended, as far as is known without a query."""
         return False
 
-    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, int]:
-        """Return how many messages of each queue other sessions could begin, by their last heartbeats."""
+    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, list[FreeSlots]]:
+        """Return, for each queue, the free slots of each other session, by its last heartbeat."""
 
     def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:
         """Tell a session what to do at its next heartbeat; return whether the session exists.

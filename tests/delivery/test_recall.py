@@ -10,7 +10,7 @@ import pytest
 
 from django_mq.api import pause, publish_many, purge, resume
 from django_mq.delivery.queues import declare
-from django_mq.models import History, Message
+from django_mq.models import Consumer, History, Message, WorkerSession
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -98,6 +98,25 @@ def test_a_worker_with_free_slots_gets_what_another_has_not_begun(alias: str) ->
         wait_until(lambda: finished(alias) == 4)
 
         assert (slow.begun, sorted(other.begun)) == ([0], [1, 2, 3, 4])
+
+
+def test_a_worker_that_does_not_want_them_has_no_free_slot_for_messages(alias: str) -> None:
+    other = Slow()
+    other.may_end.set()
+    with (
+        a_busy_worker(alias, 5) as slow,
+        running(a_handler(other, selector="size = 1"), using=alias, threads=2) as free,
+    ):
+        wait_until(lambda: free.session.id is not None and Consumer.objects.using(alias).count() == 2)
+        beat = WorkerSession.objects.using(alias).get(name="busy").heartbeat_at
+        for _ in range(2):
+            wait_until(lambda: WorkerSession.objects.using(alias).get(name="busy").heartbeat_at > beat)  # noqa: B023
+            beat = WorkerSession.objects.using(alias).get(name="busy").heartbeat_at
+        assert numbers(alias, STATUS.CLAIMED) == 5
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 5)
+
+    assert (slow.begun, other.begun) == ([0, 1, 2, 3, 4], [])
 
 
 def test_a_worker_alone_keeps_what_it_has_prefetched(alias: str) -> None:

@@ -1,19 +1,32 @@
 """Which prefetched messages a worker gives back."""
 
-from django_mq.engine.decisions.recall import surplus
+from __future__ import annotations
+
+from functools import partial
+
+from django_mq.engine.decisions.recall import FreeSlots, surplus
+from django_mq.engine.message import Message
+
+given_back = partial(surplus, message_of=lambda item: Message(id=item, headers={"name": item}))
 
 
 def test_the_last_messages_go_to_free_slots_elsewhere() -> None:
-    assert surplus("abcd", "abcd", free_slots=0, free_elsewhere=2) == ["d", "c"]
+    assert given_back("abcd", "abcd", free_slots=0, elsewhere=[FreeSlots(1), FreeSlots(1)]) == ["d", "c"]
 
 
 def test_a_worker_with_a_free_slot_keeps_everything() -> None:
-    assert surplus("abcd", "abcd", free_slots=1, free_elsewhere=2) == []
+    assert given_back("abcd", "abcd", free_slots=1, elsewhere=[FreeSlots(2)]) == []
 
 
 def test_what_came_since_the_last_heartbeat_stays() -> None:
-    assert surplus("abcd", "ab", free_slots=0, free_elsewhere=3) == ["b", "a"]
+    assert given_back("abcd", "ab", free_slots=0, elsewhere=[FreeSlots(3)]) == ["b", "a"]
 
 
 def test_without_a_free_slot_elsewhere_everything_stays() -> None:
-    assert surplus("abcd", "abcd", free_slots=0, free_elsewhere=0) == []
+    assert given_back("abcd", "abcd", free_slots=0, elsewhere=[]) == []
+
+
+def test_a_free_slot_is_for_what_its_worker_wants() -> None:
+    elsewhere = [FreeSlots(2, frozenset({"name = 'a'", "name = 'b'"})), FreeSlots(3, frozenset({"name = 'c'"}))]
+
+    assert given_back("abcd", "abcd", free_slots=0, elsewhere=elsewhere) == ["c", "b", "a"]

@@ -61,9 +61,15 @@ class Recall:
         if free_slots > 0 or not queues or not before & self._before or self._session.id is None:
             return
         free = self._session.store.free_slots(self._session.id, queues)
-        for name, free_elsewhere in free.items():
+        for name, elsewhere in free.items():
             receipts = {item.receipt: item for item in waiting[name]}
-            chosen = surplus([*receipts], before, free_slots=free_slots, free_elsewhere=free_elsewhere)
+            chosen = surplus(
+                [*receipts],
+                before,
+                free_slots=free_slots,
+                elsewhere=elsewhere,
+                message_of=lambda receipt, receipts=receipts: receipts[receipt].as_message(),  # type: ignore[misc]
+            )
             self._take_back([receipts[receipt] for receipt in chosen])
             if chosen:
                 self._yields_until = self._look_at

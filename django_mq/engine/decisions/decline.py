@@ -30,6 +30,9 @@ def is_settled(audience: Audience, now: float, grace_seconds: float) -> bool:
 
 
 def is_unwanted(declined_by: Collection[int], consumers: Collection[int], owner: int | None = None) -> bool:
-    """Whether all that may have a message have declined it: the ``owner`` of its group, or all consumers."""
+    """Whether all that may have a message have declined it: the ``owner`` of its group, or all consumers.
+
+    ``consumers`` are those whose selectors match.
+    """
     may_have = [owner] if owner in consumers else consumers
-    return all(consumer in declined_by for consumer in may_have)
+    return bool(may_have) and all(consumer in declined_by for consumer in may_have)

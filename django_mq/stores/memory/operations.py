@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from django_mq import conf
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.decline import BY_ALL, audience_of, is_settled, is_unwanted
+from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.entries.timeline import expiry_order
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate, is_retrying
 from django_mq.stores import errors
@@ -20,7 +21,7 @@ from django_mq.stores.values import later, uuid_of
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from types import SimpleNamespace
 
@@ -205,8 +206,8 @@ class Maintenance(Part):
             declined = [row_of(entry) for entry in queue.engine.browse() if entry.declined_by]
             if not declined or is_paused(queue.engine.paused, queue.paused_until, now):
                 continue
-            consumers = frozenset(session.number for session in living if session.consumes(name))
-            audience = audience_of(before.get(name), consumers, now.timestamp())
+            consumers = {session.number: session.selectors(name) for session in living if session.consumes(name)}
+            audience = audience_of(before.get(name), frozenset(consumers), now.timestamp())
             self.broker.audiences[name] = audience
             if is_settled(audience, now.timestamp(), grace_seconds):
                 unwanted += [row for row in declined if self._is_unwanted(row, consumers, grace_seconds)]
@@ -216,12 +217,13 @@ class Maintenance(Part):
         self.store.queues.send_dead(unwanted)
         return len(unwanted)
 
-    def _is_unwanted(self, row: LiveMessage, consumers: frozenset[int], grace_seconds: float) -> bool:
+    def _is_unwanted(self, row: LiveMessage, consumers: Mapping[int, set[str]], grace_seconds: float) -> bool:
         entry, sessions, group = row.entry, row.queue.sessions, row.message.group_key
         declined_by = {sessions[consumer] for consumer in entry.declined_by or () if consumer in sessions}
         owner = None if group is None else row.queue.owner_of(group)
         is_old = row.declined_at is not None and later(row.declined_at, grace_seconds) <= self.broker.now()
-        return is_old and is_unwanted(declined_by, consumers, owner)
+        wanting = [number for number, texts in consumers.items() if may_want(texts, entry.message)]
+        return is_old and is_unwanted(declined_by, wanting, owner)
 
     def trim(self) -> int:
         return sum(queue.engine.trim() for queue in self.broker.queues.values())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.consumers.credit import WindowCredit
 from django_mq.engine.decisions.arbiter import Subscription
+from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.stores.memory.broker import Part
@@ -150,6 +151,11 @@ class MemorySession:
         consumers = () if self.heartbeat is None else self.heartbeat.consumers
         return queue in self.queues or any(info.queue_name == queue for info in consumers)
 
+    def selectors(self, queue: str) -> set[str]:
+        """Return the selectors of its consumers of a queue."""
+        consumers = () if self.heartbeat is None else self.heartbeat.consumers
+        return {info.selector for info in consumers if info.queue_name == queue} or {""}
+
     def _subscription(self, consumer: Consumer) -> Subscription:
         """Return the subscription of a consumer of the engine, which has its own selector and credit."""
         return Subscription(
@@ -237,17 +243,18 @@ class Sessions(Part):
         )
         return True
 
-    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, int]:
-        now, free = self.broker.now(), dict[str, int]()
+    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, list[FreeSlots]]:
+        now, free = self.broker.now(), dict[str, list[FreeSlots]]()
         for number, session in self.broker.sessions.items():
             told = session.heartbeat
             if number == session_id or told is None or session.deadline < now:
                 continue
             slots = max(0, (told.slots or 0) - (told.busy or 0)) if told.busy is not None else 0
             if slots and session.command.mode is WorkerMode.WORK:
-                serving = (info.queue_name for info in told.consumers if info.state != "stopping")
-                for name in set(queues).intersection(serving):
-                    free[name] = free.get(name, 0) + slots
+                serving = [info for info in told.consumers if info.state != "stopping"]
+                for name in {info.queue_name for info in serving}.intersection(queues):
+                    selectors = frozenset(info.selector for info in serving if info.queue_name == name)
+                    free.setdefault(name, []).append(FreeSlots(slots, selectors))
         return free
 
     def close_session(self, session_id: int) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.decisions.decline import BY_ALL, Audience, audience_of, is_settled, is_unwanted
+from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.stores.records import WORKER_LOST, Chores, Reaped
 from django_mq.stores.sql.database import Part
@@ -24,7 +25,7 @@ from django_mq.stores.sql.messages import first_of
 from django_mq.stores.values import time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from django_mq.stores.sql.store import SQLStore
 
@@ -123,26 +124,35 @@ class Maintenance(Part):
         before, self._audiences = self._audiences, {}
         for id_, name in queues:
             self._audiences[id_] = audience_of(before.get(id_), frozenset(consumers.get(name, ())), now)
-        settled = [id_ for id_, each in self._audiences.items() if is_settled(each, now, grace_seconds)]
-        return sum(self._bury_unwanted(id_, self._audiences[id_].consumers, grace_seconds) for id_ in settled)
+        settled = [each for each in queues if is_settled(self._audiences[each[0]], now, grace_seconds)]
+        return sum(self._bury_unwanted(id_, name, consumers[name], grace_seconds) for id_, name in settled)
 
-    def _consumers(self) -> dict[str, set[int]]:
-        """Return the living sessions that consume each queue."""
-        consumers: defaultdict[str, set[int]] = defaultdict(set)
-        for session, queues, queue in self.rows("living_consumers"):
+    def _consumers(self) -> dict[str, dict[int, set[str]]]:
+        """Return the living sessions that consume each queue, with the selectors of their consumers."""
+        consumers: defaultdict[str, defaultdict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for session, queues, queue, selector in self.rows("living_consumers"):
             for name in {*json.loads(queues), queue} - {None}:
-                consumers[name].add(session)
-        return consumers
+                consumers[name][session].update({selector} if name == queue else ())
+        return {
+            name: {session: texts or {""} for session, texts in each.items()} for name, each in consumers.items()
+        }
 
-    def _bury_unwanted(self, queue_id: int, consumers: frozenset[int], grace_seconds: float) -> int:
+    def _bury_unwanted(
+        self, queue_id: int, name: str, consumers: Mapping[int, set[str]], grace_seconds: float
+    ) -> int:
         with self.database.transaction():
             rows = self.rows("declined", queue_id=queue_id, since_seconds=-grace_seconds, limit=DECLINES)
             by_message = {id_: list(some) for id_, some in groupby(rows, key=itemgetter(0))}
-            unwanted = [
-                id_
-                for id_, some in by_message.items()
-                if all(row[2] for row in some) and is_unwanted({row[1] for row in some}, consumers, some[0][3])
-            ]
+            old = {id_: some for id_, some in by_message.items() if all(row[2] for row in some)}
+            selecting = [session for session, texts in consumers.items() if "" not in texts]
+            known: dict[int, Any] = dict.fromkeys(old)
+            if selecting:
+                known = dict(self.store.claims.described(name, [*old]))
+            unwanted = []
+            for id_, message in known.items():
+                others = {session for session in selecting if not may_want(consumers[session], message)}
+                if is_unwanted({row[1] for row in old[id_]}, consumers.keys() - others, old[id_][0][3]):
+                    unwanted.append(id_)
             if unwanted:
                 self.store.messages.bury(unwanted, BY_ALL)
                 self.store.moves.move_dead(unwanted)

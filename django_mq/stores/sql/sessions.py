@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import defaultdict
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.stores.records import ConsumerInfo, Renewal, WorkerCommand
 from django_mq.stores.sql.database import Part
@@ -107,8 +111,12 @@ class Sessions(Part):
         word = None if mode is None else mode.value
         return bool(self.rows("send_command", session=session_id, conduct=word, credit=credit))
 
-    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, int]:
-        return {name: int(free) for name, free in self.rows("free_slots", session=session_id, queues=list(queues))}
+    def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, list[FreeSlots]]:
+        found: defaultdict[str, list[FreeSlots]] = defaultdict(list)
+        rows = self.rows("free_slots", session=session_id, queues=list(queues))
+        for (name, _, slots), some in groupby(sorted(rows), key=itemgetter(0, 1, 2)):
+            found[name].append(FreeSlots(slots, frozenset(row[3] for row in some)))
+        return found
 
     def close_session(self, session_id: int) -> int:
         with self.database.transaction():

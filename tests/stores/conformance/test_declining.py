@@ -246,6 +246,29 @@ def test_a_session_that_comes_begins_the_grace_period_anew(store: Store, session
     assert wait_out(store) == 1
 
 
+def test_a_consumer_that_does_not_want_the_message_does_not_keep_it(
+    store: Store, session: int, other: int
+) -> None:
+    told = ConsumerInfo(queue_name="orders", selector="size > 5")
+    store.renew(other, Heartbeat(deadline_seconds=1e6, consumers=(told,)))
+    message, large = publish(store, headers='{"size": 1}'), publish(store, headers='{"size": 9}')
+    decline(store, session)
+
+    assert (wait_out(store), dead(store)) == (1, [(message, DECLINED)])
+    assert ids(claim(store, other)) == [large]
+
+
+def test_a_message_waits_for_a_consumer_that_wants_it(store: Store, session: int, other: int) -> None:
+    declined = publish(store, headers='{"size": 1}')
+    decline(store, session)
+    store.close_session(session)
+    told = ConsumerInfo(queue_name="orders", selector="size > 5")
+    store.renew(other, Heartbeat(deadline_seconds=1e6, consumers=(told,)))
+
+    assert wait_out(store) == 0
+    assert [found.id for found in store.browse("orders", states=[State.READY])] == [declined]
+
+
 def test_without_a_consumer_the_message_waits(store: Store, session: int) -> None:
     publish(store)
     decline(store, session)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import SessionLost
 from django_mq.models import Consumer, WorkerSession
@@ -401,8 +402,16 @@ def test_free_slots_are_those_of_other_living_workers_that_work(store: Store, or
         store.renew(session, Heartbeat(deadline_seconds=seconds, consumers=told, busy=busy, slots=4))
     store.send_command(quiet, mode=WorkerMode.QUIET)
 
-    assert store.free_slots(mine, [orders, "letters"]) == {orders: 3}
+    assert store.free_slots(mine, [orders, "letters"]) == {orders: [FreeSlots(3)]}
     assert store.free_slots(mine, ["letters"]) == {}
+
+
+def test_free_slots_are_told_with_the_selectors_of_the_consumers(store: Store, orders: str) -> None:
+    mine, other = open_session(store, "me"), open_session(store, "other")
+    told = tuple(ConsumerInfo(queue_name=orders, selector=text) for text in ("a = 1", "b = 1"))
+    store.renew(other, Heartbeat(deadline_seconds=1000.0, consumers=told, busy=1, slots=4))
+
+    assert store.free_slots(mine, [orders]) == {orders: [FreeSlots(3, frozenset({"a = 1", "b = 1"}))]}
 
 
 def test_a_worker_that_counts_no_slots_has_none_free(store: Store, orders: str) -> None:

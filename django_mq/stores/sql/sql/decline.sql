@@ -16,9 +16,9 @@ SELECT q.id, q.name FROM django_mq_queue q
 WHERE NOT {paused} AND EXISTS (SELECT 1 FROM django_mq_declined d WHERE d.queue_id = q.id)
 
 -- name: living_consumers. Reads the queues of every living session, as it was opened or renewed last.
--- Locks: nothing. Index: none, there are few sessions. Returns: the session, its queues as JSON, and the queue of a
--- consumer, null for none; a row for each consumer.
-SELECT s.id, s.queues{as:text}, c.queue_name
+-- Locks: nothing. Index: none, there are few sessions. Returns: the session, its queues as JSON, and the queue and the
+-- selector of a consumer, null for none; a row for each consumer.
+SELECT s.id, s.queues{as:text}, c.queue_name, c.selector
 FROM django_mq_workersession s
 LEFT JOIN django_mq_consumer c ON c.session_id = s.id
 WHERE s.deadline >= {now}

@@ -27,13 +27,13 @@ WHERE id = %(session)s
 
 -- name: free_slots. Counts the free slots of other living sessions that consume some queues, as of their last
 -- heartbeats.
--- Locks: nothing. Index: none, there are few consumers. Returns: the queue, and how many; no row for none.
-SELECT c.queue_name, sum(s.slots - s.busy)
+-- Locks: nothing. Index: none, there are few consumers. Returns: the queue, the session, how many, and the selector; a
+-- row for each consumer of a session that has some.
+SELECT c.queue_name, s.id, s.slots - s.busy, c.selector
 FROM django_mq_consumer c
 JOIN django_mq_workersession s ON s.id = c.session_id
 WHERE c.queue_name {in_texts:queues} AND s.id <> %(session)s AND s.deadline >= {now} AND s.conduct = 'work'
   AND s.slots > s.busy AND c.state <> 'stopping'
-GROUP BY c.queue_name
 
 -- name: prolong. Moves the deadline of a session that has not passed it, in place of its worker.
 -- Locks: the session's row. Index: the primary key. Returns: one row; none when the session is given up.
