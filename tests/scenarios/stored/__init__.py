@@ -9,6 +9,7 @@ rows.py      what stands in the tables
 options.py   from the engine's rules to the options of a stored queue
 queue.py     a queue's methods
 browser.py   a consumer that takes nothing
+hints.py     what a consumer hears
 consumer.py  a consumer with its worker session; a target over several queues
 broker.py    the queues by name
 work.py      a unit of work: one transaction

@@ -13,7 +13,7 @@ from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options
 from tests.scenarios.stored.queue import StoredQueue
 from tests.scenarios.stored.rows import editor
-from tests.scenarios.stored.work import MemoryUnit, StoredUnit
+from tests.scenarios.stored.work import OpenUnit, StoredUnit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ class StoredBroker:
         self.lock = RLock()
         self.sessions: dict[int, StoredConsumer] = {}
         self._queues: dict[str, StoredQueue] = {}
-        self._units: list[StoredUnit | MemoryUnit] = []
+        self._units: list[StoredUnit] = []
 
     def declare(self, name: str, rules: Rules) -> StoredQueue:
         """The queue of that name, made if there is none; other rules are followed from now on."""
@@ -86,16 +86,23 @@ class StoredBroker:
             raise UnfitError("a queue that holds messages is not deleted") from error
         queue.deleted = True
 
-    def begin(self) -> StoredUnit | MemoryUnit:
+    def begin(self) -> StoredUnit:
         """A new unit of work."""
-        unit = StoredUnit(self.site) if self.site.store.features.durable else MemoryUnit(self.site)
+        unit = (OpenUnit if self.site.store.features.concurrent_writers else StoredUnit)(self.site)
         self._units.append(unit)
         return unit
 
+    def refuse_to_wait(self, queue: StoredQueue, message: Message) -> None:
+        """Raise UnfitError if publishing would wait for an open transaction of this thread."""
+        if any(unit.is_waited_for(queue, message) for unit in self._units):
+            raise UnfitError("a publisher waits for the open transaction of another one")
+
     def abandon(self) -> None:
-        """Roll back what is open."""
+        """Roll back what is open, and let no consumer listen any more."""
         while self._units:
             self._units.pop().abandon()
+        for consumer in self.sessions.values():
+            consumer.hush()
 
     def keep_house(self, now: float) -> None:
         """Do what time has brought."""

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.engine.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
+from django_mq.engine.consumers.credit import OverdraftCredit, WindowCredit
 from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.claim import ByteCredit
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release
-from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Settlement
+from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo, Settlement
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.browser import StoredBrowser
+from tests.scenarios.stored.hints import Hints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from django_mq.engine.consumers.credit import Credit
     from django_mq.stores.records import Claimed, QueueRecord
@@ -29,17 +32,15 @@ if TYPE_CHECKING:
 #: Longer than any scenario, by the clock it is played on: no session dies but by ``lose``.
 DEADLINE_SECONDS = 1e10
 
-#: What of a subscription has no stored form, and its default.
+#: What of a subscription has no stored form, and its default. Nothing is taken back from a stealable consumer.
 ENGINE_ONLY: dict[str, Any] = {
     "browser": False,
     "exclusive": False,
-    "auto_close": False,
     "from_tail": False,
-    "stealable": False,
     "no_local": False,
 }
 #: What only a browser has.
-OF_BROWSERS = {"browser", "auto_close", "from_tail"}
+OF_BROWSERS = {"browser", "from_tail"}
 #: What of it a store that serves consumers has no form for, either.
 STORED_NOWHERE: dict[str, Any] = {"no_local": False}
 
@@ -58,11 +59,15 @@ class StoredConsumer:
         priority: int = DEFAULT_CONSUMER_PRIORITY,
         auto_accept: bool = False,
         target: Target | None = None,
+        wake: Callable[[Any], None] | None = None,
         **options: Any,
     ) -> None:
         self._options = options
         #: The engine's target that it reads its queues for; None: it reads one queue.
         self._target = target
+        self._wake = wake
+        #: What it hears, in a store that serves no consumers.
+        self._hints: Hints | None = None
         #: By queue: the engine's consumer, in a store that serves consumers.
         self._served: dict[str, Consumer] = {}
         self.name = name
@@ -72,25 +77,37 @@ class StoredConsumer:
         self.paused = False
         #: The first of its queues, as a consumer of one has it.
         self.queue: StoredQueue | None = None
+        #: The queues that its heartbeats name, and what the last one said.
+        self._heard_of: dict[str, StoredQueue] = {}
+        self._told: tuple[ConsumerInfo, ...] = ()
         #: By row: what it was sent and has not settled, in order of delivery.
         self.held: dict[int, StoredEntry] = {}
         self.session_id = 0
         self.departed = False
+        #: Whether it claims no more; its session may go on, with what it holds.
+        self.retired = False
+        #: What open transactions have settled: a worker that stops ends these first.
+        self.in_transactions: list[StoredEntry] = []
+        #: The bytes that it was sent and has spent for good.
+        self._spent_bytes = 0
         #: Whether it browses, in a store that serves no consumers; and by queue, how far it has seen that.
         self._browses = False
         self._browsers: dict[str, StoredBrowser] = {}
         #: What it was shown and has not settled.
         self._looking_at: list[StoredEntry] = []
 
-    def open(self, site: Site, queues: tuple[str, ...]) -> None:
+    def open(self, site: Site, queue: StoredQueue) -> None:
         """Open its worker session."""
-        self._browses = bool(self._options.get("browser")) and not site.store.features.serves_consumers
+        is_shown = bool(self._options.get("browser")) or queue.rules.nondestructive
+        self._browses = is_shown and not site.store.features.serves_consumers
         unserved = STORED_NOWHERE if site.store.features.serves_consumers else ENGINE_ONLY
         for option, usual in unserved.items():
             if self._options.get(option, usual) != usual and not (self._browses and option in OF_BROWSERS):
                 raise UnfitError(f"a consumer of a stored queue has no {option}")
-        info = SessionInfo(name=self.name, kind="native", host="host", pid=1, version="1", queues=queues)
+        info = SessionInfo(name=self.name, kind="native", host="host", pid=1, version="1", queues=(queue.name,))
         self.session_id = site.store.open_session(info, deadline_seconds=DEADLINE_SECONDS)
+        if self._wake is not None and not site.store.features.serves_consumers:
+            self._hints = Hints(site.notifier, partial(self._wake, self))
 
     def subscribe(self, queue: StoredQueue) -> None:
         """Subscribe to a queue, or tell it that the credit was changed or the consumer paused."""
@@ -102,6 +119,8 @@ class StoredConsumer:
             )
         if known is not None:
             known.paused = self.paused
+        if self._hints is not None:
+            self._hints.listen([*self._heard_of, queue.name])
         if self._browses:
             if queue.name not in self._browsers:
                 self._browsers[queue.name] = StoredBrowser(
@@ -112,6 +131,47 @@ class StoredConsumer:
                 )
             return
         store.subscribe(self.session_id, queue.name, known)
+        if known is None:
+            self._heard_of[queue.name] = queue
+            self._beat()
+            self._wait()
+
+    def _wait(self) -> None:
+        """Register as idle if it can take something, or let others be told what it cannot take."""
+        if self._hints is None or self._browses:
+            return
+        if self.can_take:
+            self._hints.wait(self._heard_of, self.priority)
+        else:
+            self._hints.hand_on()
+
+    def hush(self) -> None:
+        """Hear nothing any more."""
+        if self._hints is not None:
+            self._hints.close()
+
+    def _beat(self) -> None:
+        """Say in a heartbeat what it can take, if that has changed; read the queues again, as workers do."""
+        free, held = self.credit.free, len(self.held)
+        stopping = self.retired or self.paused or free == 0
+        selector = self._options.get("selector")
+        told = tuple(
+            ConsumerInfo(
+                queue_name=name,
+                priority=self.priority,
+                state="stopping" if stopping else "interested",
+                credit_limit=0 if free is None else free + held,
+                selector="" if selector is None else selector.text,
+            )
+            for name in self._heard_of
+        )
+        if told == self._told or self.departed:
+            return
+        self._told = told
+        heartbeat = Heartbeat(deadline_seconds=DEADLINE_SECONDS, consumers=told, queues=tuple(self._heard_of))
+        next(iter(self._heard_of.values())).site.store.renew(self.session_id, heartbeat)
+        for queue in self._heard_of.values():
+            queue.record()
 
     def _new_consumer(self, **options: Any) -> Consumer:
         if self._target is None:
@@ -120,13 +180,17 @@ class StoredConsumer:
 
     @property
     def unsettled(self) -> list[StoredEntry]:
-        """What it holds."""
-        return list(self.held.values())
+        """What it holds, and what it was shown."""
+        return [*self.held.values(), *self._looking_at]
 
     @property
     def can_take(self) -> bool:
         """Whether a worker would claim for it."""
-        return not self.departed and (bool(self._served) or (not self.paused and self.credit.is_open))
+        return (
+            not self.departed
+            and not self.retired
+            and (bool(self._served) or (not self.paused and self.credit.is_open))
+        )
 
     def claim(self, queues: dict[str, StoredQueue], now: float) -> StoredEntry | None:
         """The next message of these queues that has not expired; None if there is none for it."""
@@ -136,7 +200,11 @@ class StoredConsumer:
             if self._browses:
                 return self._browse(queues)
             found = self._claimed(site, queues)
+            if self._hints is not None:
+                self._hints.found(something=bool(found))
             if not found:
+                self._wait()
+                self._close_at_the_end()
                 return None
             if not found[0].expired:
                 return self._hold(queues[found[0].queue_name], found[0])
@@ -147,14 +215,16 @@ class StoredConsumer:
         for name, queue in queues.items():
             if (shown := self._browsers[name].next()) is not None:
                 entry = queue.shown_entry(shown)
-                if not self.credit.take(entry.message.size):
-                    raise UnfitError("a browser of a stored queue has no credit of bytes")
+                self._take(entry)
                 self._looking_at.append(entry)
                 return entry
-        if self._options.get("auto_close"):
-            self.departed = True
-            self._options["closed"](self)
+        self._close_at_the_end()
         return None
+
+    def _close_at_the_end(self) -> None:
+        if self._options.get("auto_close") and not self._served:
+            self.retired = True
+            self._options["closed"](self)
 
     def _claimed(self, site: Site, queues: dict[str, StoredQueue]) -> list[Claimed]:
         names, consumer = tuple(queues), None if not self._served else next(iter(self._served.values()))
@@ -165,17 +235,37 @@ class StoredConsumer:
         )
         if self._served and self._target is not None:
             request = replace(request, queues=(), consumer=self._target)
+        # What is held in its place is due when maintenance has seen it.
+        promote = not any(queue.rules.hold for queue in queues.values())
+        request = replace(request, promote=promote, byte_credit=self._byte_credit(queues))
         return site.store.claim(self.session_id, request).claimed
+
+    def _byte_credit(self, queues: Iterable[str]) -> dict[str, ByteCredit]:
+        credit, held = self.credit, self._spent_bytes
+        most = None if isinstance(credit, OverdraftCredit) else getattr(credit, "size_bytes", None)
+        if self._served or most is None:
+            return {}
+        if isinstance(credit, WindowCredit):
+            held = credit.outstanding_bytes
+        else:
+            most += held
+        return dict.fromkeys(queues, ByteCredit(most, held))
+
+    def _take(self, entry: StoredEntry) -> None:
+        if not self.credit.take(entry.message.size):
+            raise UnfitError("the first message always passes a worker's credit of bytes")
+        self._spent_bytes += entry.message.size
 
     def _hold(self, queue: StoredQueue, claimed: Claimed) -> StoredEntry:
         entry = queue.entry_of(claimed)
-        if not self._served and not self.credit.take(entry.message.size):
-            raise UnfitError("a worker's credit counts messages")
+        if not self._served:
+            self._take(entry)
         if not self.auto_accept:
             self.held[claimed.id] = entry
         elif not self._served:
             self._settle_at_once(queue, claimed, Verdict.ACCEPT)
             self.credit.give_back(entry.message.size)
+        self._beat()
         return entry
 
     def decline(self, queue: StoredQueue, entry: StoredEntry) -> bool:
@@ -208,6 +298,7 @@ class StoredConsumer:
         del self.held[entry.receipt.id]
         if not self._served:
             self.credit.give_back(entry.message.size)
+        self._beat()
 
     def begin_settle(self, queue: StoredQueue, entry: StoredEntry) -> bool:
         """Begin to handle what it was sent; False if it had lost it."""
@@ -223,19 +314,39 @@ class StoredConsumer:
         if entry.receipt is not None and self.held.get(entry.receipt.id) is entry:
             self._let_go(entry)
 
+    def retire(self, queue: StoredQueue) -> None:
+        """Claim no more, and keep what it holds."""
+        self.retired = self.paused = True
+        self.subscribe(queue)
+
     def close(self, site: Site) -> None:
-        """Close the session: what it holds goes back, uncounted."""
+        """Close the session: what it holds goes back, uncounted, but for what open transactions have settled."""
+        if self.in_transactions:
+            self.retired = True
+            for entry in [each for each in self.held.values() if each not in self.in_transactions]:
+                entry.queue.release(entry, self)
+            return
         self._depart()
         site.store.close_session(self.session_id)
 
+    def transaction_ended(self, entry: StoredEntry) -> None:
+        """Close the session, if it waited for this."""
+        self.in_transactions.remove(entry)
+        if self.retired and not self.in_transactions:
+            self.close(entry.queue.site)
+
     def lose(self, site: Site) -> None:
         """Die: the deadline passes, and another session reaps this one."""
+        if self.in_transactions and site.store.features.durable:
+            raise UnfitError("the transactions of a worker that dies are rolled back")
         self._depart()
         site.store.renew(self.session_id, Heartbeat(deadline_seconds=-1.0))
         site.store.reap()
 
     def _depart(self) -> None:
         self.departed = True
+        self.hush()
+        self._looking_at.clear()
         for entry in self.unsettled:
             self._let_go(entry)
 
@@ -263,6 +374,7 @@ class StoredTarget:
     def __init__(self, credit: Credit, *, name: str, wake: Callable[[Any], None], **_: Any) -> None:
         #: For stores that serve consumers; the others read several queues by one session.
         self._target = Target(credit, wake=wake, name=name)
+        self._wake = wake
         self.credit = credit
         self.name = name
         self._queues: dict[str, StoredQueue] = {}
@@ -278,7 +390,9 @@ class StoredTarget:
         """Read a queue, too."""
         if self._consumer is None:
             options.pop("name")
-            self._consumer = StoredConsumer(self.name, self.credit, target=self._target, **options)
+            self._consumer = StoredConsumer(
+                self.name, self.credit, target=self._target, wake=self._wake, **options
+            )
             self._consumer.paused = self._paused
         self._queues[queue.name] = queue
         queue.add_consumer(self._consumer)

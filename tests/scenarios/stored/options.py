@@ -41,11 +41,12 @@ def read_options(rules: Rules, scale: float, *, in_memory: bool) -> dict[str, An
         last_value_key=(rules.key or "") if rules.kind == "last_value" else "",
         values_in_advance=rules.kind == "last_value" and in_memory,
         auto_delete=rules.auto_delete,
-        nondestructive=rules.nondestructive,
+        nondestructive=rules.nondestructive and in_memory,  # in a database its consumers browse
         dedup_count=rules.duplicates,
         grouping=_grouping(rules),
         exclusive=rules.exclusivity is not Exclusivity.NONE,
         max_consumers=rules.max_live,
+        history_days=300_000,  # the clock goes far
         **_lifetime(rules.lifetime, scale),
         **_backoff(rules.backoff, scale),
         **_limits(rules),
@@ -70,8 +71,6 @@ def _grouping(rules: Rules) -> str:
 def _backoff(backoff: Backoff | None, scale: float) -> dict[str, float]:
     if backoff is None:
         return {"backoff_seconds": 0.0}
-    if not float(backoff.multiplier).is_integer():
-        raise UnfitError("a stored delay is not cut to whole ticks")
     return {
         "backoff_seconds": backoff.base_seconds * scale,
         "backoff_multiplier": backoff.multiplier,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from django_mq.delivery import publisher, validation
+from django_mq.delivery import publisher
+from django_mq.delivery.hints import news_of
 from django_mq.delivery.operator.redrives import send
+from django_mq.engine.consumers.groups import SoleReceiver
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.engine.states import DEAD, READY, SCHEDULED, Fate
+from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, Fate
 from django_mq.errors import IllegalMove, QueueDeleted
+from django_mq.integrations.celery.message import urgency
 from django_mq.models import History
 from django_mq.stores.records import NewMessage
 from tests.scenarios.errors import UnfitError
@@ -47,6 +51,8 @@ class StoredQueue:
         self._consumers: list[StoredConsumer] = []
         self._published_bytes: dict[int, int] = {}
         self._forgotten: Counter[int] = Counter()
+        #: Scheduled messages that were taken away count as accepted.
+        self.taken_away = 0
 
     @property
     def statistics(self) -> Statistics:
@@ -58,12 +64,14 @@ class StoredQueue:
     def reset_statistics(self) -> None:
         """Count from zero."""
         self._forgotten = outcomes(self.site.store, self.name)
+        self.taken_away = 0
 
     def record(self) -> QueueRecord:
-        """Its row."""
+        """Its row. By the stretched clock a tick is longer than a second, which no row can say."""
         found = self.site.store.queue(self.name)
         assert found is not None
-        return found
+        ticks = 0 if self.rules.backoff is None else self.rules.backoff.ticks_per_second
+        return replace(found, backoff_ticks_per_second=ticks / self.site.scale)  # type: ignore[arg-type]
 
     # Publishing.
 
@@ -75,18 +83,22 @@ class StoredQueue:
             raise UnfitError("a stored message is claimed, not handed over")
         self._refuse_if_deleted()
         self.site.move_clock(now)
-        publisher.append(self.site.store, [self.new_message(message)])
+        self.broker.refuse_to_wait(self, message)
+        if message.duplicate_id is not None:
+            self.site.store.prune()  # maintenance forgets duplicate ids that are too many
+        new = self.new_message(message)
+        publisher.append(self.site.store, [new])
+        self.site.notifier.announce(news_of([new]))
         return self._entry(message.id)
 
     def new_message(self, message: Message) -> NewMessage:
         """A message as the publisher hands it to the store."""
-        validation.priority(message.priority)
         return NewMessage(
             queue_name=self.name,
             message_id=self.site.know(message),
             body=b"x" * message.size,
             content_type="application/octet-stream",
-            priority=message.priority,
+            priority=urgency(message.priority),
             group_key=self.broker.group_of(self, message),
             dedup_id=message.duplicate_id,
             headers=json.dumps(dict(message.headers)),
@@ -105,7 +117,7 @@ class StoredQueue:
         self._refuse_if_deleted()
         if consumer.queue is None:
             consumer.queue = self
-            consumer.open(self.site, (self.name,))
+            consumer.open(self.site, self)
             self.broker.sessions[consumer.session_id] = consumer
         consumer.subscribe(self)
         self._consumers.append(consumer)
@@ -118,11 +130,11 @@ class StoredQueue:
         self, consumer: StoredConsumer, *, failed: bool = False, give_back: bool = True, now: float = 0.0
     ) -> None:
         """Close its session; or let it die."""
-        if not give_back:
-            raise UnfitError("what a session holds goes back when it ends")
         self.forget_consumer(consumer)
         self.site.move_clock(now)
-        if failed:
+        if not give_back:
+            consumer.retire(self)
+        elif failed:
             consumer.lose(self.site)
         else:
             consumer.close(self.site)
@@ -142,12 +154,14 @@ class StoredQueue:
             consumer.subscribe(self)
 
     def deliver_next(self, now: float) -> tuple[StoredConsumer, StoredEntry] | None:
-        """Let the consumers claim: those of the highest priority in turn."""
+        """Let the consumers claim: the highest priority first, in turn. A message of an owned group is no turn."""
+        owners = {} if self.rules.groups in {None, SoleReceiver} else self.group_owners()
         for consumer in sorted(self._consumers, key=lambda each: -each.priority):
             entry = consumer.claim({self.name: self}, now)
             if entry is not None:
-                self.forget_consumer(consumer)
-                self._consumers.append(consumer)
+                if owners.get(self.broker.group_of(self, entry.message) or "") is not consumer:
+                    self.forget_consumer(consumer)
+                    self._consumers.append(consumer)
                 return consumer, entry
         return None
 
@@ -232,8 +246,8 @@ class StoredQueue:
         return min((entry.due_at for entry in self.scheduled() if entry.due_at is not None), default=None)
 
     def counts(self) -> Counter[State]:
-        """How many are in each state."""
-        return Counter(entry.state for entry in self.entries())
+        """How many are in each state; what is held counts as ready."""
+        return Counter(READY if entry.state is HELD else entry.state for entry in self.entries())
 
     @property
     def flow_stopped(self) -> bool:
@@ -298,7 +312,9 @@ class StoredQueue:
 
     def cancel(self, entry: StoredEntry) -> bool:
         """Take a scheduled message away."""
-        return bool(self.site.store.cancel([entry.id]))
+        cancelled = self.site.store.cancel([entry.id])
+        self.taken_away += cancelled
+        return bool(cancelled)
 
     def deliver_now(self, entry: StoredEntry) -> None:
         """Make a scheduled message ready."""
@@ -347,11 +363,11 @@ class Statistics:
         self._finished = finished
         self.depth = len(rows)
         self.depth_bytes = sum(queue.site.messages[row.message_id].size for row in rows)
-        self.accepted = finished[Outcome.ACCEPTED]
+        self.accepted = finished[Outcome.ACCEPTED] + queue.taken_away
         self.expired = finished[Outcome.EXPIRED]
         self.replaced = finished[Outcome.REPLACED]
         gone = sum(finished[each] for each in (Outcome.DEAD, Outcome.CANCELLED, Outcome.PURGED))
-        self.killed = gone + sum(row.state is DEAD for row in rows)
+        self.killed = gone - queue.taken_away + sum(row.state is DEAD for row in rows)
 
     @property
     def dequeued(self) -> int:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, UUID, uuid5
 
+from django_mq.notifications.local import LocalNotifier
+
 if TYPE_CHECKING:
     from django_mq.engine.message import Message
     from django_mq.stores.base import Store
@@ -23,6 +25,7 @@ class Site:
 
     def __init__(self, store: Store, scale: float) -> None:
         self.store = store
+        self.notifier = LocalNotifier()
         self.scale = scale
         self._epoch = datetime.now(UTC) + HEAD_START
         #: By the id in the table: the message as the scenario knows it.
