@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.docs.pages import DOCS, blocks
-from tests.docs.reader import Reader, wait_for
+from tests.docs.reader import Reader
+from tests.support.waiting import read_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,7 @@ def test_the_quickstart_leads_from_an_empty_folder_to_handled_messages(tmp_path:
     worker = follow(reader)
     with reader.terminal(worker) as process:
         assert process.stdout is not None
-        started = wait_for(process, "[handlers]")
+        started = read_until(process, "[handlers]")
         answer = next((line for line in process.stdout if re.search(r"\b5$", line.rstrip())), "")
 
     assert "[queues]" in started

@@ -18,6 +18,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 import django
+import psutil
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -31,16 +32,20 @@ def main(descriptor: int) -> None:
     # No process asks how a killed child ended: its parent must not have to wait for it.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    children: list[int] = []
+    children: list[psutil.Process] = []
     with socket.socket(fileno=descriptor) as line, line.makefile("rw", encoding="utf-8") as orders:
         try:
             for text in orders:
-                children.append(_fork(json.loads(text), line))
-                orders.write(f"{children[-1]}\n")
+                child = _fork(json.loads(text), line)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    children.append(psutil.Process(child))
+                orders.write(f"{child}\n")
                 orders.flush()
         finally:
-            for child in children:
-                _kill(child)
+            for process in children:
+                # Not by its number alone, which may belong to another program by now.
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
 
 
 def _fork(order: dict[str, Any], line: socket.socket) -> int:
@@ -55,11 +60,6 @@ def _fork(order: dict[str, Any], line: socket.socket) -> int:
         os.close(line.fileno())
         _live(order)
     return child
-
-
-def _kill(child: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
 
 
 def _live(order: dict[str, Any]) -> NoReturn:

@@ -58,15 +58,15 @@ class _AwaitKombu(MetaPathFinder):
         register()
 
 
-class Option(NamedTuple):
+class URLOption(NamedTuple):
     """What to use for an option of the URL, and whether a value is possible."""
 
     use: str
     is_possible: Callable[[str], bool]
 
 
-def _one_of(*words: str) -> Option:
-    return Option(" or ".join(words), words.__contains__)
+def _one_of(*words: str) -> URLOption:
+    return URLOption(" or ".join(words), words.__contains__)
 
 
 def _is_byte_credit(value: str) -> bool:
@@ -80,7 +80,7 @@ OPTIONS = {
     #: ``fair``: queues whose first messages are equally urgent take turns. ``listed``: the order of -Q is strict.
     "queue_order": _one_of("fair", "listed"),
     #: How many bytes of bodies a worker holds at most for each queue; the default is the setting CREDIT_BYTES.
-    "credit_bytes": Option("a whole number of bytes, 1 or more", _is_byte_credit),
+    "credit_bytes": URLOption("a whole number of bytes, 1 or more", _is_byte_credit),
 }
 
 #: The host of a Kombu connection that names the transport instead of a URL. Its virtual host is the alias.
