@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_mq.admin.messages.failures import WORDS
+from django_mq.delivery.consumer.handlers import TASK_HEADERS
 from django_mq.models import Message
 from tests.admin.conftest import list_of, page_of
 
@@ -36,7 +37,7 @@ def cells(client: Client, query: str) -> dict[Any, list[str]]:
 
 
 def test_the_first_and_the_last_error_are_told(site: str, browse: Client, make: Make) -> None:
-    mended, never = make.message(DEAD), make.message(DEAD, dead_reason="rejected")
+    mended, never = make.message(DEAD, attempts=3), make.message(DEAD, dead_reason="rejected")
     for number, error in enumerate(("ValueError", "KeyError", "TimeoutError"), start=1):
         make.attempt(message_id=mended.message_id, number=number, error=error, detail=f"<b>{number}</b>")
     make.attempt()
@@ -50,26 +51,48 @@ def test_the_first_and_the_last_error_are_told(site: str, browse: Client, make: 
 
 
 def test_attempts_of_a_task_count_under_its_own_id_once(site: str, browse: Client, make: Make) -> None:
-    task, other = make.message(DEAD, correlation_id="task"), make.message(DEAD, correlation_id="other")
+    headers = dict.fromkeys(TASK_HEADERS)
+    task, other = (make.message(DEAD, correlation_id=name, headers=headers) for name in ("task", "other"))
     make.attempt(message_id=uuid4(), correlation_id="task", error="First")  # sent again since, with another id
     make.attempt(message_id=task.message_id, correlation_id="task", error="Last")
     make.attempt(message_id=None, correlation_id="other", error="Only")
 
     found = cells(browse, LETTERS)
 
-    assert found[task.message_id][0] == "2 of 10"
+    assert found[task.message_id][0] == "2"
     assert ["First" in found[task.message_id][1], "Last" in found[task.message_id][1]] == [True, True]
     assert "first: " not in found[other.message_id][1]
-    assert found[other.message_id][0] == "1 of 10"
+    assert found[other.message_id][0] == "1"
 
 
 def test_a_letter_that_was_moved_keeps_its_failures(site: str, browse: Client, make: Make) -> None:
     letters = make.queue("letters")
     queue = make.queue(dead_letter_queue=letters)
-    moved = make.message(READY, queue=letters, attempts=0, headers={"x-origin-queue": queue.name})
+    headers = {"x-origin-queue": queue.name, "x-origin-attempts": 1}
+    moved = make.message(READY, queue=letters, attempts=0, headers=headers)
     make.attempt(message_id=moved.message_id)
 
     assert cells(browse, LETTERS)[moved.message_id][0] == "1 of 10"
+
+
+def test_failures_before_a_redrive_do_not_count(site: str, browse: Client, make: Make) -> None:
+    redriven, again = make.message(READY), make.message(DEAD, attempts=1)
+    for message in (redriven, again, again):
+        make.attempt(message_id=message.message_id)
+
+    found = cells(browse, "")
+
+    assert [found[message.message_id][0] for message in (redriven, again)] == ["0", "1 of 10"]
+
+
+def test_the_last_failure_comes_before_the_death(site: str, browse: Client, make: Make) -> None:
+    now = timezone.now()
+    dead = make.message(DEAD, dead_at=now, dead_reason="ValueError", published_at=now - timedelta(hours=1))
+    make.attempt(message_id=dead.message_id, failed_at=now + timedelta(milliseconds=1))
+
+    words = [event.words for event in browse.get(page_of(dead)).context["timeline"]]
+
+    assert words == ["published", "attempt 1 failed: ValueError", "dead: ValueError"]
 
 
 def test_a_dead_letter_in_a_dead_letter_queue_says_so_with_its_reason_and_its_attempts(

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from django_mq.admin.messages import failures, payload
 from django_mq.admin.table import alias
+from django_mq.delivery.consumer.handlers import is_task
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages import masking
 from django_mq.engine.entries.afterlife import ORIGIN_ATTEMPTS
@@ -39,7 +40,8 @@ class Description(NamedTuple):
     """What a list says of a message beside its row."""
 
     preview: str = ""
-    #: Failed attempts here, or in the queue where it died, and the most that this queue allows; 0 for no limit.
+    #: Failed attempts since the last redrive, here or in the queue where it died, and the most that this queue
+    #: allows; 0 for no limit. Celery counts the attempts of its tasks: for these it is what failed in all.
     failed: int = 0
     most: int = 0
     is_dead_letter: bool = False
@@ -65,11 +67,14 @@ def describe(messages: Iterable[Message]) -> None:
     for row in rows:
         origin, known = origins[row.pk], headers.get(row.pk, {})
         is_sent = origin != row.queue.name
-        counted = _number(known.get(ORIGIN_ATTEMPTS)) if is_sent else row.attempts
+        failed = _number(known.get(ORIGIN_ATTEMPTS)) if is_sent else row.attempts
+        most = limits.get(origin, 0) if is_sent else row.queue.max_attempts
+        if is_task(known):
+            failed, most = max(failed, failures.of_row(row).attempts), 0
         row.description = Description(  # type: ignore[attr-defined] # for this page
             preview=_preview(row, known, *contents[row.pk][1:]) if row.pk in contents else "",
-            failed=max(counted, failures.of_row(row).attempts),
-            most=limits.get(origin, 0) if is_sent else row.queue.max_attempts,
+            failed=failed,
+            most=most,
             is_dead_letter=row.state == Message.Status.DEAD or (is_sent and row.state == Message.Status.READY),
             handlers=handlers.get(row.queue.name, ""),
         )

@@ -32,12 +32,16 @@ class Event(NamedTuple):
 
 def of_message(message: Message, attempts: Sequence[Attempt], *, origin: str = "") -> list[Event]:
     """Return the events of a message; ``origin`` is the other queue in which a dead letter died."""
+    died_at = message.dead_at
+    if died_at is not None:
+        # The last attempt is written just after the death, in the same transaction.
+        died_at = max([died_at, *(attempt.failed_at for attempt in attempts[:1])])
     events = [
         *_failures(attempts),
         _death(message, origin) if origin else _arrival(message, attempts),
         *_known(message.deliver_at, _("due")),
         *_known(message.claimed_at, _("claimed")),
-        *_known(message.dead_at, _("dead: %(reason)s") % {"reason": message.dead_reason}, bad=True),
+        *_known(died_at, _("dead: %(reason)s") % {"reason": message.dead_reason}, bad=True),
         *_known(message.expires_at, _("expires")),
     ]
     return _in_order(events)
