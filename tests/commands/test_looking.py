@@ -158,11 +158,14 @@ def test_no_message_drives_the_terminal(database: str, run: Run, content_type: s
         assert len(printed.splitlines()) == 2 - len(arguments)
 
 
-def test_a_dead_letter_says_why(database: str, run: Run) -> None:
-    publish("orders")
+def test_a_dead_letter_says_why_beside_its_body(database: str, run: Run) -> None:
+    publish("orders", "the body")
     Message.objects.using(database).update(state=Message.Status.DEAD, dead_reason="ValueError: \x1b[31mno")
 
-    assert "ValueError: \\x1b[31mno" in run("mq_browse", "orders", "--state=dead")
+    headings, row = run("mq_browse", "orders", "--state=dead").splitlines()
+
+    assert headings.endswith("  BODY        REASON")
+    assert row.endswith('  "the body"  ValueError: \\x1b[31mno')
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,11 @@ class Command(MQCommand):
             for message in found:
                 self.stdout.write(as_json(message))
             return
-        rows = [_row(message) for message in found]
-        self.stdout.write(table(HEADINGS, rows, right=(2, 3)) if rows else "Nothing there.")
+        shown = [(_row(message), message.dead_reason) for message in found]
+        # Only dead messages have a reason.
+        reasons = ("REASON",) if any(reason for _, reason in shown) else ()
+        rows = [(*row, shortened(printable(reason), BODY_WIDTH)) if reasons else row for row, reason in shown]
+        self.stdout.write(table((*HEADINGS, *reasons), rows, right=(2, 3)) if rows else "Nothing there.")
 
 
 def _row(message: Browsed) -> tuple[str, ...]:
@@ -54,7 +57,7 @@ def _row(message: Browsed) -> tuple[str, ...]:
         str(message.attempts),
         f"{message.published_at:%Y-%m-%d %H:%M:%S}",
         shortened(message.type, 20),
-        shortened(printable(message.dead_reason or _seen(message)), BODY_WIDTH),
+        shortened(printable(_seen(message)), BODY_WIDTH),
     )
 
 
