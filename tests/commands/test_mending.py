@@ -86,6 +86,7 @@ def test_a_dead_letter_queue_gives_back_to_where_they_came_from(database: str, r
         settle(database, name, Verdict.DEAD)
     publish("mails", "not a dead letter")
 
+    assert run("mq_redrive", "one") == "0 messages redriven.\n  Its dead letters are in 'mails'.\n"
     back = json.loads(run("mq_redrive", "mails", "--json"))
 
     assert back == {"redriven": 2, "left": 0, "missing": [], "queues": {"one": 1, "two": 1}}

@@ -9,6 +9,7 @@ from django_mq.delivery.operator import redrives
 from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.management.arguments import UsageError, argument
 from django_mq.management.messages import MessageCommand, is_id, read_ids
+from django_mq.models import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ class Command(MessageCommand):
             for state in obstacles([options["queue"]], using=alias):
                 word = "paused" if state.paused else "full"
                 self.stderr.write(f"Warning: queue {state.name!r}, to which messages return, is {word}.")
-        self.back = Counter[str]()
+        self.back, self.queue = Counter[str](), Queue.objects.using(alias).filter(name=options["queue"])
         super().run(alias, **options)
 
     def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
@@ -54,4 +55,8 @@ class Command(MessageCommand):
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         back = sorted(self.back.items())
-        return {"queues": dict(back)}, [f"  {count:,} to {queue!r}" for queue, count in back]
+        lines = [f"  {count:,} to {queue!r}" for queue, count in back]
+        letters = self.queue.values_list("dead_letter_queue__name", flat=True).first()
+        if letters and not back:
+            lines.append(f"  Its dead letters are in {letters!r}.")
+        return {"queues": dict(back)}, lines
