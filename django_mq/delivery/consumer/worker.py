@@ -165,8 +165,13 @@ class Worker:
         self.wake.set()
 
     @property
+    def running(self) -> int:
+        """How many handlers run."""
+        return self._pool.running
+
+    @property
     def unfinished(self) -> int:
-        """How many messages are handled, or about to be."""
+        """How many messages are handled, or about to be, or have an outcome that is not written."""
         sessions = [*self._late, self.session]
         return sum(session.held - len(session.settlements) for session in sessions)
 

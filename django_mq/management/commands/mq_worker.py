@@ -47,7 +47,7 @@ class Command(MQCommand):
             "default: the setting CREDIT_BYTES.",
         ),
         argument("--name", default="", help="The name that the admin shows; default: native@HOST:PID."),
-        argument("--until-empty", action="store_true", help="Stop when no message is ready."),
+        argument("--until-empty", action="store_true", help="End when no message can be delivered and none runs."),
     )
     json = ""
 
@@ -95,7 +95,7 @@ class _Signals:
     def _on_signal(self, number: int, _frame: object) -> None:
         self.count += 1
         if self.count == 1:
-            running = plural(self._worker.unfinished, "message")
+            running = plural(self._worker.running, "message")
             self._command.stdout.write(
                 f"Ending when the handlers of {running} have returned; a second signal gives them back."
             )
