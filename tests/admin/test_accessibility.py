@@ -107,6 +107,7 @@ def test_an_operator_pauses_a_queue_with_the_keyboard_alone(
     assert queue.paused
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_the_overview_says_aloud_what_raises_an_alert_and_nothing_else(
     live_server: LiveServer, operator: User, make: Make

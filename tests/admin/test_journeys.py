@@ -141,6 +141,7 @@ def test_the_overview_says_when_its_figures_are_old_and_goes_on_when_it_can(
         expect(figures.get_by_role("row", name="orders")).to_be_visible()
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_a_hidden_overview_asks_for_nothing(live_server: LiveServer, operator: User, make: Make) -> None:
     make.queue()
@@ -157,6 +158,7 @@ def test_a_hidden_overview_asks_for_nothing(live_server: LiveServer, operator: U
     assert (hidden, seen) == (0, 1)
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_it_is_heard_that_a_queue_has_become_full(live_server: LiveServer, operator: User, make: Make) -> None:
     queue = make.queue("tiny", max_messages=1)

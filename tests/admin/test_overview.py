@@ -250,6 +250,7 @@ def test_a_chart_says_in_words_what_it_shows() -> None:
     assert figure(1234.0, "/s") == "1,234 /s"
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_the_page_renews_itself_until_told_to_stand_still(

@@ -25,6 +25,7 @@ TARGETS = {"default": [0.6, None, 0.4], "postgresql": [0.75, 0.5, 0.6], "mariadb
 KEYS = ["name", "value", "unit", "limit", "ratio", "target", "met", "runs"]
 
 
+@pytest.mark.once
 def test_every_measure_is_reported_in_a_table_and_as_json(
     committed_database: str, process_environment: Callable[[str], dict[str, str]], tmp_path: Path
 ) -> None:
@@ -47,6 +48,7 @@ def test_every_measure_is_reported_in_a_table_and_as_json(
     assert_nothing_is_left(committed_database)
 
 
+@pytest.mark.once
 def test_the_command_prints_figures_beside_those_of_plain_sql(
     committed_database: str, process_environment: Callable[[str], dict[str, str]]
 ) -> None:

@@ -64,6 +64,7 @@ def wait_until_kept(alias: str, deadlines: int) -> None:
     wait_until(kept)
 
 
+@pytest.mark.once
 def test_work_that_keeps_the_heartbeat_from_running_runs_once(
     committed_database: str, shop: Shop, pipe: int, workers: tuple[subprocess.Popen[str], subprocess.Popen[str]]
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_handler_of_an_unknown_queue_is_refused(committed_database: str, run: 
     assert "Ended." in run(*arguments)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "command", ["mq_worker --queues=gated --threads=1", "mq_maintenance --loop", "mq_maintenance"]
 )

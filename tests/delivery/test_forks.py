@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from django_mq.delivery.publisher import publish
 from django_mq.delivery.queues import declare
 from django_mq.models import History, Message
@@ -184,6 +186,7 @@ def test_a_child_ends_nothing_of_its_parents(committed_database: str, process_en
     assert History.objects.using(committed_database).get().outcome == History.Outcome.ACCEPTED
 
 
+@pytest.mark.once
 def test_forking_beside_threads_that_use_the_database(
     committed_database: str, process_environment: Environment
 ) -> None:
@@ -206,6 +209,7 @@ def test_a_forked_child_publishes_from_async_code(
     assert Message.objects.using(committed_database).count() == 9
 
 
+@pytest.mark.once
 def test_no_lock_or_thread_of_the_parent_keeps_a_child_waiting(
     committed_database: str, process_environment: Environment
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_worker_is_killed_while_it_declines(alias: str, process_environment: E
     assert not DeclinedMessage.objects.using(alias).exists()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("gives_back", [False, True], ids=["at once", "after it gave back"])
 def test_a_worker_is_killed_while_it_gives_back(
     alias: str, process_environment: Environment, gives_back: bool

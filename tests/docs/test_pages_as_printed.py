@@ -82,11 +82,6 @@ class Page:
     prints: tuple[str, ...] = ()
 
     @property
-    def takes_long(self) -> bool:
-        """Whether the page has many commands, or needs a database server."""
-        return self.name.startswith("operations/") or self.server not in {"", "redis"}
-
-    @property
     def path(self) -> Path:
         return README if self.name == README.name else DOCS / "how-to" / self.name
 
@@ -221,7 +216,7 @@ def reader(empty_project: Path, tmp_path: Path) -> Reader:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, id=page.name, marks=[pytest.mark.once] if page.takes_long else []) for page in PAGES],
+    [pytest.param(page, id=page.name, marks=[] if page.path == README else [pytest.mark.once]) for page in PAGES],
 )
 def test_the_blocks_of_a_page_work_as_printed(
     page: Page, reader: Reader, services: Services, free_port: int, django_db_blocker: Any

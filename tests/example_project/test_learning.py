@@ -46,6 +46,7 @@ def test_the_demo_learns_from_its_own_history(
     assert "The history has 0 rows left" in written
 
 
+@pytest.mark.once
 def test_the_demo_says_what_spark_lacks(
     start_demo: Callable[..., AbstractContextManager[subprocess.Popen[str]]], tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question, "LOST_SECONDS", float("inf"))
 
 
+@pytest.mark.once
 def test_a_frozen_database_is_reported_in_time_and_well_when_it_goes_on(
     site: str, postgresql_server: PostgreSQL
 ) -> None:

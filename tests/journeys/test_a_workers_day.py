@@ -226,6 +226,7 @@ def test_a_corrupt_row_becomes_a_dead_letter_and_stops_nobody(
     assert site.rows(correlation_id=corrupt)[0].dead_reason == reason
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("column", "value"),
     [
@@ -292,6 +293,7 @@ def holds_its_window(site: Site) -> Counter[str] | None:
     return states if 4 < states["claimed"] <= 8 else None
 
 
+@pytest.mark.once
 def test_the_commands_of_celery_work_from_another_process(site: Site, worker: Worker) -> None:
     to_it = ("--timeout", str(PATIENCE_SECONDS), "--destination", worker.name)
 
@@ -300,6 +302,7 @@ def test_the_commands_of_celery_work_from_another_process(site: Site, worker: Wo
     assert "'name': 'brittle'" in site.celery("inspect", *to_it, "active_queues")
 
 
+@pytest.mark.once
 def test_purge_removes_what_waits_and_counts_it(site: Site, worker: Worker) -> None:
     for _ in range(3):
         site.send("note", "purged", queue="idle")

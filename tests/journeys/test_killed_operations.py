@@ -49,6 +49,7 @@ def test_an_operation_whose_processes_are_killed_is_done_once_by_the_leader(site
     assert_done_once(site, operation)
 
 
+@pytest.mark.once
 def test_a_process_that_stood_still_leaves_the_operation_to_the_leader(site: Site) -> None:
     operation = begun(site)
     process = going_on(site, operation, "stop", str(STOPPED_AFTER))

@@ -94,6 +94,7 @@ def test_a_restart_of_postgresql_loses_nothing(sites: Sites, postgresql_server: 
         assert len(site.finished()) == 22
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("pool", ["prefork", "solo"])
 def test_a_celery_worker_is_back_soon_after_postgresql(
     sites: Sites, postgresql_server: PostgreSQL, pool: str
@@ -116,6 +117,7 @@ def test_a_celery_worker_is_back_soon_after_postgresql(
             assert worker.stop() == 0
 
 
+@pytest.mark.once
 def test_a_celery_worker_can_be_stopped_while_the_database_is_away(
     sites: Sites, postgresql_server: PostgreSQL
 ) -> None:
@@ -172,6 +174,7 @@ def _cut_connections(site: Site) -> None:
     connections[site.alias].close()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_worker_waits_for_the_tables_and_names_the_command(
     sites: Sites, templates: Templates, kind: str
@@ -188,6 +191,7 @@ def test_a_worker_waits_for_the_tables_and_names_the_command(
             worker.kill()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("url", "message"),
     [

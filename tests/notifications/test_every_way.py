@@ -20,13 +20,14 @@ from django_mq.delivery.operator.redrives import redrive
 from django_mq.engine.states import State
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
+from django_mq.notifications import postgresql
 from django_mq.notifications.registry import notifier as chosen_notifier
 from django_mq.stores.registry import shared_store
 from tests.conftest import hold_queues
 from tests.delivery.builders import a_handler, running
 from tests.notifications.conformance.conftest import Ears
 from tests.stores.builders import a_message, claim, declare, open_session, pass_time
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,10 +43,20 @@ HEARD = {"n:orders", "b:orders", "q:orders"}
 
 
 @pytest.fixture(params=["postgresql", "redis"])
-def site(request: pytest.FixtureRequest, settings: Settings, transactional_db: None) -> Iterator[str]:
-    """A site with the queue ``orders``, whose sessions hear by one of the ways between processes."""
+def site(
+    request: pytest.FixtureRequest, settings: Settings, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """A site with the queue ``orders``, whose sessions hear by one of the ways between processes.
+
+    No hint is dropped because the machine is slow.
+    """
     hold_queues(settings, ALIAS)
-    redis = {"REDIS_URL": request.getfixturevalue("redis_url"), "REDIS_PREFIX": uuid4().hex}
+    monkeypatch.setattr(postgresql, "PATIENCE_SECONDS", PATIENCE_SECONDS)
+    redis = {
+        "REDIS_URL": request.getfixturevalue("redis_url"),
+        "REDIS_PREFIX": uuid4().hex,
+        "REDIS_TIMEOUT_SECONDS": PATIENCE_SECONDS,
+    }
     settings.DJANGO_MQ = {
         **settings.DJANGO_MQ,
         **(redis if request.param == "redis" else {}),
@@ -224,6 +235,6 @@ def test_a_waiting_session_is_notified(site: str, way: Callable[[], Callable[[],
 
         act()
 
-        wait_until(lambda: wake.take_topics() & HEARD, f"a notification after {way.__name__}", seconds=10)
+        wait_until(lambda: wake.take_topics() & HEARD, f"a notification after {way.__name__}")
     finally:
         ears.close()

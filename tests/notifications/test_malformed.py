@@ -112,6 +112,7 @@ def test_what_stands_in_a_key_is_overwritten_if_it_is_not_ours(
         assert client.get("{mq}:missed:orders").isdigit()
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("undaunted")
 @pytest.mark.parametrize("honest_at_first", [True, False])
 def test_no_reply_raises(caplog: pytest.LogCaptureFixture, *, honest_at_first: bool) -> None:

@@ -62,6 +62,7 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO plain;
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "refusal",
     [

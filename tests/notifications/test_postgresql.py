@@ -372,6 +372,7 @@ def test_a_scheduled_message_is_handled_when_it_is_due(hinted: str) -> None:
         wait_until(lambda: finished(hinted) == 1)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_restart_of_the_server_costs_no_message(  # noqa: PLR0917 - fixtures
     postgresql_server: PostgreSQL,

@@ -198,6 +198,7 @@ def freeze_at_work(place: Place, child: Child) -> bool:
     return False
 
 
+@pytest.mark.once
 def test_maintenance_killed_midway_leaves_nothing_half_done(place: Place) -> None:
     chance = random.Random(8)
     place.declare(max_attempts=1)

@@ -85,6 +85,7 @@ def test_it_passes_signals_on_and_waits_for_the_command(signum: signal.Signals) 
     assert process.returncode == 5
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_it_leaves_no_process_behind(signum: signal.Signals) -> None:
     with wrapper("--", "sh", "-c", OBEDIENT) as process:
