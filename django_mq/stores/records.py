@@ -267,7 +267,7 @@ class ClaimRequest:
         left = left_behind(self, [item.queue_name for item in claimed], seen)
         for queue, wanted in self.wanted.items() if claimed else ():
             mine = [item for item in claimed if item.queue_name == queue]
-            if len(wanted) > 1 and Assignment(wanted, Claimed.as_message).is_used_up(mine):
+            if len(wanted) > 1 and Assignment(wanted, Claimed.as_message).until_used_up(mine) is not None:
                 left |= {queue}
         return left
 

@@ -343,3 +343,34 @@ def test_a_message_that_comes_back_is_found_by_a_full_scan(stores: tuple[Store, 
     found = passing.claimed or wanted_claim(store, session, full_scan=True).claimed
 
     assert ids(found) == [held.id]
+
+
+def two_handlers(store: Store, session: int, *limits: int) -> ClaimResult:
+    wanted = [Wanted(Selector(text), limit) for text, limit in zip(("a = 1", "b = 1"), limits, strict=True)]
+    request = ClaimRequest(queues=(QUEUE,), credit=sum(limits), promote=False, wanted={QUEUE: wanted})
+    return store.settle_and_claim(session, [], request)
+
+
+def test_claims_for_several_handlers_begin_behind_what_none_of_them_wants(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    others = publisher.append_many([a_message(QUEUE, headers='{"a": 2}') for _ in range(50)])
+    first = [publish(publisher, QUEUE, headers=text) for text in ('{"b": 1}', '{"a": 1}')]
+
+    assert ids(two_handlers(store, session, 9, 9).claimed) == first
+    assert place_of(selecting_cursor(store), 4)[1] >= others[-1]
+
+    second = [publish(publisher, QUEUE, headers=text) for text in ('{"a": 1}', '{"b": 1}')]
+    result = two_handlers(store, session, 9, 9)
+    assert (ids(result.claimed), result.full_scan) == (second, False)
+
+
+def test_a_cursor_stays_before_what_a_full_handler_has_left(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    headers = ('{"a": 1}', '{"b": 1}', '{"a": 1}', '{"b": 1}')
+    first, second, third, fourth = (publish(publisher, QUEUE, headers=text) for text in headers)
+
+    assert ids(two_handlers(store, session, 1, 9).claimed) == [first, second, fourth]
+    assert place_of(selecting_cursor(store), 4) <= (0, first)
+    assert ids(two_handlers(store, session, 1, 9).claimed) == [third]

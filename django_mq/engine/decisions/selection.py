@@ -76,10 +76,15 @@ class Assignment(Generic[C]):
         if number is not None:
             self._taken[number] += 1
 
-    def is_used_up(self, claimed: Iterable[C]) -> bool:
-        """Whether these messages use up the limit of a handler, so that a claim may have left some for it."""
+    def until_used_up(self, claimed: Sequence[C]) -> Sequence[C] | None:
+        """Return the messages up to the last one of a handler whose limit they use up; None if there is no such.
+
+        Behind this message, a claim may have left some for the handler.
+        """
+        last = {self.handler_of(each): position for position, each in enumerate(claimed, 1)}
         taken = Counter(self.handler_of(each) for each in claimed)
-        return any(0 < each.limit <= taken[number] for number, each in enumerate(self._wanted))
+        full = [last[n] for n, each in enumerate(self._wanted) if 0 < each.limit <= taken[n]]
+        return claimed[: min(full)] if full else None
 
 
 def common_example(one: Selector, other: Selector) -> dict[str, object] | None:

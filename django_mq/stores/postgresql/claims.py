@@ -19,10 +19,12 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from django_mq.engine.decisions.claim import limit_of
+from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.connections import translating
-from django_mq.stores.records import ClaimResult
+from django_mq.stores.records import Claimed, ClaimResult
 from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims
 from django_mq.stores.sql.messages import ACCEPTED, fence, statements
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
-    from django_mq.stores.records import Claimed, ClaimRequest, Settlement
+    from django_mq.stores.records import ClaimRequest, Settlement
     from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.store import SQLStore
 
@@ -172,6 +174,12 @@ def numbers(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
+def spots(cursor: ScanCursor) -> dict[str, str]:
+    """Return a cursor as the parameters of a statement."""
+    columns = zip(("levels", "places", "passed"), zip(*cursor.places(), strict=True), strict=True)
+    return {name: numbers(column) for name, column in columns}
+
+
 #: A queue; for a claim by selectors with each handler's, and whether the claim is for it.
 CursorKey: TypeAlias = str | tuple[str, tuple[tuple[str, bool], ...]]
 
@@ -227,6 +235,8 @@ class PostgreSQLClaims(Claims):
         name, params = super()._claim_statement(session_id, request)
         if name == "claim_across" and min(params["limits"]) < request.credit:
             name = "claim_across_apart"
+        if name != "claim" and "wanted" in params:
+            params |= spots(ScanCursor())
         return name, params
 
     def _one_statement(
@@ -238,9 +248,9 @@ class PostgreSQLClaims(Claims):
         if settlements:
             params |= fence(session_id, settlements) | {"outcome": ACCEPTED}
             params |= {name: numbers(params[name]) for name in ("ids", "claims")}
-        if name != "claim":
+        if len(request.queues) > 1:
             return self._answered(name, params, request)
-        return self._from_cursor(params, request)
+        return self._from_cursor(name, params, request)
 
     def _answered(
         self, name: str, params: dict[str, Any], request: ClaimRequest, steps: SelectingCursor | None = None
@@ -263,7 +273,7 @@ class PostgreSQLClaims(Claims):
         result.void = frozenset(void or ())
         return result
 
-    def _from_cursor(self, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
+    def _from_cursor(self, name: str, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
         """Claim from the session's cursor, or with a full scan."""
         cursor, begin = self._cursor(request), time.monotonic()
         steps = None
@@ -273,13 +283,12 @@ class PostgreSQLClaims(Claims):
             else:
                 cursor.step(frozenset(row[0] for row in self.rows("writers")), begin)
         if request.full_scan or cursor.seconds_until_look(begin) <= 0:
-            result = self._answered("claim", params, request, steps)
+            result = self._answered(name, params, request, steps)
             self._has_looked(request, result, begin)
             return result
-        columns = zip(("levels", "places", "passed"), zip(*cursor.places(), strict=True), strict=True)
-        spots = {name: numbers(column) for name, column in columns}
-        result = self._answered("claim_from_cursor", params | spots, request, steps)
-        cursor.advance(result.claimed, cut=self._is_cut(request, result))
+        name = "claim_from_cursor" if name == "claim" else name
+        result = self._answered(name, params | spots(cursor), request, steps)
+        cursor.advance(self._passed(request, result), cut=self._is_cut(request, result))
         if not result.more:
             # A message may have come back to a place that was passed.
             result.full_scan = False
@@ -299,10 +308,23 @@ class PostgreSQLClaims(Claims):
         unable = request.slots <= 0 or bool(request.byte_credit)
         return result.more or (unable and not result.claimed)
 
+    def _passed(self, request: ClaimRequest, result: ClaimResult) -> Sequence[Claimed]:
+        """Return the claimed messages up to which the claim has left none."""
+        [queue] = request.queues
+        wanted, claimed = request.wanted.get(queue, ()), result.claimed
+        if len(wanted) < 2 or not result.more:
+            return claimed
+        passed = Assignment(wanted, Claimed.as_message).until_used_up(claimed)
+        if passed is None:
+            # Another transaction may have locked what one handler wants.
+            passed = claimed if len(claimed) >= limit_of(request, queue) else []
+        return passed
+
     def _has_looked(self, request: ClaimRequest, result: ClaimResult, begin: float) -> None:
         end = time.monotonic()
         cut = self._is_cut(request, result)
-        self._cursor(request).has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
+        passed = self._passed(request, result)
+        self._cursor(request).has_looked(passed, cut=cut, now=end, seconds=end - begin)
 
     def _one_round_trip(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None

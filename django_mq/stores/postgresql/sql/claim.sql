@@ -78,12 +78,7 @@ candidates AS MATERIALIZED (
         JOIN django_mq_queue q ON q.name = given.name
             AND NOT {paused}
             AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)
-        CROSS JOIN LATERAL (
-            SELECT m.id, m.priority, m.level, m.place
-            FROM django_mq_message m
-            WHERE m.state = 1 AND m.queue_id = q.id {wanted}
-            ORDER BY m.level DESC, m.place, m.id LIMIT %(candidates)s
-        ) r
+        CROSS JOIN LATERAL ({portion}) r
         WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id ROWS UNBOUNDED PRECEDING)
     ) walk
 )
