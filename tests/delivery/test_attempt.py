@@ -264,10 +264,11 @@ def test_a_failed_attempt_is_a_warning_with_its_traceback(caplog: pytest.LogCapt
 
 
 def test_a_message_that_dies_of_an_error_is_an_error_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    run(raising(ValueError("no stock")), {"max_attempts": 1})
+    run(raising(ValueError("no stock")), {"max_attempts": 1}, type="orders.tasks.pack")
 
     (record,) = caplog.records
     assert record.levelname == "ERROR"
+    assert " ('orders.tasks.pack') of queue 'orders'" in record.getMessage()
     assert "the message is dead: 'ValueError: no stock'" in record.getMessage()
     assert "in function" in caplog.text
 

@@ -154,7 +154,9 @@ class Delivery:
         return Settlement.of(self.claimed, decision, reason, _failure(error))
 
     def _names(self) -> tuple[str, str, str]:
-        return self.handler.name, str(self.message.id), self.message.queue
+        # All of Django's tasks have one handler: the type names the task.
+        kind = f" ({self.message.type!r})" if self.message.type else ""
+        return self.handler.name, f"{self.message.id}{kind}", self.message.queue
 
     def _logged(self, error: BaseException) -> BaseException | None:
         """Return the error whose traceback is logged."""
