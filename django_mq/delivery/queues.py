@@ -93,6 +93,12 @@ def undeclared_among(names: Iterable[str], *, using: str) -> list[str]:
     return [name for name in unknown if shared_store(using).queue(name) is None]
 
 
+def check_declared(name: str, *, using: str) -> None:
+    """Return if the queue exists or may be declared. Raises UnknownQueue."""
+    for unknown in undeclared_among([name], using=using):
+        raise undeclared(unknown)
+
+
 def check_handled(names: Iterable[str], *, using: str) -> None:
     """Raise UnknownQueue if a worker is to consume a queue that is not declared.
 

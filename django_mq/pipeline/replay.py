@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.delivery.queues import check_declared
 from django_mq.diagnosis.messages.copies import TRACE_CONTEXT
 from django_mq.errors import PipelineError
-from django_mq.models import Queue
 from django_mq.pipeline.archive.reader import archived
 from django_mq.pipeline.publisher import Published, job, publish_frame
 
@@ -25,14 +25,13 @@ def replay(
     """Publish a day's messages into ``queue``, once per key; without a key, once per day and queue.
 
     With ``speed`` 1 they come at the pace of that day, with 10 ten times as fast, beginning now;
-    with 0 all at once. Raises PipelineError.
+    with 0 all at once. Raises PipelineError, UnknownQueue.
     """
     if speed < 0:
         raise PipelineError(
             "The speed of a replay is 0 for all at once, 1 for the original pace, 10 for ten times that pace."
         )
-    if not Queue.objects.using(alias).filter(name=queue).exists():
-        raise PipelineError(f"There is no queue {queue!r}; create it with mq_queue create, preferably for tests.")
+    check_declared(queue, using=alias)
     rows = archived(spark, alias, since=day, until=day)
     key = key or f"replay {day} into {queue}"
     # The pace begins with the first attempt, so that another attempt makes the same messages.

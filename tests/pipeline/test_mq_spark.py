@@ -45,6 +45,17 @@ def test_a_command_without_spark_fails_with_one_sentence(monkeypatch: pytest.Mon
 
 
 @pytest.mark.django_db(databases=["default"])
+@pytest.mark.parametrize("job", [["publish", "FILE", "--job", "key"], ["replay", "--day", "2026-03-02"]])
+def test_a_queue_that_is_not_declared_is_refused_before_spark_starts(
+    job: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(CommandError, match="There is no queue 'nowhere'; declare it"):
+        call_command("mq_spark", *job, "--queue", "nowhere", stdout=io.StringIO())
+
+
+@pytest.mark.django_db(databases=["default"])
 def test_a_setting_has_a_name_and_a_value() -> None:
     with pytest.raises(CommandError, match="KEY=VALUE"):
         call_command("mq_spark", "--conf", "nothing", "doctor", stdout=io.StringIO())

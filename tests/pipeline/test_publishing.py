@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from django.core.management import CommandError, call_command
 
-from django_mq.errors import PipelineError, WrongColumns
+from django_mq.errors import PipelineError, UnknownQueue, WrongColumns
 from django_mq.models import BulkJob, BulkPart, Message, Queue
 from django_mq.pipeline import publisher
 from django_mq.pipeline.archive import job as archive_job
@@ -167,7 +167,7 @@ class TestOnOneDatabase:
         assert bytes(message.body) == b'{"a":1}'
 
     def test_a_replay_needs_a_queue_that_is_there(self, spark: SparkSession, orders: str) -> None:
-        with pytest.raises(PipelineError, match="There is no queue 'test'; create it"):
+        with pytest.raises(UnknownQueue, match="'test'"):
             replay(spark, orders, MORNING.date(), "test")
 
     def test_the_command_publishes_a_file(self, spark: SparkSession, orders: str, tmp_path: Path) -> None:

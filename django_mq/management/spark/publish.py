@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_mq.delivery.queues import check_declared
 from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
@@ -28,6 +29,8 @@ def publish(command: Any, alias: str, *, paths: list[str], key: str, queue: str 
     from django_mq.pipeline.publisher import publish_frame
     from django_mq.pipeline.session import explaining
 
+    if queue is not None:  # without Spark's stack of Java
+        check_declared(queue, using=alias)
     reader = command.session().read.format(options["format"])
     if options["format"] == "csv":
         reader = reader.option("header", "true").option("multiLine", "true").option("escape", '"')
@@ -50,6 +53,7 @@ def publish(command: Any, alias: str, *, paths: list[str], key: str, queue: str 
 def replay(command: Any, alias: str, *, day: date, queue: str, speed: float, key: str, **_: Any) -> None:
     from django_mq.pipeline.replay import replay as run
 
+    check_declared(queue, using=alias)
     _say(command, run(command.session(), alias, day, queue, speed=speed, key=key))
 
 
