@@ -8,6 +8,7 @@ from django.db import connections
 
 from django_mq.api import publish
 from django_mq.checks import check_database
+from django_mq.diagnosis.doctor.environment import REFUSED
 from django_mq.notifications.postgresql import PostgreSQLNotifier
 from django_mq.stores.registry import shared_store
 from tests.conftest import skip_or_fail
@@ -33,7 +34,13 @@ def test_a_direct_connection_hears_what_is_published_through_the_pool(
         except UnavailableError as missing:
             skip_or_fail(missing)
         pool = {"HOST": str(bouncer.directory), "PORT": PORT, "DISABLE_SERVER_SIDE_CURSORS": True}
-        with bouncer, an_alias_of(entry | pool, settings, django_db_blocker) as pooled:
+        untold = entry | pool | {"DISABLE_SERVER_SIDE_CURSORS": False}
+        with (
+            bouncer,
+            an_alias_of(untold, settings, django_db_blocker) as refused,
+            an_alias_of(entry | pool, settings, django_db_blocker) as pooled,
+        ):
+            assert REFUSED in PostgreSQLNotifier(refused).problem()
             assert "LISTEN_DATABASE" in PostgreSQLNotifier(pooled).problem()
             assert PostgreSQLNotifier(pooled, listen_alias=direct).problem() == ""
             settings.DJANGO_MQ = {**settings.DJANGO_MQ, "LISTEN_DATABASE": direct, "POLL_SECONDS": 3600}

@@ -57,7 +57,10 @@ def look_at_tables(alias: str) -> Iterator[Finding]:
     try:
         missing = unapplied_migrations(alias)
     except NodeNotFoundError as error:
-        remedy = 'Follow docs/how-to/operations/upgrade.md, "Databases of before 0.1.0".'
+        remedy = (
+            "Install the last version that has the migration 0017_queue_options, run manage.py migrate django_mq"
+            " with it, and upgrade then."
+        )
         yield problem("migrations", str(error), remedy)
         return
     if missing:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.doctor.findings import Finding
 
 
+#: Part of the error of a pooler that does not know the options of a worker's connection.
+REFUSED = "unsupported startup parameter"
+
+
 def look_at_settings() -> Iterator[Finding]:
     """Run the system checks of this app."""
     found = checks.run_checks(tags=["django_mq"])
@@ -45,6 +49,11 @@ def look_at_hints() -> Iterator[Finding]:
         yield ok("hints", "Hints stay within a process, and workers look regularly.")
     elif error := notifier().problem():
         mend = "Do what the error says, or correct LISTEN_DATABASE or HINTS. Until then workers look regularly."
+        if REFUSED in error:
+            mend = (
+                "A pooler refuses the options of a worker. Set DISABLE_SERVER_SIDE_CURSORS to True for the"
+                " database, and name a direct connection in DJANGO_MQ['LISTEN_DATABASE'], or set HINTS to 'none'."
+            )
         yield problem("hints", f"A notification did not come back: {error}", mend)
     else:
         yield ok("hints", "A notification went through PostgreSQL and came back.")

@@ -60,4 +60,6 @@ class Command(MQCommand):
         }
         mark = styles[finding.level](f"{finding.level.value:8}")
         mend = f"\n{'':8} mend: {printable(finding.mend)}" if finding.mend else ""
-        return f"{mark} {printable(finding.about)}: {printable(finding.sentence)}{mend}"
+        # The error of a driver may have several lines.
+        sentence = " ".join(finding.sentence.split())
+        return f"{mark} {printable(finding.about)}: {printable(sentence)}{mend}"

@@ -49,7 +49,7 @@ def problems(
     if pooled and not settings.get("DISABLE_SERVER_SIDE_CURSORS"):
         yield (
             "Connections lead through a pooler, and workers would prepare statements on them.",
-            "Set DISABLE_SERVER_SIDE_CURSORS to True for the database: docs/how-to/databases/pgbouncer.md.",
+            "Set DISABLE_SERVER_SIDE_CURSORS to True for the database. Workers then prepare no statements.",
         )
     if pooled and listened:
         yield (
@@ -147,5 +147,5 @@ def _uncleaned(space: Space, longest: OpenTransaction | None) -> Iterator[tuple[
         )
         yield (
             f"{dead}, and the last vacuum was {space.tended_seconds / 3600:,.0f} hours ago.",
-            f"{given}VACUUM (ANALYZE) {table}; see docs/how-to/databases/big-tables.md.",
+            f"{given}VACUUM (ANALYZE) {table};",
         )
