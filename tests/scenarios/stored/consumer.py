@@ -88,6 +88,7 @@ class StoredConsumer:
         self.retired = False
         #: What open transactions have settled: a worker that stops ends these first.
         self.in_transactions: list[StoredEntry] = []
+        self._has_claimed = False
         #: The bytes that it was sent and has spent for good.
         self._spent_bytes = 0
         #: Whether it browses, in a store that serves no consumers; and by queue, how far it has seen that.
@@ -235,8 +236,9 @@ class StoredConsumer:
         )
         if self._served and self._target is not None:
             request = replace(request, queues=(), consumer=self._target)
-        # What is held in its place is due when maintenance has seen it.
-        promote = not any(queue.rules.hold for queue in queues.values())
+        # A message that is held in its place is passed until maintenance has seen that it is due.
+        promote = not self._has_claimed or not any(queue.rules.hold for queue in queues.values())
+        self._has_claimed = True
         request = replace(request, promote=promote, byte_credit=self._byte_credit(queues))
         return site.store.claim(self.session_id, request).claimed
 

@@ -12,7 +12,7 @@ from django_mq.delivery.hints import news_of
 from django_mq.delivery.operator.redrives import send
 from django_mq.engine.consumers.groups import SoleReceiver
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, Fate
+from django_mq.engine.states import CLAIMED, DEAD, HELD, READY, SCHEDULED, STEALABLE, Fate
 from django_mq.errors import IllegalMove, QueueDeleted
 from django_mq.integrations.celery.message import urgency
 from django_mq.models import History
@@ -246,8 +246,9 @@ class StoredQueue:
         return min((entry.due_at for entry in self.scheduled() if entry.due_at is not None), default=None)
 
     def counts(self) -> Counter[State]:
-        """How many are in each state; what is held counts as ready."""
-        return Counter(READY if entry.state is HELD else entry.state for entry in self.entries())
+        """How many are in each state; what is held counts as ready, and what could be taken back as claimed."""
+        seen = {HELD: READY, STEALABLE: CLAIMED}
+        return Counter(seen.get(entry.state, entry.state) for entry in self.entries())
 
     @property
     def flow_stopped(self) -> bool:

@@ -37,7 +37,12 @@ class StoredUnit:
 
     def is_waited_for(self, queue: StoredQueue, message: Message) -> bool:
         """Whether another publisher of this message would wait for the transaction."""
-        return False
+        limited = queue.rules.overflow is not Overflow.NONE or queue.rules.kind == "last_value"
+        return self._site.store.features.durable and any(
+            limited or (message.duplicate_id is not None and message.duplicate_id == other.duplicate_id)
+            for published, other in self._published
+            if published is queue
+        )
 
     def accept(self, queue: StoredQueue, entry: StoredEntry, consumer: StoredConsumer) -> bool:
         """Accept with the commit, unless the consumer has lost the message, or accepted it."""
@@ -128,15 +133,6 @@ class OpenUnit(StoredUnit):
             waiting = self._store.browse(queue.name, states=[SCHEDULED, READY], limit=1000)
             return new.message_id in {item.message_id for item in waiting}
         return _dropped(self._site.store, queue) == before
-
-    def is_waited_for(self, queue: StoredQueue, message: Message) -> bool:
-        """Whether another publisher of this message would wait for the transaction."""
-        limited = queue.rules.overflow is not Overflow.NONE or queue.rules.kind == "last_value"
-        return self._store.features.durable and any(
-            limited or (message.duplicate_id is not None and message.duplicate_id == other.duplicate_id)
-            for published, other in self._published
-            if published is queue
-        )
 
     def _accept(self, queue: StoredQueue, entry: StoredEntry, consumer: StoredConsumer) -> bool:
         self._store.clock_offset = self._site.store.clock_offset
