@@ -495,7 +495,9 @@ class RedisListener(Listener):
                 pause = 0.1
             except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
                 self._notifier.outage.failed(self, error, LOST)
-            self._connected = False
+            if self._connected:
+                self._connected = False
+                self._wake.set()  # ends a wait that was chosen while hints arrived
             # With jitter, many processes do not reconnect in step.
             self._closing.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             pause = min(pause * 2, RECONNECT_CAP_SECONDS)

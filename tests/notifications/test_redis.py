@@ -121,6 +121,22 @@ def test_a_listener_reconnects_and_wakes_because_hints_may_have_been_missed(redi
     wake.close()
 
 
+def test_a_listener_that_loses_redis_ends_the_wait_of_its_session(redis_server: Redis) -> None:
+    wake = Wake()
+    listener = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=30.0).listen(wake)
+    listener.subscribe(["q:orders"])
+    wait_until(lambda: listener.connected)
+    assert wake.wait(None)
+    wake.take_topics()
+
+    redis_server.kill()
+
+    assert wake.wait(None)
+    assert not listener.connected
+    listener.close()
+    wake.close()
+
+
 def test_a_listener_whose_topics_change_while_redis_is_away_hears_the_new_ones(redis_server: Redis) -> None:
     notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=30.0)
     wake = Wake()
