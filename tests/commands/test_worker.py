@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
+from django.db import connections
 from django.utils import timezone
 
 from django_mq.api import publish_many
@@ -47,6 +48,23 @@ def test_it_says_what_it_does_and_ends_when_nothing_is_left(committed_database: 
     assert sorted(map(int, shop.lines)) == list(range(30))
     assert History.objects.using(committed_database).count() == 30
     assert not WorkerSession.objects.using(committed_database).exists()
+
+
+def test_an_idle_worker_keeps_three_connections_to_postgresql(committed_database: str, shop: Shop) -> None:
+    if connections[committed_database].vendor != "postgresql":
+        pytest.skip("the connections of PostgreSQL are counted")
+    declare(shared_store(committed_database), "orders")
+    shop.environment["PGAPPNAME"] = "picker"
+    shop.start("--queues=orders")
+
+    def count(rows: str) -> int:
+        with connections[committed_database].cursor() as cursor:
+            cursor.execute(f"SELECT count(*) FROM {rows}")
+            return int(cursor.fetchone()[0])
+
+    wait_until(lambda: count("django_mq_idle WHERE 'orders' = ANY(queues)"), "the worker to listen")
+    of_the_worker = "pg_stat_activity WHERE application_name = 'picker'"
+    wait_until(lambda: count(of_the_worker) == 3, lambda: f"3 connections, not {count(of_the_worker)}")
 
 
 def test_a_child_that_a_handler_forks_ends_when_it_is_terminated(committed_database: str, shop: Shop) -> None:

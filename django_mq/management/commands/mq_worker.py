@@ -16,6 +16,7 @@ from django_mq.delivery.queues import check_handled
 from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from django_mq.delivery.consumer.handlers import Handler
@@ -74,6 +75,7 @@ class Command(MQCommand):
         )
         self.stdout.flush()
         collect_less_often()
+        shared_store(alias).disconnect()  # the worker has connections of its own
         worker.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
         if signals.count > 1:
