@@ -368,8 +368,8 @@ class Store(Protocol):
 
     # Steering: ids are row ids; each method returns how many messages it changed.
 
-    def purge(self, name: str) -> int:
-        """Remove scheduled, ready and dead messages, but none that arrives meanwhile."""
+    def purge(self, name: str, *, dead: bool = True) -> int:
+        """Remove scheduled and ready messages, and ``dead`` ones, but none that arrives meanwhile."""
 
     def cancel(self, ids: Sequence[int]) -> int:
         """Remove unclaimed messages."""

@@ -56,7 +56,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "promote_all": ({"limit": 100}, "due"),
     "next_due": ({"queues": ["q1", "q2"]}, "due"),
     "find_expired": ({"limit": 100}, "expiring"),
-    "find_unheld": ({"queue": "q1", "newest": 10**6, "limit": 100}, "ready"),
+    "find_unheld": ({"queue": "q1", "newest": 10**6, "dead": True, "limit": 100}, "ready"),
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
     "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
     "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100}, "ready"),

@@ -257,9 +257,9 @@ class Declarations:
         return min(counts.deliverable, limit) if counts else 0
 
     def purge(self, name: str) -> int:
-        """Remove the messages that no worker holds; return how many there were."""
+        """Remove the messages that no worker holds, except dead letters; return how many there were."""
         with suppress(UnknownQueue), self._store() as store:
-            return store.purge(name)
+            return store.purge(name, dead=False)
         return 0
 
 

@@ -120,8 +120,9 @@ class Queues(Part):
                     deleted[queue.name] = self.delete_queue(queue.name, force=True)
         return deleted
 
-    def purge(self, name: str) -> int:
-        return len(self.broker.existing(name).engine.purge((*UNDELIVERED, DEAD, STEALABLE)))
+    def purge(self, name: str, *, dead: bool = True) -> int:
+        states = (*UNDELIVERED, STEALABLE, *([DEAD] if dead else []))
+        return len(self.broker.existing(name).engine.purge(states))
 
     def set_paused(
         self,

@@ -59,18 +59,18 @@ class Operations(Part):
             sent += moved
         return sent
 
-    def purge(self, name: str) -> int:
+    def purge(self, name: str, *, dead: bool = True) -> int:
         self.store.queues.existing(name)
         newest = self.rows("newest_message")[0][0]
-        return 0 if newest is None else self._purge_within(name, newest)
+        return 0 if newest is None else self._purge_within(name, newest, dead=dead)
 
-    def _purge_within(self, name: str, newest: int) -> int:
+    def _purge_within(self, name: str, newest: int, *, dead: bool = True) -> int:
         """Remove messages in chunks, each in a transaction of its own unless the caller has one.
 
         Messages newer than an id stay, or the purge would not end while new ones arrive.
         """
         removed = 0
-        while ids := self._unheld(name, newest):
+        while ids := self._unheld(name, newest, dead=dead):
             with nullcontext() if self.database.private else self.database.transaction():
                 gone = len(self.store.messages.remove(ids, PURGED))
             removed += gone
@@ -78,8 +78,8 @@ class Operations(Part):
                 break  # other transactions have locked the rest
         return removed
 
-    def _unheld(self, name: str, newest: int) -> list[int]:
-        return first_of(self.rows("find_unheld", queue=name, newest=newest, limit=PURGE_CHUNK))
+    def _unheld(self, name: str, newest: int, *, dead: bool = True) -> list[int]:
+        return first_of(self.rows("find_unheld", queue=name, newest=newest, dead=dead, limit=PURGE_CHUNK))
 
     def cancel(self, ids: Sequence[int]) -> int:
         with self.database.transaction():

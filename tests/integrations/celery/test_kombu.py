@@ -193,13 +193,18 @@ def test_a_requeued_message_comes_back_in_its_place_and_is_counted(
     assert rows()[0].attempts == 1
 
 
-def test_a_rejected_message_is_dead(connection: Connection, channel: Channel, rows: Rows) -> None:
+def test_a_rejected_message_is_dead_and_outlives_a_purge(
+    connection: Connection, channel: Channel, rows: Rows, url: str
+) -> None:
     publish(channel, 1)
     inbox = Inbox(channel, THINGS)
     connection.drain_events(timeout=PATIENCE_SECONDS)
 
     inbox.messages[0].reject()
     connection.close()
+    with Connection(url) as another:
+        publish(another.channel(), 2)
+        assert another.channel().queue_purge("things") == 1
 
     [row] = rows()
     assert (row.state, row.dead_reason, row.attempts) == (Message.Status.DEAD, "rejected", 1)

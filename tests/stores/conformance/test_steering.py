@@ -37,6 +37,15 @@ def test_a_purge_removes_all_that_nobody_holds(store: Store, orders: str) -> Non
     assert (counts.total, counts.claimed) == (1, 1)
 
 
+def test_a_purge_can_leave_dead_letters(store: Store, orders: str) -> None:
+    one_of_each_state(store)
+
+    assert store.purge(orders, dead=False) == 2
+
+    counts = store.counts()[orders]
+    assert (counts.total, counts.claimed, counts.dead) == (2, 1, 1)
+
+
 def test_a_purge_leaves_other_queues_alone(store: Store, orders: str) -> None:
     publish(store, declare(store, "bills"))
 

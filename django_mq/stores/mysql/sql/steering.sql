@@ -5,13 +5,13 @@ SELECT id, priority FROM django_mq_message
 WHERE id IN %(ids)s AND state IN %(states)s AND (%(reason)s IS NULL OR dead_reason = %(reason)s)
 ORDER BY level DESC, place, id FOR UPDATE SKIP LOCKED
 
--- name: find_unheld. Finds a chunk of unclaimed messages of a queue, none newer than an id.
+-- name: find_unheld. Finds a chunk of unclaimed messages of a queue, dead ones if asked, none newer than an id.
 -- Locks: nothing. Index: django_mq_message_ready, which begins with queue and state. Returns: ids.
 {unheld_in_state:1} UNION ALL {unheld_in_state:0} UNION ALL {unheld_in_state:3} LIMIT %(limit)s
 
 -- name: _unheld_in_state
 (SELECT m.id FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
- WHERE m.state = {it} AND m.queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
+ WHERE ({it} <> 3 OR %(dead)s) AND m.state = {it} AND m.queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
    AND m.id <= %(newest)s LIMIT %(limit)s)
 
 -- name: reschedule. Gives scheduled or ready messages another time of delivery; a past time makes them ready.

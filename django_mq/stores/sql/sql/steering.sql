@@ -1,4 +1,4 @@
--- name: find_unheld. Finds a chunk of unclaimed messages of a queue, none newer than an id.
+-- name: find_unheld. Finds a chunk of unclaimed messages of a queue, dead ones if asked, none newer than an id.
 -- Locks: nothing. Index: django_mq_message_ready, _due and _dead, one walk each. The order makes it walk the index of
 -- each state, for any statistics; for the dead the range does, because the order of ids alone would be the
 -- primary key's too. Returns: ids.
@@ -13,7 +13,8 @@ SELECT id FROM (
      ORDER BY m.deliver_at LIMIT %(limit)s)
     UNION ALL
     {branch}SELECT m.id FROM django_mq_message m
-     WHERE m.state = 3 AND m.queue_id BETWEEN (SELECT id FROM q) AND (SELECT id FROM q) AND m.id <= %(newest)s
+     WHERE %(dead)s AND m.state = 3 AND m.queue_id BETWEEN (SELECT id FROM q) AND (SELECT id FROM q)
+       AND m.id <= %(newest)s
      ORDER BY m.queue_id, m.id LIMIT %(limit)s)
 ) unheld
 LIMIT %(limit)s
