@@ -252,8 +252,10 @@ class Channel(virtual.Channel):
         as_message = partial(self.open_transport.publisher.as_message, message)
         durable = self.open_transport.declarations.bound_queues(exchange, routing_key, as_message)
         transient = self.open_transport.transient.bound_queues(exchange, kind, routing_key)
-        if not durable and not transient and kind == "direct" and exchange == routing_key:
-            durable = [routing_key]
+        # The default binding has no row. Beside other bindings, it is that of a queue that exists.
+        is_default = kind == "direct" and exchange == routing_key not in (*durable, *transient)
+        if is_default and (not (durable or transient) or self.open_transport.declarations.knows(routing_key)):
+            durable.append(routing_key)
         return durable, transient
 
     # Consuming.

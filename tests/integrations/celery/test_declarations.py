@@ -48,6 +48,17 @@ def test_the_default_binding_of_a_queue_needs_no_row(
     assert not Binding.objects.using(committed_database).exists()
 
 
+def test_another_queue_bound_with_the_same_key_leaves_a_queue_its_default_binding(
+    connection: Connection, rows: Rows
+) -> None:
+    exchange = Exchange("celery", "direct")
+    declare(connection, *(Queue(name, exchange, routing_key="celery") for name in ("celery", "ledger")))
+
+    send(connection, exchange, "celery")
+
+    assert queues_of(rows) == ["celery", "ledger"]
+
+
 def test_a_direct_exchange_delivers_to_every_queue_bound_with_the_key(connection: Connection, rows: Rows) -> None:
     exchange = Exchange("orders", "direct")
     declare(
