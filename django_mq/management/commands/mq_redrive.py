@@ -56,7 +56,7 @@ class Command(MessageCommand):
     def more(self) -> tuple[dict[str, Any], list[str]]:
         back = sorted(self.back.items())
         lines = [f"  {count:,} to {queue!r}" for queue, count in back]
-        letters = self.queue.values_list("dead_letter_queue__name", flat=True).first()
-        if letters and not back:
-            lines.append(f"  Its dead letters are in {letters!r}.")
+        name = self.queue.values_list("dead_letter_queue__name", flat=True).first()
+        if name and not back:
+            lines.append(f"  Its dead letters are in {name!r}.")
         return {"queues": dict(back)}, lines
