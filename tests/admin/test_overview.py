@@ -80,6 +80,17 @@ def test_each_queue_is_shown_with_its_depth_age_rates_and_credit(site: str, brow
     assert 'class="mq-number mq-bad">10 min' in page
 
 
+def test_a_rate_that_is_not_zero_does_not_look_like_zero(site: str, browse: Client, make: Make) -> None:
+    make.queue()
+    known(2, 3, 4, 5, 6)
+    minute(1, arrived=300, failed=1)
+
+    page = browse.get(address()).content.decode()
+
+    assert '<td class="mq-number mq-bad">&lt; 0.01</td>' in page
+    assert '<td class="mq-number">1</td><td class="mq-number">0</td>' in page
+
+
 def test_the_queue_that_waits_longest_stands_first(site: str, browse: Client, make: Make) -> None:
     for name, minutes in (("a", 1), ("b", 9), ("c", 3)):
         make.message(READY, make.queue(name), published_at=timezone.now() - timedelta(minutes=minutes))

@@ -50,10 +50,11 @@ def test_what_took_most_stands_first_and_drives_no_terminal(database: str, run: 
 
     ran, failed = run("mq_types").split("\n\n")
 
-    first, second, over = ran.splitlines()[1:]
+    first, second, over, only = ran.splitlines()[1:]
     assert first.split() == ["orders.sent\\x1b[2J", "orders", "1", *["2", "s"] * 3, *["1", "min", "30", "s"] * 4]
     assert second.split()[-2:] == ["250", "ms"]
     assert over.startswith("Counted over all 2 finished messages since 20")
+    assert only == "Only those that were accepted are shown."
     assert failed.splitlines()[1].split() == [
         "ValueError",
         "-",

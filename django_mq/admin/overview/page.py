@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.http import JsonResponse
+from django.template.defaultfilters import floatformat
 from django.template.response import TemplateResponse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -23,7 +24,7 @@ from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
-from django_mq.diagnosis.state.series import SPANS, recent_rates, series
+from django_mq.diagnosis.state.series import COUNTED, SPANS, recent_rates, series
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.models import History, InsightHour, Message, Queue
 
@@ -76,6 +77,14 @@ class QueueLine:
         return "-" if seconds is None else columns.duration(seconds)
 
     @property
+    def flow(self) -> list[tuple[str, bool]]:
+        """Each rate as text, and whether it is bad, in the order of the columns."""
+        if self.rates is None:
+            return [("-", False)] * len(COUNTED)
+        rates = [(name, getattr(self.rates, name)) for name in COUNTED]
+        return [(_rate(rate), name == "failed" and rate > 0) for name, rate in rates]
+
+    @property
     def counts(self) -> list[tuple[int | str, str, bool]]:
         """The state, its count as text, and whether it is bad, in the order of the columns."""
         state = self.state
@@ -88,6 +97,11 @@ class QueueLine:
         }
         bad = {DEAD.value, READY.value} if state.rests else {DEAD.value}
         return [(key, columns.shown(number), key in bad and number > 0) for key, number in numbers.items()]
+
+
+def _rate(rate: float) -> str:
+    least = 0.01
+    return f"< {floatformat(least, 2)}" if 0 < rate < least else floatformat(rate, -2)
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:

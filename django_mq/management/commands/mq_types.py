@@ -37,6 +37,7 @@ class Command(MQCommand):
             self.answer({"span": span.name, "runs": asdict(ran), "failures": asdict(failed)}, "")
             return
         self._write(ran, "finished messages", RAN, [_run(row) for row in ran.rows], range(2, 10))
+        self.stdout.write("Only those that were accepted are shown.")
         self.stdout.write("")
         self._write(failed, "failed attempts", FAILED, [_failure(row) for row in failed.rows], [3])
 
