@@ -99,7 +99,8 @@ class Command(MQCommand):
         done = "would be overwritten" if dry_run else "overwritten"
         told = done if force else "kept; --force overwrites it"
         lines += [f"Queue {each.queue!r}: {each} ({told})." for each in found]
-        self.answer(answer, "\n".join(lines) or "All queues are as the settings say.")
+        same = "All options that the settings name are as the settings say; mq_queue edit changes the others."
+        self.answer(answer, "\n".join(lines) or same)
 
     def _would_delete(self, name: str, alias: str, *, force: bool) -> None:
         (queue,) = overview([name], using=alias)
