@@ -16,6 +16,7 @@ from django.core.management.base import CommandError
 from django.db.models import F
 
 from django_mq.api import pause, publish
+from django_mq.delivery.operator.bindings import bind
 from django_mq.delivery.operator.queue_editor import create_queue, edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
@@ -98,6 +99,15 @@ def test_a_dead_letter_queue_has_letters_and_nobody_who_waits(committed_database
     assert alerts("--max-dead", 0) == ["Queue 'letters': 1 dead letter."]
     (asked,) = alerts("letters", "--max-age", 3600)
     assert asked.startswith("Queue 'letters': its oldest ready message has waited ")
+
+
+def test_a_queue_bound_to_a_dead_letter_exchange_takes_dead_letters(committed_database: str) -> None:
+    create_queue("letters", {}, using=committed_database)
+    edit_queue("orders", {"dead_letter_exchange": "failures"}, using=committed_database)
+    bind("failures", "letters", pattern="orders", using=committed_database)
+    publish("letters")
+
+    assert alerts("letters", "--workers", "--max-dead", 0) == ["Queue 'letters': 1 dead letter."]
 
 
 def test_a_queue_without_a_worker_raises_an_alert_if_one_is_demanded(committed_database: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import F, Q
 from django.db.models.expressions import RawSQL
 
+from django_mq.diagnosis.state.overview import takes_dead_letters
 from django_mq.models import Message, Queue
 
 if TYPE_CHECKING:
@@ -49,9 +50,8 @@ def are_answered(filters: Mapping[str, str]) -> bool:
 
 
 def takers(alias: str) -> list[int]:
-    """Return the keys of the dead-letter queues."""
-    named = Queue.objects.using(alias).filter(dead_letter_sources__isnull=False).order_by()
-    return sorted(named.values_list("pk", flat=True).distinct())
+    """Return the keys of the queues that take dead letters."""
+    return sorted(Queue.objects.using(alias).filter(takes_dead_letters()).order_by().values_list("pk", flat=True))
 
 
 def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:

@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db.models import Exists, Min, OuterRef, Subquery
+from django.db.models import Exists, Min, OuterRef, Q, Subquery
 
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.states import State
-from django_mq.models import Message, Queue, WorkerSession
+from django_mq.models import Binding, Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
@@ -96,9 +96,16 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
 
 def with_facts(queues: QuerySet[Queue]) -> QuerySet[Any]:
     """Return queues with what ``state_of`` needs beside their columns."""
-    sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
     # A pause ends by the database's clock.
-    return queues.annotate(now=UTCNow(), takes_dead_letters=Exists(sources))
+    return queues.annotate(now=UTCNow(), takes_dead_letters=takes_dead_letters())
+
+
+def takes_dead_letters() -> Q:
+    """Return the condition that a queue gets dead letters of others, by its name or by a binding."""
+    sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
+    exchanges = Queue.objects.values("dead_letter_exchange")
+    bindings = Binding.objects.filter(queue=OuterRef("pk"), exchange__in=exchanges)
+    return Exists(sources) | Exists(bindings)
 
 
 def state_of(row: Any, counts: Counts, consumers: int) -> QueueState:
