@@ -172,17 +172,14 @@ PAGES = (
         server="postgresql",
         after="python manage.py check",
     ),
-    Page("operations/pause-a-queue.md", settings='DJANGO_MQ = {"QUEUES": {"orders": {}, "mails": {}}}'),
+    Page("operations/pause-a-queue.md"),
     Page(
         "operations/publish-by-hand.md",
         settings='DJANGO_MQ = {"QUEUES": {"orders": {}}}',
         files={"orders.jsonl": '{"order": 1}\n{"order": 2}\n'},
         before=f"from django_mq.api import publish; publish('orders', [[7011], {{}}, None], message_id='{ID}')",
     ),
-    Page(
-        "operations/redrive-dead-letters.md",
-        settings='DJANGO_MQ = {"QUEUES": {"invoices": {}, "invoices.dead": {}}}',
-    ),
+    Page("operations/redrive-dead-letters.md"),
     Page(
         "operations/run-workers.md",
         settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
