@@ -43,7 +43,7 @@ class Command(MQCommand):
                 self.stdout.write(as_json(message))
             return
         shown = [(_row(message), message.dead_reason) for message in found]
-        # Only dead messages have a reason.
+        # Only dead letters have a reason.
         reasons = ("REASON",) if any(reason for _, reason in shown) else ()
         rows = [(*row, shortened(printable(reason), BODY_WIDTH)) if reasons else row for row, reason in shown]
         self.stdout.write(table((*HEADINGS, *reasons), rows, right=(2, 3)) if rows else "Nothing there.")
