@@ -148,7 +148,7 @@ def look_at_queues(alias: str) -> Iterator[Finding]:
     findings += [_unwanted(queue, left[queue.name]) for queue in queues if queue.name in left and not queue.paused]
     yield from findings
     if not findings:
-        yield ok("queues", f"{len(queues)} queues, and no problem in any of them.")
+        yield ok("queues", f"{plural(len(queues), 'queue')}, and no problem in any of them.")
 
 
 def look_at_operations(alias: str) -> Iterator[Finding]:
