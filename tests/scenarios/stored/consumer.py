@@ -142,9 +142,15 @@ class StoredConsumer:
         if self._hints is None or self._browses:
             return
         if self.can_take:
-            self._hints.wait(self._heard_of, self.priority)
+            self._hints.wait(self._heard_of, self.priority, self._could_find)
         else:
             self._hints.hand_on()
+
+    def _could_find(self) -> bool:
+        """Whether something is ready that it selects."""
+        selector = self._options.get("selector")
+        entries = (entry for queue in self._heard_of.values() for entry in queue.browse())
+        return any(selector is None or selector.matches(entry.message) for entry in entries)
 
     def hush(self) -> None:
         """Hear nothing any more."""

@@ -22,6 +22,8 @@ class Hints:
         self._woken = woken
         #: Queues for which it was notified, and has neither claimed nor handed the notification on.
         self._notified: set[str] = set()
+        #: Whether it has missed news.
+        self._looks = False
 
     def _hear(self, topic: str) -> None:
         if topic == notification_topic(queue_of(topic)):
@@ -32,24 +34,32 @@ class Hints:
         """Listen to what is for all sessions of these queues."""
         self._listener.subscribe(map(queue_topic, queues))
 
-    def wait(self, queues: Collection[str], priority: int) -> None:
-        """Register as idle, unless it was notified: then it has to look."""
-        if not self._notified:
-            self._listener.register_idle(queues, priority=priority)
+    def wait(self, queues: Collection[str], priority: int, could_find: Callable[[], bool]) -> None:
+        """Register as idle, unless it has to look: it was notified, or missed news of what it could find."""
+        if self._notified or self._looks:
+            return
+        registered = self._listener.register_idle(queues, priority=priority)
+        self._looks = registered.missed and could_find()
+        if self._looks:
+            self._listener.withdraw()
+            self._woken()
 
     def found(self, *, something: bool) -> None:
         """It has claimed: the notification has led to a message, or is passed on to all."""
-        notified, self._notified = self._notified, set()
-        self._listener.withdraw()
+        notified = self._at_work()
         if notified and not something:
             self._notifier.send(map(queue_topic, notified))
 
     def hand_on(self) -> None:
         """Notify another session in its place: it cannot claim."""
-        notified, self._notified = self._notified, set()
-        self._listener.withdraw()
+        notified = self._at_work()
         if notified:
             self._notifier.announce(dict.fromkeys(notified, News(messages=1)))
+
+    def _at_work(self) -> set[str]:
+        notified, self._notified, self._looks = self._notified, set(), False
+        self._listener.withdraw()
+        return notified
 
     def close(self) -> None:
         """Hand on, and listen no more."""

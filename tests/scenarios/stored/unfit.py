@@ -207,10 +207,10 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a hint is for idle sessions, whatever they select; a browser and a new session look by themselves",
+        "a hint is for idle sessions, whatever they select; a browser looks by itself",
         """
             own_qpid-Q28-browsers-are-all-woken own_qpid-Q62-a-browser-is-woken-for-what-it-wants
-            own_qpid-Q63-nobody-is-woken-for-what-it-declined own_qpid-Q65-who-comes-forward-is-told-itself
+            own_qpid-Q65-who-comes-forward-is-told-itself
         """,
         SQL,
     ),
