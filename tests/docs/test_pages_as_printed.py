@@ -135,7 +135,8 @@ PAGES = (
             "publish('orders', {'order': 2}, headers={'region': 'eu', 'size': 30})\n"
             "publish('orders', {'order': 3}, headers={'region': 'us', 'size': 3})"
         ),
-        prints=("a small order from Europe: 1", "a large order from Europe: 2", "any other order: 3"),
+        # The threads may print between each other's words.
+        prints=("a small order from Europe:", "a large order from Europe:", "any other order:"),
     ),
     Page(
         "messages/retry-and-dead-letters.md",
