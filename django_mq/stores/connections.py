@@ -162,9 +162,10 @@ def _translated(error: utils.DatabaseError, alias: str) -> StoreError:
     if state == UNPREPARED or OUTDATED in text:
         return StoreUnavailable(f"A prepared statement of this connection is not valid any more: {line}")
     if missing:
-        remedy = "run manage.py migrate" + ("" if alias == DEFAULT_DB_ALIAS else f" --database {alias}")
+        remedy = "run manage.py migrate" + ("" if alias == DEFAULT_DB_ALIAS else f" django_mq --database {alias}")
         if not apps.is_installed("django_mq"):
             remedy = f"add 'django_mq' to INSTALLED_APPS, and {remedy}"
+        remedy += "; if that applies nothing, mq_doctor says what to do"
         return TablesMissing(f"A table or column of django_mq is missing; {remedy} (the database says: {line})")
     if state == READ_ONLY:
         return StoreUnavailable(f"The database is read-only now: {line}")

@@ -38,6 +38,41 @@ if TYPE_CHECKING:
 PATIENTLY = ("--timeout", "60")
 WORKER = SessionInfo(name="dead-worker", kind="native", host="h", pid=1, version="1", queues=("orders",))
 
+#: Migrate an alias that the router refuses, let the router allow it, and do what the doctor says.
+KEPT_AWAY = """
+import io, re
+import django
+from django.conf import settings
+from django.core.management import call_command
+from django.test import override_settings
+
+settings.configure(
+    INSTALLED_APPS=["django_mq"],
+    DATABASES={
+        name: {"ENGINE": "django.db.backends.sqlite3", "NAME": name + ".db"} for name in ("default", "archive")
+    },
+    DATABASE_ROUTERS=["django_mq.routers.MQRouter"],
+)
+django.setup()
+
+
+def examine():
+    out = io.StringIO()
+    try:
+        call_command("mq_doctor", "--timeout", "60", "--database", "archive", stdout=out)
+    except SystemExit:
+        pass
+    print(out.getvalue())
+    return out.getvalue()
+
+
+call_command("migrate", "django_mq", "--database", "archive", verbosity=0)
+with override_settings(DJANGO_MQ={"DATABASE": "archive"}):
+    for command in re.findall(r"manage.py (migrate .*? --database archive)", examine()):
+        call_command(*command.split(), verbosity=0)
+    examine()
+"""
+
 #: The headers of a Celery task.
 TASK = {"lang": "py", "task": "orders.add", "retries": 0, "timelimit": [None, None]}
 
@@ -287,6 +322,16 @@ def test_a_missing_table_and_a_missing_column_are_a_problem(run: Run, database: 
 
     assert "django_mq_attempt" in sentence
     assert "django_mq_history.headers" in sentence
+
+
+def test_tables_that_a_router_kept_away_come_with_the_commands_that_the_doctor_names(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT_AWAY], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "problem  tables: The migrations are recorded, but there are no tables." in done.stdout
+    assert "ok       tables: All migrations are applied" in done.stdout
 
 
 def test_a_clock_that_is_off_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,6 +198,7 @@ def test_show_names_both_values_of_an_option(drifted: str, run: Run) -> None:
     assert "levels = 7 (the settings: 3)\n" in run("mq_queue", "show", "orders")
     shown = json.loads(run("mq_queue", "show", "orders", "--json"))
     assert (shown["options"]["levels"], shown["differing"]) == (7, {"levels": 3})
+    assert "sort_as_text" not in shown["options"], "only queues in memory have it"
 
 
 def test_sync_refuses_a_queue_that_is_not_declared(drifted: str, run: Run) -> None:

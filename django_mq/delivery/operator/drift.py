@@ -68,7 +68,7 @@ def log_differences(names: Iterable[str] | None, *, using: str) -> None:
     except StoreError:
         return  # the worker logs the outage
     for difference in found:
-        logger.warning("Queue %r: %s; see manage.py mq_queue sync", difference.queue, difference)
+        logger.warning("Queue %r: %s; manage.py mq_queue sync --force overwrites it", difference.queue, difference)
 
 
 def overwrite(found: Iterable[Difference], *, using: str) -> None:

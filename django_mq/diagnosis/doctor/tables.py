@@ -35,11 +35,17 @@ def look_at_shape(alias: str) -> Iterator[Finding]:
     with connection.cursor() as cursor:
         tables = frozenset(connection.introspection.table_names(cursor))
     absent = [name for model in _models() for name in _absent(connection, model, tables)]
-    if absent:
+    if not any(model._meta.db_table in tables for model in _models()):
         mend = (
-            "The migrations are recorded, but what they made has been altered. Check that a router lets them "
-            f"onto {alias!r} (django_mq.routers.MQRouter); put back what is missing as manage.py sqlmigrate {APP} "
-            f"shows it, or migrate {APP} to zero and back, which empties the queues."
+            f"Django also records migrations that a router keeps away. Let it allow them on {alias!r} "
+            f"(django_mq.routers.MQRouter does if DJANGO_MQ['DATABASE'] is {alias!r}), then run manage.py migrate "
+            f"{APP} zero --fake --database {alias} and manage.py migrate {APP} --database {alias}."
+        )
+        yield problem("tables", "The migrations are recorded, but there are no tables.", mend)
+    elif absent:
+        mend = (
+            "The migrations are recorded, but what they made has been altered. Put back what is missing as "
+            f"manage.py sqlmigrate {APP} shows it."
         )
         yield problem("tables", f"Missing: {', '.join(absent)}.", mend)
     else:

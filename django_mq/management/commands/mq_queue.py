@@ -72,7 +72,8 @@ class Command(MQCommand):
 
     def show(self, alias: str, *, name: str, **_: Any) -> None:
         """Show the options of a queue, and those of the settings that differ."""
-        stored = asdict(queue_named(name, using=alias).options)
+        options = asdict(queue_named(name, using=alias).options)
+        stored = {option: options[option] for option in OPTIONS}
         differing = {each.option: each.declared for each in differences([name], using=alias)}
         lines = [
             f"{option} = {value!r}" + (f" (the settings: {differing[option]!r})" if option in differing else "")
