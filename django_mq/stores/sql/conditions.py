@@ -71,15 +71,17 @@ class SQLTerms:
     def __init__(self, queue: str, prefix: str) -> None:
         self.params: dict[str, Any] = {}
         self._queue, self._prefix = queue, prefix
-        self._known: dict[tuple[type, Any], str] = {}
+        self._names: dict[tuple[type, Any], str] = {}
+
+    def _name(self, value: object) -> str:
+        """Return a name for a value, the same as before if the value is the same."""
+        return self._names.setdefault((type(value), value), f"{self._prefix}{len(self._names)}")
 
     def _given(self, value: object) -> str:
         """Return the placeholder of a parameter with this value."""
-        key = type(value), value
-        if key not in self._known:
-            name = f"{self._prefix}{len(self._known)}"
-            self._known[key], self.params[name] = f"%({name})s", value
-        return self._known[key]
+        name = self._name(value)
+        self.params[name] = value
+        return f"%({name})s"
 
     def literal(self, value: Value, /) -> Term:
         if isinstance(value, bool):
@@ -148,8 +150,7 @@ class SQLTerms:
         if part.text is None:
             return _truth(UNKNOWN, [part])
         like, glob = _patterns(pattern, escape)
-        name = self._given(("like", like, glob))[2:-2]
-        del self.params[name]
+        name = self._name((like, glob))
         self.params |= {f"{name}_like": like, f"{name}_glob": glob}
         return _truth(f"({{alike:{part.text}}} {{pattern:{name}}})", [part])
 

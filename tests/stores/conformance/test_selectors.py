@@ -43,6 +43,7 @@ VALUES: list[Any] = [
     *([], {}, [1], ["x"]),
 ]
 CONDITIONS = [
+    "a LIKE 'x%' AND b = 1 OR b LIKE 'x%' OR a LIKE 'x%'",  # one pattern three times
     *("a = 'x'", "a <> 'x'", "a = 1", "a <> 1", "a > 0", "a >= 1", "a < 0.75", "a <= 1", "a = TRUE", "a <> TRUE"),
     *("a", "NOT a", "NOT a = 1", "a IS NULL", "a IS NOT NULL", "a IN ('x', 'xy')", "a IN (1, 'x', TRUE)"),
     *("a NOT IN ('x')", "a NOT IN (1, 2)", "a NOT IN (1, 'x')", "(a IN (1)) = b", "a BETWEEN 0 AND 2"),
