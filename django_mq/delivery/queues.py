@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
@@ -12,7 +12,7 @@ from django.db import DatabaseError, connections
 
 from django_mq import conf, signals
 from django_mq.delivery import hints, validation
-from django_mq.engine.options import QueueOptions
+from django_mq.engine.options import LINKS, QueueOptions
 from django_mq.errors import ConfigurationError, InvalidMessage, StoreUnavailable, UnknownQueue
 from django_mq.stores.errors import no_such_queue, undeclared
 from django_mq.stores.registry import shared_store
@@ -38,17 +38,37 @@ def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> 
     ``rules`` are options that replace these. The queue's dead-letter and expiry queues are created first. Raises
     ConfigurationError for impossible options, and InvalidMessage for a name that no queue can have.
     """
-    return _declare(store, name, {name}, rules)
+    planned: dict[str, dict[str, Any]] = {}
+    circular: dict[str, dict[str, str]] = {}
+    name = _plan(name, [], planned, circular, rules)
+    with store.transaction() if circular else nullcontext():
+        new = {queue for queue, options in planned.items() if store.declare(queue, options)}
+        for queue in new.intersection(circular):
+            store.link(queue, **circular[queue])
+    return name in new
 
 
-def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any] | None = None) -> bool:
+def _plan(
+    name: str,
+    above: list[str],
+    planned: dict[str, dict[str, Any]],
+    circular: dict[str, dict[str, str]],
+    rules: Mapping[str, Any] | None = None,
+) -> str:
+    """Note a queue's options after those of its dead-letter and expiry queues; return the name as it is written.
+
+    A queue that names one of those above it is noted as circular: it is linked when that one is there.
+    """
     name = validation.queue_name(name)
     options = conf.load().QUEUES.get(name, QueueOptions())
     given = asdict(options) if not rules else _checked(name, asdict(options) | dict(rules))
-    for target in (given["dead_letter_queue"], given["expiry_queue"]):
-        if target and target not in coming:
-            _declare(store, target, coming | {target})
-    return store.declare(name, {option: validation.plain(value) for option, value in given.items()})
+    for link in LINKS:
+        if (target := given[link]) in (*above, name):
+            circular.setdefault(name, {})[link] = target
+        elif target and target not in planned:
+            _plan(target, [*above, name], planned, circular)
+    planned[name] = {option: validation.plain(value) for option, value in given.items()}
+    return name
 
 
 def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:

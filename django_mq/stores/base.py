@@ -100,6 +100,9 @@ class Store(Protocol):
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
         """Create the queue unless it exists; return whether it was created. Existing options are kept."""
 
+    def link(self, name: str, *, dead_letter_queue: str | None = None, expiry_queue: str | None = None) -> None:
+        """Name other queues for what leaves a queue, which did not exist when it was created."""
+
     def queue(self, name: str) -> QueueRecord | None:
         """Return the queue's record as it is now, None if there is no such queue."""
 

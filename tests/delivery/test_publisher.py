@@ -17,6 +17,7 @@ from django.db import connections, transaction
 from django_mq.api import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery import publisher
 from django_mq.delivery.batch import publish_batch
+from django_mq.delivery.operator.drift import differences
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.delivery.publisher import declaring
 from django_mq.delivery.queues import declare, declare_all
@@ -342,6 +343,22 @@ def test_what_an_operator_changed_is_not_declared_away(database: str, settings: 
 
     assert declare_all(shared_store(database)) == []
     assert Queue.objects.using(database).get().levels == 5
+
+
+@pytest.mark.parametrize("first", ["orders", "orders.later"])
+def test_declared_queues_that_name_each_other_are_created_whole(
+    database: str, settings: Settings, first: str
+) -> None:
+    queues = {
+        "orders": {"expiry_queue": "orders.later", "dead_letter_queue": "orders.dead"},
+        "orders.later": {"ttl_seconds": 60, "expiry_queue": "orders"},
+    }
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": queues}
+
+    publish(first, 1)
+
+    assert not differences(using=database)
+    assert Queue.objects.using(database).get(name="orders.later").expiry_queue.name == "orders"  # type: ignore[union-attr]
 
 
 def test_any_queue_is_created_where_the_settings_allow_it(database: str, settings: Settings) -> None:

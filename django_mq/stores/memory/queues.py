@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.decisions.routing import Route
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.queue import UNDELIVERED
+from django_mq.engine.rules import Rules
 from django_mq.engine.states import CLAIMED, DEAD, QUEUE_DELETED, STEALABLE, Cause
 from django_mq.errors import PublishError, QueueInUse
 from django_mq.stores import errors
@@ -46,6 +47,13 @@ class Queues(Part):
             next(self.broker.queue_numbers), name, settings, self.broker.engine, self.broker.now()
         )
         return True
+
+    def link(self, name: str, *, dead_letter_queue: str | None = None, expiry_queue: str | None = None) -> None:
+        queue = self.broker.existing(name)
+        dead_letter_queue = dead_letter_queue or queue.settings.dead_letter_queue
+        expiry_queue = expiry_queue or queue.settings.expiry_queue
+        queue.settings = replace(queue.settings, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
+        queue.engine.change(Rules.of(queue.settings))
 
     def queue(self, name: str) -> QueueRecord | None:
         queue = self.broker.queues.get(name)

@@ -48,6 +48,9 @@ class Queues(Part):
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
         return bool(self.database.insert("declare", name=name, **options_written(options)))
 
+    def link(self, name: str, *, dead_letter_queue: str | None = None, expiry_queue: str | None = None) -> None:
+        self.rows("link", queue=name, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
+
     def queue(self, name: str) -> QueueRecord | None:
         rows = self.rows("queue", queue=name)
         if not rows:

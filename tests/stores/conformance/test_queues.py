@@ -49,6 +49,19 @@ def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:
     assert (record.name, record.closed, record.paused) == ("orders", False, False)
 
 
+def test_queues_that_were_created_later_are_named_afterwards(store: Store) -> None:
+    declare(store, "orders")
+    declare(store, "failures")
+    declare(store, "expired")
+
+    store.link("orders", dead_letter_queue="failures")
+    store.link("orders", expiry_queue="expired")
+
+    record = store.queue("orders")
+    assert record is not None
+    assert (record.dead_letter_queue, record.expiry_queue) == ("failures", "expired")
+
+
 def test_declaring_again_keeps_the_options(store: Store) -> None:
     declare(store, levels=3)
 

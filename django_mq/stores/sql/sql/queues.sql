@@ -7,6 +7,19 @@ SELECT %(name)s, false, false, '', 0, {now}, {option_values}
 {unless_taken:name}
 {returning:id}
 
+-- name: link. Names the dead-letter and expiry queues of a queue that was created before them.
+-- Locks: the queue's row. Index: the unique name. Returns: one row.
+UPDATE django_mq_queue
+SET dead_letter_queue_id = coalesce(
+        (SELECT d.id FROM (SELECT id, name FROM django_mq_queue) d WHERE d.name = %(dead_letter_queue)s),
+        dead_letter_queue_id
+    ),
+    expiry_queue_id = coalesce(
+        (SELECT e.id FROM (SELECT id, name FROM django_mq_queue) e WHERE e.name = %(expiry_queue)s), expiry_queue_id
+    )
+WHERE name = %(queue)s
+{returning:id}
+
 -- name: queue. Reads one queue.
 -- Locks: nothing. Index: its unique name. Returns: the columns of QueueRecord, the options last.
 SELECT
