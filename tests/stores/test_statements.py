@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq import stores
+from django_mq.engine.selector import Selector
+from django_mq.stores.sql.conditions import PROPERTIES, condition_of
 from django_mq.stores.sql.database import PLACEHOLDER, code_of, named, statement
 
 if TYPE_CHECKING:
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 FOLDER = Path(stores.__file__).parent
 PACKAGES = ("postgresql", "sqlite", "mysql")
 FOLDERS = ("sql", *PACKAGES)
+#: A selector with all that is translated, and its condition.
+SELECTOR = "a = b OR a = 'x' OR a = 1 OR NOT a OR 1 LIKE 'x' OR a LIKE 'x' OR " + " OR ".join(
+    f"{name} IS NULL" for name in PROPERTIES
+)
+CONDITION = condition_of((Selector(SELECTOR),), "orders", "w").text  # type: ignore[union-attr]
 
 
 def texts(folder: str) -> dict[str, str]:
@@ -92,15 +99,22 @@ def test_every_statement_is_run_by_a_store_or_a_notifier(package: str) -> None:
 
 @every_package
 def test_every_fragment_is_used(package: str) -> None:
-    used = {word for text in known(package).values() for word in words_in(code_of(text))}
+    used = {word for text in [*known(package).values(), CONDITION] for word in words_in(code_of(text))}
 
-    assert {name.removeprefix("_") for name in texts(package) if name.startswith("_")} <= used
+    assert fragments(package) <= used
 
 
 def test_every_shared_fragment_is_used() -> None:
-    used = {word for folder in FOLDERS for text in texts(folder).values() for word in words_in(code_of(text))}
+    statements = [text for folder in FOLDERS for text in texts(folder).values()]
+    used = {word for text in [*statements, CONDITION] for word in words_in(code_of(text))}
 
-    assert {name.removeprefix("_") for name in texts("sql") if name.startswith("_")} <= used
+    assert fragments("sql") <= used
+
+
+def fragments(folder: str) -> set[str]:
+    """The names of a folder's fragments; a claim by selectors has some in place of others."""
+    names = {name.removeprefix("_") for name in texts(folder) if name.startswith("_")}
+    return {name.removesuffix("_wanted") for name in names}
 
 
 def words_in(text: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ walk.portion_turn
 NULL
 
 -- name: _text_of
-{it}
+{number_of:{it}}
 
 -- name: _number_of
 {it}
