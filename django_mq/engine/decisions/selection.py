@@ -81,8 +81,9 @@ class Assignment(Generic[C]):
 
         Behind this message, a claim may have left some for the handler.
         """
-        last = {self.handler_of(each): position for position, each in enumerate(claimed, 1)}
-        taken = Counter(self.handler_of(each) for each in claimed)
+        handlers = [self.handler_of(each) for each in claimed]
+        last = {handler: position for position, handler in enumerate(handlers, 1)}
+        taken = Counter(handlers)
         full = [last[n] for n, each in enumerate(self._wanted) if 0 < each.limit <= taken[n]]
         return claimed[: min(full)] if full else None
 

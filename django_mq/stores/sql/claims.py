@@ -188,7 +188,9 @@ class Claims(Part):
         """Whether other sessions, what the session has declined, or Python decide which messages it may have."""
         if _declined_at and any((self.store.alias, session_id, name) in _declined_at for name in request.queues):
             return True
-        return self.store.queues.have_rules(request.queues, idle=idle) or self.portions(request) is None
+        if self.store.queues.have_rules(request.queues, idle=idle):
+            return True
+        return bool(request.wanted) and self.portions(request) is None
 
     def _page_size(self, session_id: int, request: ClaimRequest, name: str) -> int:
         if name in request.wanted or (self.store.alias, session_id, name) in _declined_at:
@@ -245,7 +247,8 @@ class Claims(Part):
         }
 
     def _result_of(self, rows: Rows, request: ClaimRequest, due: float | None) -> ClaimResult:
-        across = len(self.portions(request) or ()) > 1
+        # Without selectors, each queue is one portion.
+        across = len((self.portions(request) or ()) if request.wanted else request.queues) > 1
         if across:
             rows.sort(key=lambda row: row[-1])
         claimed = [self._claimed(row) for row in rows]
