@@ -253,9 +253,10 @@ class Channel(virtual.Channel):
         durable = self.open_transport.declarations.bound_queues(exchange, routing_key, as_message)
         transient = self.open_transport.transient.bound_queues(exchange, kind, routing_key)
         # The default binding has no row. Beside other bindings, it is that of a queue that exists.
-        is_default = kind == "direct" and exchange == routing_key not in (*durable, *transient)
-        if is_default and (not (durable or transient) or self.open_transport.declarations.knows(routing_key)):
-            durable.append(routing_key)
+        bound = (*durable, *transient)
+        is_default = kind == "direct" and exchange == routing_key and routing_key not in bound
+        if is_default and (not bound or self.open_transport.declarations.knows(routing_key)):
+            durable = [*durable, routing_key]
         return durable, transient
 
     # Consuming.

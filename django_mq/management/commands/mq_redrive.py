@@ -56,7 +56,6 @@ class Command(MessageCommand):
     def more(self) -> tuple[dict[str, Any], list[str]]:
         back = sorted(self.back.items())
         lines = [f"  {count:,} to {queue!r}" for queue, count in back]
-        name = self.queue.values_list("dead_letter_queue__name", flat=True).first()
-        if name and not back:
+        if not back and (name := self.queue.values_list("dead_letter_queue__name", flat=True).first()):
             lines.append(f"  Its dead letters are in {name!r}.")
         return {"queues": dict(back)}, lines
