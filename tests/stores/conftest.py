@@ -49,7 +49,7 @@ STORES = [*sql_stores(), pytest.param(memory_store, id="memory")]
 
 @pytest.fixture(autouse=True)
 def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that stands still for a second has no database that somebody else keeps locked."""
+    """A machine that stands still for a second has no database that another program keeps locked."""
     monkeypatch.setattr(SQLiteMaintenance, "outage_seconds", PATIENCE_SECONDS)
 
 

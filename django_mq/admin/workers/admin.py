@@ -150,17 +150,15 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
 
 class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
     list_display = [
-        *(
-            "queue_name",
-            "worker",
-            "handler",
-            "selector",
-            "situation",
-            "credit",
-            "delivered",
-            "priority",
-            "heartbeat",
-        )
+        "queue_name",
+        "worker",
+        "handler",
+        "selector",
+        "situation",
+        "credit",
+        "delivered",
+        "priority",
+        "heartbeat",
     ]
     heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
     list_display_links = None

@@ -136,8 +136,7 @@ class ConsumerRuntime:
         """Claim, settle, or do nothing, as the fetcher decides; return the claimed messages in order.
 
         ``limits`` names the queues to claim from now, and how much of each; ``wanted`` has the selectors of the
-        handlers, where they have some. Raises SessionLost and other
-        StoreErrors.
+        handlers, where they have some. Raises SessionLost and other StoreErrors.
         """
         if self.session.quiet:
             limits, credit = {}, 0

@@ -207,7 +207,7 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a hint is for idle sessions, whatever they select; a browser looks by itself",
+        "a hint is for idle sessions, without regard to selectors; a browser looks by itself",
         """
             own_qpid-Q28-browsers-are-all-woken own_qpid-Q62-a-browser-is-woken-for-what-it-wants
             own_qpid-Q65-who-comes-forward-is-told-itself
