@@ -470,7 +470,7 @@ def test_it_asks_no_more_of_many_queues_and_messages_than_of_few(run: Run, datab
         Queue.objects.using(database).create(name=f"queue {number}")
         publish(f"queue {number}")
 
-    assert asked() == few
+    assert asked() <= few  # less, as what Django asks of a database once is known by then
 
 
 def test_messages_that_no_consumer_wants_are_a_problem(run: Run, database: str, orders: str) -> None:

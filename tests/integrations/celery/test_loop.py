@@ -101,15 +101,19 @@ def test_a_consumer_that_is_added_later_counts_with_its_priority(
 ) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_server.url}
     monkeypatch.setattr(publisher, "_workers", set())
-    with Connection(url) as one, Connection(url) as other:
+    with Client.from_url(redis_server.url) as client, Connection(url) as one, Connection(url) as other:
         first, second = Loop(one), Loop(other)
         received: dict[str, Any] = {}
+
+        def idle() -> int:
+            return client.zcard("{django_mq}:idle:things")
+
         consume(one, Queue("others"), received)
         first.turn_until(lambda: first.is_idle)
         consume(other, Queue("things", consumer_arguments={"x-priority": 3}), received, name="lower")
-        second.turn_until(lambda: second.is_idle)
+        second.turn_until(lambda: second.is_idle and idle() == 1)
         consume(one, Queue("things", consumer_arguments={"x-priority": 5}), received, name="higher")
-        first.turn_until(lambda: first.is_told_of("things"))
+        first.turn_until(lambda: first.is_told_of("things") and idle() == 2)
 
         Producer(one.default_channel).publish("now", routing_key="things")
         wait_until(lambda: first.turn() or second.turn() or received)
