@@ -44,7 +44,7 @@ class Gathering:
         grace_seconds: float = 0.0,
         on_quiet: Callable[[], None] = lambda: None,
     ) -> None:
-        """The thread leaves the publisher a grace to send what is kept, and calls ``on_quiet`` when it ends."""
+        """The thread leaves the publisher a grace to send what is kept, and calls ``on_quiet`` before it ends."""
         self._send = send
         self._grace_seconds = grace_seconds
         self._on_quiet = on_quiet
@@ -135,12 +135,15 @@ class Gathering:
 
     def _run(self) -> None:
         quiet = 0
-        while quiet < QUIET_MOMENTS or not self._ends():
+        while True:
             time.sleep(MOMENT_SECONDS)
             quiet = 0 if self._waiting else quiet + 1
             if self._waiting and time.monotonic() >= self._flush_at:
                 self.flush()
-        self._on_quiet()
+            if quiet >= QUIET_MOMENTS:
+                self._on_quiet()  # before the next thread may begin
+                if self._ends():
+                    return
 
     def _ends(self) -> bool:
         with self._lock:

@@ -88,7 +88,7 @@ class PostgreSQLNotifier(Notifier):
         self._gathering = Gathering(self._announce, grace_seconds=MOMENT_SECONDS, on_quiet=self._close_sender)
         # What it takes to look for an idle session in vain.
         self._look_seconds = MOMENT_SECONDS / MOST_PARTS
-        # For hints that no connection of their own is at hand for: those of a burst's end.
+        # The connection of the thread that sends what a burst leaves, until it ends.
         self._sender: Store | None = None
 
     def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:
@@ -153,14 +153,15 @@ class PostgreSQLNotifier(Notifier):
             return found
         if self.line.connected:
             return self.line.run(name, params)
-        sender: Any = self._sender
-        if sender is None:
-            sender = self._sender = private_store(self.alias)
+        # A process that publishes keeps no connection that its project did not open, and threads share none.
+        sender: Any = (self._sender if self._gathering.runs_here else None) or private_store(self.alias)
         try:
             rows: Rows = sender.database.run_unseen(name, params)
         finally:
-            if not self._gathering.runs_here:
-                self._close_sender()  # a process that publishes keeps no connection that its project did not open
+            if self._gathering.runs_here:
+                self._sender = sender
+            else:
+                sender.close()
         return rows
 
     def _close_sender(self) -> None:

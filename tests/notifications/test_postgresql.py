@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -184,6 +185,26 @@ def test_where_no_session_is_idle_a_publisher_writes_nothing(notifier: PostgreSQ
         notifier.announce(ONE, over=store)
 
     assert sql(next_transaction)[0][0] - before < 50  # others may write meanwhile
+
+
+def test_threads_that_send_their_first_hints_at_once_leave_no_connection(caplog: pytest.LogCaptureFixture) -> None:
+    begin = threading.Barrier(8)
+
+    def announce(notifier: PostgreSQLNotifier) -> None:
+        begin.wait()
+        notifier.announce(ONE)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that the threads meet everywhere
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            for notifier in [PostgreSQLNotifier(ALIAS) for _ in range(10)]:
+                list(threads.map(announce, [notifier] * 8))
+    finally:
+        sys.setswitchinterval(usual)
+
+    gc.collect()  # a connection that is dropped open is an error
+    assert "hints are dropped" not in caplog.text
 
 
 def test_a_hint_that_fails_harms_neither_the_publisher_nor_its_connection(

@@ -349,8 +349,8 @@ def reads_messages(node: dict[str, Any]) -> bool:
 def begins_with_its_first_column(node: dict[str, Any]) -> bool:
     """Whether a scan enters its index by the first column: by any other it would read all of it.
 
-    A bitmap reads all it finds before it returns one: it may find messages by their ids, or what workers hold, which
-    is few and counted whole anyway, and not what is ready in a queue. The node below has the index.
+    A bitmap reads all it finds before it returns one: it may find messages by their ids, or what workers hold,
+    which is few and counted whole anyway, and not what is ready in a queue. The node below has the index.
     """
     is_bitmap = node["Node Type"] == "Bitmap Heap Scan"
     [scan] = [below for below in node["Plans"] if below["Node Type"].startswith("Bitmap")] if is_bitmap else [node]
