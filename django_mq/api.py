@@ -11,13 +11,13 @@ from django_mq import conf
 from django_mq.delivery import hints
 from django_mq.delivery.consumer.handlers import consumer
 from django_mq.delivery.messages import BrowsedMessage, ReceivedMessage
+from django_mq.delivery.operator import recalls
 from django_mq.delivery.operator.browser import browsed
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import count_of, existing, queue_name
 from django_mq.engine.states import State
 from django_mq.errors import Decline, Reject, Release, Retry
-from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,6 +92,7 @@ def browse(
 def purge(queue: str, *, using: str | None = None) -> int:
     """Remove all messages of the queue that no worker holds, without later arrivals; return how many.
 
-    Raises UnknownQueue.
+    Outside a transaction, what ``mq_worker`` has prefetched and not begun is removed, too. For this the queue is
+    paused for a moment. Raises UnknownQueue.
     """
-    return shared_store(using or conf.load().DATABASE).purge(existing(queue))
+    return recalls.purge(existing(queue), using=using or conf.load().DATABASE)

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from django_mq.delivery.operator import actions
+from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.choice import Choice
 from django_mq.diagnosis.messages.queue_names import check_names
@@ -92,6 +93,8 @@ class MessageCommand(MQCommand):
     among = Q()
     #: The key in JSON, and the words, for messages that were left.
     left: tuple[str, str] = ("left", "left alone: in another state, nothing to change, or changed meanwhile")
+    #: Whether to take back, before, what workers have not begun.
+    recalls: bool = False
     #: Whether to ask before all that match are changed.
     asks: bool = False
     #: Whether there is an option --state.
@@ -160,6 +163,11 @@ class MessageCommand(MQCommand):
         )
 
     def _do(self, choice: Choice, alias: str, options: dict[str, Any]) -> Tally:
+        held_in = choice.held_in(using=alias) if self.recalls else ()
+        with recalled(held_in, using=alias):
+            return self._do_each(choice, alias, options)
+
+    def _do_each(self, choice: Choice, alias: str, options: dict[str, Any]) -> Tally:
         tally = Tally()
         for rows in watched(choice.batches(self.states, using=alias), unit="batches"):
             fit = [row for row in rows if State(row.state) in self.states]

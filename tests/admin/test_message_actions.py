@@ -46,7 +46,7 @@ def test_messages_are_moved_and_those_that_workers_hold_are_named(site: str, bro
 
     assert asked.context["preview"].rows == [
         ["ready", "2", ""],
-        ["claimed", "2", "will be left alone"],
+        ["claimed", "2", "what a worker has begun will be left alone"],
         ["dead letter", "1", ""],
     ]
     assert said(response) == ["Moved to elsewhere: 3 of 5 messages. Left alone: 2 are held by workers."]

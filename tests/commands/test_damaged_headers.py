@@ -72,7 +72,7 @@ def spoil(message_id: UUID, damage: str) -> None:
         (["mq_redrive", "--queue", "letters", "--match", "x-dead-reason:broken"], {"redriven": 2}),
         (["mq_move", "orders", "letters"], {"moved": 3}),
         (["mq_cancel", "--queue", "orders", "--yes"], {"removed": 3, "held": 0, "missing": []}),
-        (["mq_purge", "orders", "--yes"], {"queue": "orders", "removed": 3}),
+        (["mq_purge", "orders", "--yes"], {"queue": "orders", "removed": 3, "held": 0}),
         (["mq_prioritise", "--queue", "letters", "--to", "9"], {"given_that_priority": 3, "left": 0}),
         (["mq_reschedule", "--queue", "letters", "--delay", "60"], {"rescheduled": 3, "left": 0}),
     ],

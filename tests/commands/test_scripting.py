@@ -36,7 +36,7 @@ def orders(database: str) -> None:
             ["mq_purge", "orders", "--dry-run"],
             {"queue": "orders", "would_remove": {"ready": 1, "scheduled": 0, "dead": 0}},
         ),
-        (["mq_purge", "orders", "--yes"], {"queue": "orders", "removed": 1}),
+        (["mq_purge", "orders", "--yes"], {"queue": "orders", "removed": 1, "held": 0}),
         (
             ["mq_redrive", "orders", "--dry-run"],
             {"would_be_redriven": 0, "left": 0, "missing": [], "queues": {}},

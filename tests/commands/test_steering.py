@@ -46,7 +46,9 @@ def test_a_purge_removes_what_nobody_holds(database: str, run: Run) -> None:
     publish("here", delay=60)
     claim(database)
 
-    assert run("mq_purge", "here", "--yes") == "3 messages removed from queue 'here'.\n"
+    assert run("mq_purge", "here", "--yes") == (
+        "3 messages removed from queue 'here'. Held by workers, and left: 1.\n"
+    )
 
     assert held(database) == {("here", STATUS.CLAIMED): 1}
 

@@ -7,10 +7,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.management import call_command
+from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
 
-from django_mq.api import pause, publish_many, purge, resume
+from django_mq.admin.messages.actions import BY_NAME
+from django_mq.admin.operations import runner
+from django_mq.api import pause, publish, publish_many, purge, resume
+from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.queues import declare
-from django_mq.models import Consumer, History, Message, WorkerSession
+from django_mq.models import Consumer, History, Message, Operation, Queue, WorkerSession
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -26,10 +32,14 @@ STATUS = Message.Status
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:
     """A database with the queue ``orders``, whose workers renew their sessions every second."""
+    return prepare(committed_database, settings)
+
+
+def prepare(alias: str, settings: Settings) -> str:
     short = {"POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2, "SESSION_SECONDS": 2}
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, **short}
-    declare(shared_store(committed_database), "orders")
-    return committed_database
+    declare(shared_store(alias), "orders")
+    return alias
 
 
 def numbers(alias: str, state: int) -> int:
@@ -137,3 +147,86 @@ def test_shared_handlers_give_back_too(alias: str) -> None:
         pause("orders")
         wait_until(lambda: numbers(alias, STATUS.READY) == 4)
         slow.may_end.set()
+
+
+def test_a_purge_reaches_what_has_not_begun_and_leaves_the_queue_as_it_was(alias: str) -> None:
+    with a_busy_worker(alias, 5) as slow:
+        assert purge("orders") == 4
+
+        assert numbers(alias, STATUS.CLAIMED) == 1
+        assert list(Queue.objects.using(alias).values_list("paused", "paused_reason", "paused_until")) == [
+            (False, "", None)
+        ]
+        publish("orders", "later")
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 2)
+
+    assert slow.begun == [0, "later"]
+
+
+def test_a_purge_keeps_the_pause_of_an_operator(alias: str) -> None:
+    with a_busy_worker(alias, 5):
+        pause("orders", reason="mine")
+
+        assert purge("orders") == 4
+        assert Queue.objects.using(alias).get(name="orders").paused_reason == "mine"
+
+
+def test_an_operator_who_pauses_meanwhile_keeps_the_pause(alias: str) -> None:
+    with a_busy_worker(alias, 5):
+        with recalled(["orders"], using=alias):
+            pause("orders", reason="mine")
+
+        assert Queue.objects.using(alias).get(name="orders").paused_reason == "mine"
+
+
+def test_a_purge_does_not_wait_for_workers_that_hold_nothing_of_the_queue(alias: str) -> None:
+    declare(shared_store(alias), "mails")
+    publish_many([("mails", number) for number in range(3)])
+    with a_busy_worker(alias, 1), CaptureQueriesContext(connections[alias]) as queries:
+        assert purge("mails") == 3
+
+    assert not any("paused_reason" in query["sql"] for query in queries)
+
+
+def test_in_a_transaction_a_purge_takes_nothing_back(alias: str) -> None:
+    with a_busy_worker(alias, 5), transaction.atomic(using=alias):
+        assert purge("orders") == 0
+
+
+def test_a_cancel_by_ids_reaches_what_has_not_begun(alias: str) -> None:
+    with a_busy_worker(alias, 5) as slow:
+        ids = list(Message.objects.using(alias).order_by("id").values_list("message_id", flat=True))
+        with pytest.raises(SystemExit):  # the first has begun
+            call_command("mq_cancel", str(ids[0]), str(ids[2]), database=alias)
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 4)
+
+    assert slow.begun == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("command", [["orders", "other", "--state=ready"], ["--to=other", "--queue=orders"]])
+def test_a_move_reaches_what_has_not_begun(alias: str, command: list[str]) -> None:
+    declare(shared_store(alias), "other")
+    with a_busy_worker(alias, 5) as slow:
+        call_command("mq_move", *command, database=alias)
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 1)
+
+    assert slow.begun == [0]
+    assert Message.objects.using(alias).filter(queue__name="other").count() == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_operation_in_the_background_reaches_what_has_not_begun(
+    django_user_model: Any, settings: Settings
+) -> None:
+    alias, admin = prepare("default", settings), django_user_model.objects.create_superuser("root")
+    with a_busy_worker(alias, 5) as slow:
+        operation = runner.begin(BY_NAME["cancel"], {"state": "2"}, {}, user_name=admin.get_username())
+        wait_until(lambda: Operation.objects.using(alias).get(pk=operation.pk).status == Operation.Status.DONE)
+        assert Operation.objects.using(alias).get(pk=operation.pk).changed == 4
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 1)
+
+    assert slow.begun == [0]

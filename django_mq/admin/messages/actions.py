@@ -12,10 +12,14 @@ from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Priority, TargetForm, Time
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.redrives import dead_letters
+from django_mq.engine.states import CLAIMED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django_stubs_ext import StrOrPromise
 
+    from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.engine.states import State
 
 EVERY = Q()
@@ -29,6 +33,12 @@ class MessageAction(Action):
     done: StrOrPromise
     #: With "select all", only messages with this condition.
     among: Q = EVERY
+    #: Whether to take back, before, what workers have not begun.
+    recalls: bool = False
+
+    def held_in(self, rows: Sequence[ActionTarget]) -> set[str]:
+        """Return the queues in which the action takes back what workers have not begun of these messages."""
+        return {row.queue for row in rows if self.recalls and row.state == CLAIMED}
 
     @property
     def states(self) -> frozenset[State]:
@@ -55,6 +65,7 @@ MOVE = MessageAction(
     done=_("Moved to %(target)s"),
     run=lambda rows, answers, using: actions.move(rows, answers["target"], using=using),
     question=TargetForm,
+    recalls=True,
 )
 CANCEL = MessageAction(
     name="cancel",
@@ -65,6 +76,7 @@ CANCEL = MessageAction(
     question=Confirmation,
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,
+    recalls=True,
 )
 DELIVER_NOW = MessageAction(
     name="deliver_now",

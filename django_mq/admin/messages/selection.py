@@ -18,9 +18,11 @@ from django_mq.admin.operations import runner
 from django_mq.admin.table import alias
 from django_mq.delivery.operator import redrives
 from django_mq.delivery.operator.actions import in_delivery_order, rows_of
+from django_mq.delivery.operator.recalls import recalled
 from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.slices import as_listed
 from django_mq.diagnosis.state.obstacles import obstacles_on
+from django_mq.engine.states import CLAIMED
 from django_mq.errors import MQError
 from django_mq.models import Message, Operation
 
@@ -49,11 +51,15 @@ class Selection:
         #: With "select all" only messages that the action is for; of others, the report says why they stay.
         self._find = partial(find, request, queryset, among=among if across else None)
         look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
-        found = rows_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
+        self._rows = queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT])
         #: Whether there are more than a page may wait for; only with "select all".
         self.cut = len(look.ids) > LIMIT or not look.is_complete
-        self.messages = in_delivery_order(found)
+        self.read()
         self.asked = max(len(self.messages), self._named(request))
+
+    def read(self) -> None:
+        """Read the messages as they are now."""
+        self.messages = in_delivery_order(rows_of(self._rows))
 
     def count(self, limit: int) -> tuple[int, bool]:
         """Count all that match, up to a limit; return the number and whether these are all."""
@@ -83,6 +89,12 @@ def _is_across(request: HttpRequest) -> bool:
     return request.POST.get("select_across") == "1"
 
 
+def _left(action: MessageAction, state: int) -> str:
+    if action.recalls and state == CLAIMED:
+        return _("what a worker has begun will be left alone")
+    return _("will be left alone")
+
+
 class SelectionAdmin(ActionAdmin):
     """A list of messages whose actions run at once, or in the background on very many messages."""
 
@@ -103,7 +115,7 @@ class SelectionAdmin(ActionAdmin):
             [
                 columns.state_name(state),
                 columns.exact(count),
-                "" if state in action.states else _("will be left alone"),
+                "" if state in action.states else _left(action, state),
             ]
             for state, count in sorted(chosen.states.items())
         ]
@@ -120,7 +132,11 @@ class SelectionAdmin(ActionAdmin):
         if chosen.cut:
             return self._do_in_background(action, answers, request, chosen)
         try:
-            changed = action.run(chosen.messages, answers, alias())
+            held_in = action.held_in(chosen.messages)
+            with recalled(held_in, using=alias()):
+                if held_in:
+                    chosen.read()
+                changed = action.run(chosen.messages, answers, alias())
         except MQError as error:
             self.message_user(request, str(error), messages.ERROR)
             return None

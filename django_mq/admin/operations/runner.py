@@ -32,6 +32,7 @@ from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.table import alias
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.queue_editor import stop_operation
+from django_mq.delivery.operator.recalls import recalled
 from django_mq.diagnosis.messages import criteria
 from django_mq.errors import MQError, StoreUnavailable
 from django_mq.models import Message, Operation
@@ -163,9 +164,15 @@ def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool
             _end(mine, DONE)
             return
         end = end if operation.cursor < end else _end_of_slice(operation, using)
+        action = BY_NAME[operation.act]
         batch = actions.rows_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
-        _check_user(operation.user_name, BY_NAME[operation.act].permission)
-        _try(operation, batch, batch[-1].id if len(batch) == BATCH else end, mine, using)
+        _check_user(operation.user_name, action.permission)
+        reached = batch[-1].id if len(batch) == BATCH else end
+        held_in = action.held_in(batch)
+        with recalled(held_in, using=using):
+            if held_in:
+                batch = actions.rows_of(Message.objects.using(using).filter(pk__in=[row.id for row in batch]))
+            _try(operation, batch, reached, mine, using)
 
 
 def _end_of_slice(operation: Operation, using: str) -> int:

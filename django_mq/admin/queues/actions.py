@@ -11,7 +11,7 @@ from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Deletion, Pause, Typed
 from django_mq.admin.table import alias
 from django_mq.delivery import queues
-from django_mq.delivery.operator import redrives
+from django_mq.delivery.operator import recalls, redrives
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _free_groups(queue: Queue, _answers: Mapping[str, Any]) -> str:
 
 
 def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
-    purged = shared_store(alias()).purge(queue.name)
+    purged = recalls.purge(queue.name, using=alias())
     sentence = ngettext(
         "“%(queue)s” is purged: %(count)s message.", "“%(queue)s” is purged: %(count)s messages.", purged
     )
@@ -103,8 +103,8 @@ PURGE = Action(
     run=_purge,
     question=Typed,
     warning=gettext_lazy(
-        "All messages that no worker holds are removed: ready, scheduled and dead ones. "
-        "Only the history remembers them."
+        "All ready, scheduled and dead messages are removed, and those that mq_worker has prefetched and not "
+        "begun. Only the history remembers them."
     ),
     harmful=True,
 )

@@ -5,6 +5,7 @@ queue_editor.py  create queues and change their options
 drift.py         compare queues with the settings
 bindings.py      bind queues to exchanges
 actions.py       move, cancel, release, reschedule and prioritise selected messages
+recalls.py       have workers give back what they have not begun, for a purge, a cancel or a move
 moves.py         move many messages from one queue to another
 redrives.py      send dead letters back to the queues they came from
 commands.py      send a command to a worker

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.hints import hint
+from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.queues import record_of
 from django_mq.engine.states import State
 from django_mq.errors import InvalidMessage, QueueFull
@@ -13,6 +14,8 @@ from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
 #: Messages moved by one transaction.
@@ -30,18 +33,24 @@ def move_all(
 ) -> int:
     """Move the messages of one state, at most ``limit``, to the tail of another queue; return how many were moved.
 
+    Of ready messages, those are moved, too, that native workers have not begun, except in a transaction.
     Messages that arrive meanwhile stay, and so do duplicates of the target's, and those for which the target has
     no capacity. Raises UnknownQueue, QueueClosed, QueueFull if none can be moved, and InvalidMessage for one
     queue.
     """
     alias = using or conf.load().DATABASE
     waiting = _messages(source, target, state, alias)
+    with recalled([source] if state is State.READY else (), using=alias):
+        return _move(waiting, target, ORDER[state], limit, alias)
+
+
+def _move(waiting: QuerySet[Message], target: str, order: Sequence[str], limit: int | None, alias: str) -> int:
     store = shared_store(alias)
     newest = waiting.order_by("-id").values_list("id", flat=True).first()
     moved, stayed = 0, set[int]()
     while newest is not None and (limit is None or moved < limit):
         wanted = BATCH if limit is None else min(BATCH, limit - moved)
-        found = waiting.filter(id__lte=newest).exclude(id__in=stayed).order_by(*ORDER[state])
+        found = waiting.filter(id__lte=newest).exclude(id__in=stayed).order_by(*order)
         ids = list(found.values_list("id", flat=True)[:wanted])
         if not ids:
             break

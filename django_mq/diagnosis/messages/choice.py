@@ -12,6 +12,7 @@ from django.db.models import Q
 from django_mq.delivery.operator.actions import COLUMNS, ActionTarget, in_delivery_order
 from django_mq.delivery.operator.redrives import batches
 from django_mq.diagnosis.messages.criteria import narrowed
+from django_mq.engine.states import CLAIMED
 from django_mq.models import Message
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Choice:
         """Yield the messages in batches, each batch in delivery order."""
         for batch in batches(self._rows(states, using).values_list(*COLUMNS), self.limit):
             yield in_delivery_order(ActionTarget(*values) for values in batch)
+
+    def held_in(self, *, using: str) -> list[str]:
+        """Return the queues of the messages that workers hold."""
+        held = self._rows(frozenset({CLAIMED}), using).filter(state=CLAIMED.value)
+        return list(held.order_by().values_list("queue__name", flat=True).distinct())
 
     def _rows(self, states: frozenset[State], alias: str) -> QuerySet[Message]:
         rows = narrowed(Message.objects.using(alias), self.filters, datetime.now(UTC))

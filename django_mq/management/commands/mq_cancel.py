@@ -1,4 +1,4 @@
-"""Remove messages that no worker holds."""
+"""Remove messages that no worker has begun."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from django_mq.management.messages import MessageCommand
 
 class Command(MessageCommand):
     help = (
-        "Remove messages by their ids, or all that match. Messages that a worker holds stay, because they may "
-        "be running."
+        "Remove messages by their ids, or all that match. Messages that a worker has begun stay, and "
+        "those that Celery holds, because they may be running."
     )
     exit_codes: ClassVar = {1: "refused, or not every message was removed"}
     action, verb = "cancel", "removed"
     left = "held", "held by a worker"
-    asks = narrows = True
+    asks = narrows = recalls = True

@@ -30,7 +30,7 @@ class Command(MessageCommand):
     )
     action, verb = "move", "moved"
     left = "left", "left alone: held by a worker, there already, or without room"
-    narrows = True
+    narrows = recalls = True
     names: ClassVar = (
         argument(
             "names",

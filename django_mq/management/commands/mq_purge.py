@@ -1,4 +1,4 @@
-"""Remove all messages of a queue that no worker holds."""
+"""Remove all messages of a queue that no worker has begun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from django_mq.management.tables import bounded
 
 
 class Command(MQCommand):
-    help = "Remove all ready, scheduled and dead messages of a queue. Messages that workers have claimed stay."
+    help = (
+        "Remove all ready, scheduled and dead messages of a queue, and what mq_worker has prefetched and not "
+        "begun. What workers have begun stays, and what Celery holds."
+    )
     arguments: ClassVar = (QUEUE, argument("--yes", action="store_true", help="Do not ask."))
     dry_run = "what would be removed, counted up to 10,000 for each state"
 
@@ -31,4 +34,7 @@ class Command(MQCommand):
             question = f"Remove {holds} from queue {name!r} of database {alias!r}?"
             confirm(question, otherwise="Nothing was removed.")
         gone = purge(name, using=alias)
-        self.answer({"queue": name, "removed": gone}, f"{plural(gone, 'message')} removed from queue {name!r}.")
+        (queue,) = overview([name], using=alias)
+        left = f" Held by workers, and left: {queue.claimed}." if queue.claimed else ""
+        text = f"{plural(gone, 'message')} removed from queue {name!r}.{left}"
+        self.answer({"queue": name, "removed": gone, "held": queue.claimed}, text)

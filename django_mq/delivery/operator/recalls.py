@@ -1,0 +1,113 @@
+"""Have mq_worker give back what it has prefetched and not begun, so that an operator's act reaches it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import Q
+
+from django_mq.delivery.hints import hint, tell_workers
+from django_mq.engine.states import CLAIMED
+from django_mq.errors import StoreError
+from django_mq.models import Consumer, Message, Queue, WorkerSession
+from django_mq.models.times import UTCNow
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from datetime import datetime
+
+#: The most seconds that an act waits for workers, which read a queue every five seconds if they hear no hints.
+WAIT_SECONDS = 8.0
+#: Time between two looks whether they have given back, in seconds.
+LOOK_SECONDS = 0.05
+#: The pause ends by itself after so many seconds, if the act has no end.
+PAUSE_SECONDS = 30.0
+#: The reason of the pause, by which it is known again.
+REASON = "messages that workers have not begun are taken back"
+
+
+class HeldByWorker(NamedTuple):
+    """What a worker holds of some queues, what it had begun of them at its last heartbeat, and when that was."""
+
+    claimed: int
+    begun: int
+    heartbeat_at: datetime
+
+
+def purge(queue: str, *, using: str) -> int:
+    """Remove the queue's messages that no worker has begun, without later arrivals; return how many."""
+    with recalled([queue], using=using):
+        return shared_store(using).purge(queue)
+
+
+@contextmanager
+def recalled(queues: Collection[str], *, using: str) -> Iterator[None]:
+    """Pause the queues, wait until native workers give back what they have not begun, and resume at the end.
+
+    Nothing happens if such workers hold nothing of the queues, and in a transaction, which they do not see. What
+    is not given back in time stays with its worker, and so does what it holds of a queue with groups.
+    """
+    paused: dict[int, str] = {}
+    if queues and not shared_store(using).in_transaction:
+        # An act that cannot reach these messages is better than none.
+        with suppress(StoreError):
+            _take_back(queues, paused, using)
+    try:
+        yield
+    finally:
+        if paused:
+            with suppress(StoreError):
+                _resume(paused, using)
+
+
+def _resume(paused: Mapping[int, str], using: str) -> None:
+    """Let the queues deliver, unless an operator has paused them meanwhile."""
+    with shared_store(using).transaction():
+        mine = Queue.objects.using(using).filter(pk__in=paused, paused_reason=REASON)
+        mine.update(paused=False, paused_reason="", paused_until=None)
+        hint(paused.values(), using=using)
+
+
+def _take_back(queues: Collection[str], paused: dict[int, str], using: str) -> None:
+    """Pause the queues that deliver, adding them to ``paused``, and wait for their workers."""
+    store = shared_store(using)
+    queues = [name for name in queues if (queue := store.queue(name)) is not None and not queue.has_groups]
+    if not _holdings(queues, using):
+        return
+    since = Queue.objects.using(using).values_list(UTCNow(), flat=True)[0]
+    delivering = Queue.objects.using(using).filter(Q(paused=False) | Q(paused_until__lte=UTCNow()))
+    until = UTCNow() + timedelta(seconds=PAUSE_SECONDS)
+    with store.transaction():
+        paused |= {
+            pk: name
+            for pk, name in delivering.filter(name__in=queues).values_list("pk", "name")
+            # An operator may have paused it since.
+            if delivering.filter(pk=pk).update(paused=True, paused_reason=REASON, paused_until=until)
+        }
+        hint(queues, using=using)
+        tell_workers(using=using)
+    end = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < end and any(
+        one.heartbeat_at < since or one.claimed > one.begun for one in _holdings(queues, using)
+    ):
+        time.sleep(LOOK_SECONDS)
+
+
+def _holdings(queues: Collection[str], using: str) -> list[HeldByWorker]:
+    """Return what living native workers hold of the queues."""
+    living = WorkerSession.objects.using(using).filter(kind=WorkerSession.Kind.NATIVE, deadline__gte=UTCNow())
+    heartbeats = dict(living.values_list("id", "heartbeat_at"))
+    held = Message.objects.using(using).filter(
+        queue__name__in=queues, state=CLAIMED.value, session_id__in=heartbeats
+    )
+    claimed = Counter(held.values_list("session_id", flat=True))
+    begun = Counter[int]()
+    consumers = Consumer.objects.using(using).filter(queue_name__in=queues, session_id__in=claimed)
+    for session, used in consumers.values_list("session_id", "credit_used"):
+        begun[session] += used
+    return [HeldByWorker(count, begun[session], heartbeats[session]) for session, count in claimed.items()]
