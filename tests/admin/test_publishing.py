@@ -59,6 +59,7 @@ def test_text_is_published_as_it_stands(site: str, browse: Client, make: Make) -
     ("wrong", "why"),
     [
         ({"body": "{oops"}, "This is not JSON"),
+        ({"body": ""}, "This is not JSON"),
         ({"headers": "[1]"}, "not a JSON object"),
         ({"priority": 10}, "less than or equal to 9"),
         ({"queue": "none"}, "valid choice"),

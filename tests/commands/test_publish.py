@@ -62,7 +62,7 @@ def test_a_time_is_read_in_the_sites_zone(
 ) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
 
-    run("mq_publish", "orders", f"--deliver-at={time}")
+    run("mq_publish", "orders", "null", f"--deliver-at={time}")
 
     assert message(database).deliver_at == expected
 
@@ -70,7 +70,7 @@ def test_a_time_is_read_in_the_sites_zone(
 @pytest.mark.parametrize(
     ("arguments", "body", "content_type"),
     [
-        ([], b"null", "application/json"),
+        (["null"], b"null", "application/json"),
         (["--text", "gr\u00fc\u00dfe"], "grüße".encode(), "text/plain"),
         (["--binary", "\udcff"], b"\xff", "application/octet-stream"),
     ],
@@ -102,7 +102,9 @@ def test_a_body_is_read_from_the_standard_input(database: str, run: Run, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nowhere"], "There is no queue 'nowhere'"),
+        (["nowhere", "1"], "There is no queue 'nowhere'"),
+        (["orders"], "Give the BODY, '-' to read it from the standard input, or --file"),
+        (["orders", ""], "not JSON"),
         (["orders", "hello"], "not JSON.*--text"),
         (["orders", "NaN"], "cannot be written as JSON"),
         (["orders", "\udcff", "--text"], "not UTF-8.*--binary"),

@@ -90,7 +90,7 @@ class PublishForm(forms.Form):
         cleaned["content"] = text
         if cleaned.get("kind") == JSON:
             try:
-                cleaned["content"] = json.loads(text) if text.strip() else None
+                cleaned["content"] = json.loads(text)
             except (ValueError, RecursionError) as error:
                 self.add_error("body", _("This is not JSON: %(error)s") % {"error": error})
         return cleaned

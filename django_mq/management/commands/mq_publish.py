@@ -132,7 +132,7 @@ def _opened(file: str | None) -> Iterator[Iterable[bytes]]:
 
 
 def _raw(body: str | None, file: str | None) -> bytes:
-    """Return the body's bytes from the argument, the file or the standard input; JSON's null without any."""
+    """Return the body's bytes from the argument, the file or the standard input."""
     if body is not None and file is not None:
         raise UsageError("Give BODY or --file, not both.")
     try:
@@ -142,8 +142,10 @@ def _raw(body: str | None, file: str | None) -> bytes:
             return _standard_input().read()
     except OSError as error:
         raise CommandError(f"The body cannot be read: {error}") from error
+    if body is None:
+        raise UsageError("Give the BODY, '-' to read it from the standard input, or --file.")
     # Bytes of the shell that are no UTF-8 are published unchanged.
-    return b"null" if body is None else body.encode("utf-8", "surrogateescape")
+    return body.encode("utf-8", "surrogateescape")
 
 
 def _standard_input() -> BinaryIO:
