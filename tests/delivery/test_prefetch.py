@@ -307,6 +307,28 @@ def test_a_message_that_goes_back_takes_along_what_is_behind_it_until_all_are_ba
     dispatcher.finish(other)
 
 
+def test_what_has_not_begun_of_a_queue_is_taken_back_with_its_groups_and_comes_again_in_order(
+    kind: type[Prefetch],
+) -> None:
+    dispatcher = a_dispatcher(kind, orders=9)
+    a_group(dispatcher, 1, 2, 3)
+    begun = dispatcher.next_attempt()
+    a_group(dispatcher, 5, 6, group="b")
+    dispatcher.offer([a_claimed(id=7)], {"orders"})
+    assert begun is not None
+
+    taken = dispatcher.take_all_back("orders")
+
+    assert sorted(message.id for message in taken) == [2, 3, 5, 6, 7]
+    assert (dispatcher.has_waiting(), dispatcher.behind, drain(dispatcher)) == ([], 0, [])
+    assert [message.id for message in a_group(dispatcher, 2)] == [2]  # the others are not back
+    dispatcher.open_groups(set())
+    assert a_group(dispatcher, 2, 3) == a_group(dispatcher, 5, 6, group="b") == []
+    assert [attempt.claimed.id for attempt in drain(dispatcher)] == [5]  # the first of the other group still runs
+    dispatcher.finish(begun)
+    assert [attempt.claimed.id for attempt in drain(dispatcher)] == [2]
+
+
 def test_bytes_of_messages_behind_others_of_their_group_count_once() -> None:
     handler = replace(a_handler(), credit_bytes=100)
     dispatcher = Dispatcher(prefetch_of([handler], begin))

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.operations import runner
-from django_mq.api import pause, publish, publish_many, purge, resume
+from django_mq.api import OutgoingMessage, pause, publish, publish_many, purge, resume
 from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.queues import declare
 from django_mq.models import Consumer, History, Message, Operation, Queue, WorkerSession
@@ -230,3 +230,40 @@ def test_an_operation_in_the_background_reaches_what_has_not_begun(
         wait_until(lambda: finished(alias) == 1)
 
     assert slow.begun == [0]
+
+
+@pytest.fixture
+def groups(alias: str) -> str:
+    """The database with a queue ``grouped``, of which a worker with two threads holds three groups."""
+    declare(shared_store(alias), "grouped", {"grouping": "shared"})
+    bodies = [f"{key}{number}" for number in range(3) for key in "abc"]
+    publish_many([OutgoingMessage(queue="grouped", body=body, group_key=body[0]) for body in bodies])
+    return alias
+
+
+def test_of_a_group_a_pause_takes_back_what_has_not_begun_and_its_order_stays(groups: str) -> None:
+    slow = Slow()
+    with running(a_handler(slow, queue="grouped"), using=groups, threads=2):
+        wait_until(lambda: len(slow.begun) == 2 and numbers(groups, STATUS.CLAIMED) == 9)
+        pause("grouped")
+        wait_until(lambda: numbers(groups, STATUS.READY) == 7)
+        resume("grouped")
+        wait_until(lambda: numbers(groups, STATUS.CLAIMED) == 9)
+        slow.may_end.set()
+        wait_until(lambda: finished(groups) == 9)
+
+    assert [[body for body in slow.begun if body[0] == key] for key in "abc"] == [
+        [f"{key}{number}" for number in range(3)] for key in "abc"
+    ]
+
+
+def test_a_purge_reaches_what_has_not_begun_of_groups(groups: str) -> None:
+    slow = Slow()
+    with running(a_handler(slow, queue="grouped"), using=groups, threads=2):
+        wait_until(lambda: len(slow.begun) == 2 and numbers(groups, STATUS.CLAIMED) == 9)
+        assert purge("grouped") == 7
+        publish("grouped", "a3", group_key="a")
+        slow.may_end.set()
+        wait_until(lambda: finished(groups) == 3)
+
+    assert sorted(slow.begun) == ["a0", "a3", "b0"]

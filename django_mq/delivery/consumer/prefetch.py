@@ -498,7 +498,32 @@ class Dispatcher:
 
     def has_waiting(self) -> list[str]:
         """Return the queues with messages that were not begun."""
-        return [name for name, some in self._prefetched.items() if any(each.urgency() >= 0 for each in some)]
+        return [
+            name
+            for name, some in self._prefetched.items()
+            if len(self._lines.get(name, ())) or any(each.urgency() >= 0 for each in some)
+        ]
+
+    def take_all_back(self, queue: str) -> list[Claimed]:
+        """Take out, and return, the messages of a queue that were not begun.
+
+        Their groups are closed until the queue has them again, because others of them would overtake.
+        """
+        lines = self._lines.get(queue)
+        with self._lining:
+            behind = [] if lines is None else lines.empty()
+            first = [message for prefetch in self._prefetched[queue] for message in prefetch.empty()]
+            if lines is None:
+                return first
+            self._let_go(behind)
+            for message in first:
+                if message.group_key is not None:
+                    lines.leave(message.group_key)
+            for message in (*first, *behind):
+                if message.group_key is not None:
+                    lines.closed.add(message.group_key)
+                    self._returning.setdefault((queue, message.group_key), set()).add(message.receipt)
+        return [*first, *behind]
 
     def take_back(self, message: Claimed) -> bool:
         """Take out a message; False if it has begun."""

@@ -43,10 +43,9 @@ class Recall:
             # A queue that delivers again would bring back what is given back.
             self._policies.read_again()
             self._policies.refresh_if_due(self._session.store)
-        if paused := self._paused():
-            waiting = self._dispatcher.waiting()
-            for name in paused:
-                self._take_back(waiting.get(name, []))
+        for name in self._paused():
+            for message in self._dispatcher.take_all_back(name):
+                self._session.release(message)
             self._session.renew_soon()  # shows an operator who waits for it what has begun
         now = time.monotonic()
         if now >= self._look_at:
@@ -55,9 +54,7 @@ class Recall:
 
     def _paused(self) -> list[str]:
         """Return the paused queues with messages to give back."""
-        policies = {name: self._policies.of(name) for name in self._dispatcher.has_waiting()}
-        # Behind a message of a group, others of it wait: they would overtake it.
-        return [name for name, policy in policies.items() if policy.paused and not policy.has_groups]
+        return [name for name in self._dispatcher.has_waiting() if self._policies.of(name).paused]
 
     def _give_to_others(self) -> None:
         load, waiting = self._session.driver.describe(), self._dispatcher.waiting()

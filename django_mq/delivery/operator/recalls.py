@@ -50,7 +50,7 @@ def recalled(queues: Collection[str], *, using: str) -> Iterator[None]:
     """Pause the queues, wait until native workers give back what they have not begun, and resume at the end.
 
     Nothing happens if such workers hold nothing of the queues, and in a transaction, which they do not see. What
-    is not given back in time stays with its worker, and so does what it holds of a queue with groups.
+    is not given back in time stays with its worker.
     """
     paused: dict[int, str] = {}
     if queues and not shared_store(using).in_transaction:
@@ -75,14 +75,12 @@ def _resume(paused: Mapping[int, str], using: str) -> None:
 
 def _take_back(queues: Collection[str], paused: dict[int, str], using: str) -> None:
     """Pause the queues that deliver, adding them to ``paused``, and wait for their workers."""
-    store = shared_store(using)
-    queues = [name for name in queues if (queue := store.queue(name)) is not None and not queue.has_groups]
     if not _holdings(queues, using):
         return
     since = Queue.objects.using(using).values_list(UTCNow(), flat=True)[0]
     delivering = Queue.objects.using(using).filter(Q(paused=False) | Q(paused_until__lte=UTCNow()))
     until = UTCNow() + timedelta(seconds=PAUSE_SECONDS)
-    with store.transaction():
+    with shared_store(using).transaction():
         paused |= {
             pk: name
             for pk, name in delivering.filter(name__in=queues).values_list("pk", "name")
