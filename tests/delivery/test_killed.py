@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.api import pause, publish_many, resume
+from django_mq.api import OutgoingMessage, pause, publish_many, resume
+from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.models import DeclinedMessage, History, Message
 from django_mq.stores.registry import shared_store
@@ -52,7 +53,8 @@ Worker([a_handler(globals()[sys.argv[1]])], threads=1).run()
 def alias(committed_database: str, settings: Settings) -> str:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, **SHORT}
     declare(shared_store(committed_database), "orders")
-    publish_many([("orders", number) for number in range(6)], using=committed_database)
+    messages = [OutgoingMessage(queue="orders", body=number, group_key="a") for number in range(6)]
+    publish_many(messages, using=committed_database)
     return committed_database
 
 
@@ -80,10 +82,12 @@ def test_a_worker_is_killed_while_it_declines(alias: str, process_environment: E
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("grouping", ["none", "shared"])
 @pytest.mark.parametrize("gives_back", [False, True], ids=["at once", "after it gave back"])
 def test_a_worker_is_killed_while_it_gives_back(
-    alias: str, process_environment: Environment, gives_back: bool
+    alias: str, process_environment: Environment, gives_back: bool, grouping: str
 ) -> None:
+    edit_queue("orders", {"grouping": grouping}, using=alias)
     ready = Message.objects.using(alias).filter(state=Message.Status.READY)
     with a_worker(process_environment(alias), "hang") as worker:
         assert worker.stdout is not None

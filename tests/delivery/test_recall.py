@@ -175,6 +175,7 @@ def test_a_purge_keeps_the_pause_of_an_operator(alias: str) -> None:
 def test_an_operator_who_pauses_meanwhile_keeps_the_pause(alias: str) -> None:
     with a_busy_worker(alias, 5):
         with recalled(["orders"], using=alias):
+            assert Queue.objects.using(alias).get(name="orders").paused_until  # if this process is killed
             pause("orders", reason="mine")
 
         assert Queue.objects.using(alias).get(name="orders").paused_reason == "mine"
