@@ -4,7 +4,6 @@ validation.py  the checks of what a caller gives
 codecs.py      bodies and headers to bytes and text, and back
 publisher.py   check, encode, and write the row in the caller's transaction
 batch.py       many messages that differ only in body, id and times
-lines.py       many messages from a file of JSON lines
 queues.py      create, pause and resume queues
 messages.py    a message as a handler, or a program that browses, sees it
 hints.py       the hint that waits for the commit

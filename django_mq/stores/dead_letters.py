@@ -27,7 +27,6 @@ class DeadLetter:
     """A dead letter that goes to an exchange, with what its queue says of that."""
 
     message: Browsed
-    group_key: str | None
     dead_at: datetime
     exchange: str
     routing_key: str
@@ -80,7 +79,7 @@ def _copies(dead_letter: DeadLetter, routes: Sequence[Route]) -> Iterator[NewMes
         priority=message.priority,
         type=message.type,
         correlation_id=message.correlation_id,
-        group_key=dead_letter.group_key,
+        group_key=message.group_key,
     )
     for name in names:
         yield replace(copy, queue_name=name)

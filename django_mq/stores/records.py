@@ -416,6 +416,7 @@ class Browsed:
     expires_at: datetime | None
     type: str
     correlation_id: str | None
+    group_key: str | None
     content_type: str
     content_encoding: str
     headers: str

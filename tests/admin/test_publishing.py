@@ -31,11 +31,14 @@ def filled(**changes: Any) -> dict[str, Any]:
 def test_a_message_is_published_and_logged(site: str, browse: Client, make: Make) -> None:
     make.queue()
 
-    response = browse.post(FORM, filled(headers='{"a": "b"}', type="sale", priority=7, delay=60), follow=True)
+    response = browse.post(
+        FORM, filled(headers='{"a": "b"}', type="sale", priority=7, delay=60, group_key="g"), follow=True
+    )
 
     message = Message.objects.get()
     assert json.loads(bytes(message.body)) == {"n": 1}
     assert (message.state, message.priority, message.type, message.headers) == (SCHEDULED, 7, "sale", {"a": "b"})
+    assert (message.group_key, message.correlation_id) == ("g", None)
     assert said(response) == [f"Published to “orders”: {message.message_id}"]
     assert LogEntry.objects.get().object_repr == str(message.message_id)
 
@@ -89,7 +92,11 @@ def test_a_closed_queue_is_not_offered(site: str, browse: Client, make: Make) ->
 
 def test_a_copy_shows_the_message_without_its_past(site: str, browse: Client, make: Make) -> None:
     message = make.message(
-        DEAD, body=b'{"order": "</textarea><script>x"}', headers={"a": 1, "x-origin-queue": "bills"}, priority=8
+        DEAD,
+        body=b'{"order": "</textarea><script>x"}',
+        headers={"a": 1, "x-origin-queue": "bills"},
+        priority=8,
+        group_key="g",
     )
     assert f"{FORM}?copy={message.pk}" in browse.get(page_of(message)).content.decode()
 
@@ -98,6 +105,7 @@ def test_a_copy_shows_the_message_without_its_past(site: str, browse: Client, ma
     initial = page.context["form"].initial
     assert json.loads(initial["body"]) == {"order": "</textarea><script>x"}
     assert (initial["queue"], initial["headers"], initial["priority"]) == ("orders", {"a": 1}, 8)
+    assert initial["group_key"] == "g"
     assert "<script>x" not in page.content.decode()
 
 

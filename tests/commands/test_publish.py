@@ -134,7 +134,8 @@ def test_a_message_is_published_once_more_with_edits(database: str, run: Run) ->
     declare(shared_store(database), "mails")
     traced = {"Traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "", "baggage": "", "sentry-trace": ""}
     headers = {"tenant": "north", "step": 1, "x-origin-queue": "elsewhere", **traced}
-    first = publish("orders", {"total": 3}, type="invoice", priority=7, headers=headers)
+    given = {"type": "invoice", "priority": 7, "group_key": "north", "correlation_id": "c"}
+    first = publish("orders", {"total": 3}, headers=headers, **given)
     messages = Message.objects.using(database)
 
     same = json.loads(run("mq_publish", "mails", "--copy", first, "--json"))["message_id"]
@@ -146,6 +147,7 @@ def test_a_message_is_published_once_more_with_edits(database: str, run: Run) ->
         ("mails", {"total": 3}, "invoice", 7, {"tenant": "north", "step": 1}),
         ("orders", {"total": 4}, "invoice", 9, {"tenant": "north", "step": "2"}),
     ]
+    assert {(row.group_key, row.correlation_id) for row in messages} == {("north", "c")}
     assert messages.count() == 3
 
 

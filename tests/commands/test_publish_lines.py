@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management.base import CommandError
 
-from django_mq.delivery import lines
 from django_mq.delivery.queues import declare
+from django_mq.management import lines
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 
@@ -88,9 +88,12 @@ def test_a_time_without_an_offset_is_the_sites_and_a_past_one_means_at_once(
         ("{oops", "Line 3: It is not JSON"),
         ("[1]", "Line 3: It is not an object"),
         ('{"body": 1, "colour": 2}', "Line 3: It has 'colour'"),
+        ('{"headers": {}}', "Line 3: It has no body"),
+        ('{"body_base64": "?"}', "Line 3: Its body_base64 is not base 64"),
+        ('{"row": 1, "body": 1, "headers": "{"}', "Line 3: Its headers are not an object"),
         ('{"body": 1, "priority": 10}', "Line 3: .*priority"),
-        ('{"queue": "ordres"}', "Line.* 3.*: .*ordres"),
-        ('{"deliver_at": "soon"}', "Line 3: deliver_at 'soon' is no time"),
+        ('{"queue": "ordres", "body": 1}', "Line.* 3.*: .*ordres"),
+        ('{"body": 1, "deliver_at": "soon"}', "Line 3: deliver_at 'soon' is no time"),
     ],
 )
 def test_a_line_that_cannot_be_published_is_named_and_ends_it(

@@ -19,10 +19,10 @@ import pytest
 from django.core.management.base import CommandError
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery import lines
 from django_mq.delivery.publisher import OutgoingMessage
 from django_mq.delivery.queues import declare
 from django_mq.errors import PublishingStopped
+from django_mq.management import lines
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 from tests.services.processes import tethered

@@ -19,7 +19,7 @@ from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
 from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.diagnosis.messages import masking
-from django_mq.diagnosis.messages.copies import without_traces
+from django_mq.diagnosis.messages.copies import kept_correlation_id, without_traces
 from django_mq.diagnosis.messages.task_ids import with_task_id
 from django_mq.errors import MQError
 from django_mq.models import Message, Queue
@@ -67,6 +67,10 @@ class PublishForm(forms.Form):
         help_text=_("A JSON object, or nothing."),
     )
     type = forms.CharField(required=False, max_length=255, widget=AdminTextInputWidget, label=_("Type"))
+    group_key = forms.CharField(required=False, max_length=255, widget=AdminTextInputWidget, label=_("Group key"))
+    correlation_id = forms.CharField(
+        required=False, max_length=255, widget=AdminTextInputWidget, label=_("Correlation id")
+    )
     priority = forms.IntegerField(
         min_value=0, max_value=9, initial=4, label=_("Priority"), help_text=_("0 to 9, 9 first.")
     )
@@ -104,6 +108,8 @@ class PublishForm(forms.Form):
             content_type=given["kind"],
             headers=given["headers"],
             type=given["type"],
+            group_key=given["group_key"],
+            correlation_id=given["correlation_id"],
             priority=given["priority"],
             delay=given["delay"],
         )
@@ -130,6 +136,8 @@ def copied(message: Message) -> dict[str, Any] | None:
         "body": body.text,
         "headers": kept,
         "type": message.type,
+        "group_key": message.group_key,
+        "correlation_id": kept_correlation_id(kept, message.correlation_id),
         "priority": message.priority,
     }
 

@@ -9,12 +9,14 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from django_mq.delivery.codecs import decode_body, decode_headers
+from django_mq.delivery.consumer.handlers import is_task
 from django_mq.delivery.publisher import OutgoingMessage
-from django_mq.diagnosis.messages.task_ids import without_task_id
+from django_mq.diagnosis.messages.task_ids import with_task_id, without_task_id
 from django_mq.errors import InvalidMessage
 from django_mq.models import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
 #: Headers that say where a message has been. A copy is a new message.
@@ -31,27 +33,50 @@ def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
     return without_task_id({name: value for name, value in headers.items() if name.lower() not in left})
 
 
+def kept_correlation_id(headers: Mapping[str, Any], correlation_id: str | None) -> str | None:
+    """Return the correlation id of a copy: that of a Celery task is the id of the task."""
+    return None if is_task(headers) else correlation_id
+
+
 def copy_of(message_id: UUID, *, using: str) -> OutgoingMessage:
-    """Return an outgoing message with the body, headers, type and priority of a message, but no queue.
+    """Return an outgoing message with the body, headers and properties of a message, but no queue and no times.
 
     The body is copied byte by byte: it may be compressed. Raises InvalidMessage if there is no such message, and
     CorruptMessage.
     """
     rows = Message.objects.using(using).filter(message_id=message_id).order_by("-pk")
     stored = Cast("headers", TextField())  # as text: invalid JSON must not break the query
-    found = rows.values_list("body", "content_type", "content_encoding", "type", "priority", stored).first()
+    properties = ("type", "priority", "group_key", "correlation_id")
+    found = rows.values_list("body", "content_type", "content_encoding", stored, *properties).first()
     if found is None:
         raise InvalidMessage(f"There is no message {message_id} to copy; a finished one is in the history only.")
-    body, content_type, encoding, type_, priority, headers = found
-    data = bytes(body)
+    body, content_type, encoding, stored_headers, type_, priority, group_key, correlation_id = found
+    data, headers = bytes(body), decode_headers(stored_headers)
     return OutgoingMessage(
         # A message is published in UTF-8 or as bytes.
         body=data if encoding in {"utf-8", "binary"} else decode_body(data, content_type, encoding),
         content_type=content_type or None,
-        headers=without_traces(decode_headers(headers)),
+        headers=without_traces(headers),
         type=type_,
         priority=priority,
+        group_key=group_key,
+        correlation_id=kept_correlation_id(headers, correlation_id),
     )
+
+
+def copy_of_line(line: Mapping[str, Any], template: OutgoingMessage) -> OutgoingMessage:
+    """Return the same of a line of ``mq_download``, and the rest of the template. Raises InvalidMessage."""
+    headers = line.get("headers", {})
+    if not isinstance(headers, dict):
+        raise InvalidMessage("Its headers are not an object.")
+    properties = ("body", "type", "priority", "group_key", "content_type")
+    outgoing = replace(
+        template,
+        **{name: line[name] for name in properties if name in line},
+        headers=without_traces(headers),
+        correlation_id=kept_correlation_id(headers, line.get("correlation_id")),
+    )
+    return with_task_id(outgoing)
 
 
 def with_body(outgoing: OutgoingMessage, body: Any, content_type: str) -> OutgoingMessage:

@@ -41,13 +41,13 @@ FIELDS = {"id": "pk", "message_id": "message_id", "queue_name": "queue__name"} |
     name: name
     for name in (
         *("state", "priority", "attempts", "published_at", "deliver_at", "expires_at", "type"),
-        *("correlation_id", "content_type", "content_encoding", "dead_reason"),
+        *("correlation_id", "group_key", "content_type", "content_encoding", "dead_reason"),
     )
 }
 #: The columns of the CSV file: keys of the JSON objects.
 COLUMNS = (
     *("message_id", "row", "queue", "state", "priority", "attempts", "published_at", "deliver_at", "type"),
-    *("correlation_id", "content_type", "dead_reason", "headers", "body", "body_base64"),
+    *("correlation_id", "group_key", "content_type", "dead_reason", "headers", "body", "body_base64"),
 )
 
 

@@ -31,6 +31,7 @@ def as_object(message: Browsed) -> dict[str, Any]:
         "deliver_at": None if due is None else due.isoformat(),
         "type": message.type,
         "correlation_id": message.correlation_id,
+        "group_key": message.group_key,
         "content_type": message.content_type,
         "dead_reason": message.dead_reason,
         "headers": _headers(message),

@@ -14,13 +14,13 @@ from django.core.management.base import CommandError
 
 from django_mq.api import OutgoingMessage, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
-from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.copies import copy_of, with_body
 from django_mq.diagnosis.messages.task_ids import with_task_id
 from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import QUEUE, UsageError, argument, one_of
 from django_mq.management.command import MQCommand
+from django_mq.management.lines import publish_lines
 from django_mq.management.progress import watched
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class Command(MQCommand):
             argument(
                 "--messages",
                 action="store_true",
-                help="Each line is an object: body, and any argument of publish().",
+                help="Each line is an object: body, and any argument of publish(); or a line of mq_download.",
             ),
         ),
         argument(
             "--copy",
             metavar="MESSAGE_ID",
             type=UUID,
-            help="Copy this message. What you do not give comes from it: body, headers, type, priority.",
+            help="Copy this message. What you do not give comes from it, but for its ids and times.",
         ),
         argument("--priority", type=int, help="0 to 9, 9 first; default: 4."),
         argument("--delay", type=float, metavar="SECONDS", help="Deliver after so many seconds."),

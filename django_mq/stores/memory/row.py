@@ -132,7 +132,6 @@ class LiveMessage:
         options, message = self.queue.settings, self.browsed()
         return DeadLetter(
             message if reason is None else replace(message, dead_reason=reason),
-            self.message.group_key,
             now if self.entry.died_at is None else moment(self.entry.died_at),
             options.dead_letter_exchange,
             options.dead_letter_routing_key,

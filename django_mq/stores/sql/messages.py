@@ -134,8 +134,7 @@ class Moves(Part):
         if not rows:
             return []
         dead_letters = [
-            DeadLetter(self.store.browser.as_browsed(row[:-4]), row[-4], time_of(row[-3]), *row[-2:])
-            for row in rows
+            DeadLetter(self.store.browser.as_browsed(row[:-3]), time_of(row[-3]), *row[-2:]) for row in rows
         ]
         with self.database.transaction():
             sent = publish_dead(self.store, [each for each in dead_letters if each.message.state == DEAD])

@@ -1,7 +1,7 @@
 -- name: _browsed. The columns of Browsed.
 m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at, m.expires_at, m.type,
-    m.correlation_id, m.content_type, m.content_encoding, m.headers{as:text}, m.body, m.dead_reason, m.level, m.place,
-    m.properties{as:text}
+    m.correlation_id, m.group_key, m.content_type, m.content_encoding, m.headers{as:text}, m.body, m.dead_reason, m.level,
+    m.place, m.properties{as:text}
 -- name: _beyond
 (%(after)s{as:bigint} IS NULL OR (m.level <= %(level)s{as:int} AND (
         m.level < %(level)s{as:int} OR (m.place, m.id) > (%(place)s{as:bigint}, %(after)s{as:bigint}))))

@@ -100,7 +100,7 @@ SELECT
 
 -- name: dead_for_exchanges. Reads dead letters whose queue names an exchange for them.
 -- Locks: nothing. Index: the primary key. Returns: the columns of Browsed, and of DeadLetter.
-SELECT {browsed}, m.group_key, m.dead_at, q.dead_letter_exchange, q.dead_letter_routing_key
+SELECT {browsed}, m.dead_at, q.dead_letter_exchange, q.dead_letter_routing_key
 FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
 WHERE m.id {in:ids} AND m.dead_at IS NOT NULL AND q.dead_letter_exchange <> ''

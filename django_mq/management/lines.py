@@ -1,4 +1,4 @@
-"""Publish JSON lines: each line is a body, or an object with the arguments of ``publish``.
+"""Publish JSON lines: each is a body, an object with the arguments of ``publish``, or a line of ``mq_download``.
 
 A file may be larger than memory: each batch has a transaction of its own. Publishing stops at a wrong line.
 """
@@ -6,12 +6,14 @@ A file may be larger than memory: each batch has a transaction of its own. Publi
 from __future__ import annotations
 
 import json
+from binascii import a2b_base64
 from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.publisher import OutgoingMessage, check, publish_many
 from django_mq.delivery.validation import read_time
+from django_mq.diagnosis.messages.copies import copy_of_line
 from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ BATCH = 1000
 #: The arguments that a line may give, and those of them that are times.
 FIELDS = frozenset(field.name for field in fields(OutgoingMessage))
 TIMES = ("deliver_at", "expires_at")
+#: A key that only lines of ``mq_download`` have.
+DOWNLOADED = "row"
 
 
 def publish_lines(lines: Iterable[bytes], template: OutgoingMessage, *, whole: bool = False, using: str) -> int:
@@ -37,7 +41,7 @@ def publish_lines(lines: Iterable[bytes], template: OutgoingMessage, *, whole: b
             outgoing: list[tuple[int, OutgoingMessage]] = []
             for number, line in batch:
                 try:
-                    outgoing.append((number, replace(template, **_arguments(line, whole=whole))))
+                    outgoing.append((number, _outgoing(line, template, whole=whole)))
                 except InvalidMessage as error:
                     raise PublishingStopped(published, f"Line {number}", error) from None
             try:
@@ -61,15 +65,33 @@ def _where(batch: Sequence[tuple[int, OutgoingMessage]]) -> str:
     return f"Line {first}" if first == last else f"Lines {first} to {last}"
 
 
-def _arguments(line: bytes, *, whole: bool) -> dict[str, Any]:
+def _outgoing(line: bytes, template: OutgoingMessage, *, whole: bool) -> OutgoingMessage:
     try:
         given = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidMessage(f"It is not JSON: {error}.") from None
     if not whole:
-        return {"body": given}
+        return replace(template, body=given)
     if not isinstance(given, dict):
         raise InvalidMessage("It is not an object.")
+    given = _with_body(given)
+    return copy_of_line(given, template) if DOWNLOADED in given else replace(template, **_arguments(given))
+
+
+def _with_body(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the same with bytes as the body if it is in base 64."""
+    if "body" in given:
+        return given
+    try:
+        encoded = given.pop("body_base64")
+        return given | {"body": a2b_base64(encoded, strict_mode=True)}
+    except KeyError:
+        raise InvalidMessage('It has no body. Write "body": null for an empty one.') from None
+    except (TypeError, ValueError) as error:
+        raise InvalidMessage(f"Its body_base64 is not base 64: {error}.") from None
+
+
+def _arguments(given: dict[str, Any]) -> dict[str, Any]:
     if unknown := sorted(set(given) - FIELDS):
         raise InvalidMessage(
             f"It has {unknown[0]!r}, which is no argument of publish(). These are: {', '.join(sorted(FIELDS))}."
