@@ -38,8 +38,8 @@ class MQStep(bootsteps.StartStopStep):
         transport.serve(
             ServedWorker(
                 name=consumer.hostname,
-                slots=lambda: consumer.pool.num_processes - len(state.reserved_requests),
-                measure=lambda: (len(state.active_requests), consumer.pool.num_processes),
+                slots=lambda: slots_of(consumer.pool) - len(state.reserved_requests),
+                measure=lambda: (len(state.active_requests), slots_of(consumer.pool)),
                 end=_end,
             )
         )
@@ -57,6 +57,14 @@ class MQStep(bootsteps.StartStopStep):
         """Stop claiming for native handlers."""
         if consumer.task_consumer is not None and consumer.task_consumer.channel.connection is not None:
             consumer.task_consumer.channel.connection.cancel_native()
+
+
+def slots_of(pool: Any) -> int:
+    """Return how many tasks the pool runs at a time: none once it has ended, when heartbeats still ask."""
+    try:
+        return int(pool.num_processes)
+    except AttributeError:  # as the prefork pool answers then
+        return 0
 
 
 def _end() -> None:

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from celery.concurrency.prefork import TaskPool
 
 from django_mq.integrations.celery.qos import given_task_ids, keep_given
+from django_mq.integrations.celery.step import slots_of
 
 
 class Processes:
@@ -103,3 +105,7 @@ def test_pools_without_processes_stay_as_they_are() -> None:
     keep_given(solo)
 
     assert not hasattr(solo, "flush")
+
+
+def test_a_heartbeat_finds_no_slot_in_a_pool_that_has_ended() -> None:
+    assert slots_of(TaskPool(2)) == 0
