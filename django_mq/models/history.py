@@ -140,8 +140,8 @@ class Rollup(models.Model):
     )
     wait_p50 = models.FloatField(_("median wait"), null=True)
     wait_p95 = models.FloatField(_("95th percentile of the wait"), null=True)
-    run_p50 = models.FloatField(_("median run"), null=True)
-    run_p95 = models.FloatField(_("95th percentile of the run"), null=True)
+    run_p50 = models.FloatField(_("median time held"), null=True)
+    run_p95 = models.FloatField(_("95th percentile of the time held"), null=True)
     newest = models.BigIntegerField(
         _("newest message"), null=True, help_text=_("Highest message id when the minute was summed up.")
     )

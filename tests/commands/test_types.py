@@ -70,7 +70,7 @@ def test_scripts_are_given_what_the_page_gives(database: str, run: Run) -> None:
     found = json.loads(run("mq_types", "mails", "--span", "day", "--json"))
 
     assert (found["span"], found["failures"]["rows"]) == ("day", [])
-    assert [(row["queue"], row["accepted"], row["run_p99"]) for row in found["runs"]["rows"]] == [
+    assert [(row["queue"], row["accepted"], row["held_p99"]) for row in found["runs"]["rows"]] == [
         ("mails", 1, 0.25)
     ]
 

@@ -86,7 +86,7 @@ class HistoryAdmin(ReadOnly, IdSearch):
         end = row.claimed_at or row.finished_at
         return columns.precise((end - row.ready_at).total_seconds())
 
-    @admin.display(description=gettext_lazy("ran"))
+    @admin.display(description=gettext_lazy("held"))
     def ran(self, row: History) -> str:
         return columns.precise((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: The most rows of each table. The JSON view has all.
 SHOWN = 100
-TIMES = ("wait_p50", "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "run_seconds")
+TIMES = ("wait_p50", "wait_p95", "wait_p99", "held_p50", "held_p95", "held_p99", "held_seconds")
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:

@@ -208,7 +208,7 @@ def charts(points: Sequence[Point]) -> list[Chart]:
     return [
         draw(_("Messages a second"), lines, unit="/s", **ends),
         draw(_("Wait from ready to claimed"), _percentiles("wait", points), unit="s", **ends),
-        draw(_("Run from claimed to finished"), _percentiles("run", points), unit="s", **ends),
+        draw(_("Held from claimed to finished"), _percentiles("run", points), unit="s", **ends),
     ]
 
 

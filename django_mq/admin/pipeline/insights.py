@@ -91,7 +91,7 @@ def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Ch
         (_("Traffic"), "/h", 0, [("arrived", _("arrived"), "arrivals"), ("accepted", _("done"), "completions")]),
         (_("Depth"), "", 0, [("p95", _("greatest"), "depth_max"), ("p50", _("mean"), "depth_mean")]),
         (_("Wait"), "s", None, [("p95", _("95 %"), "wait_p95"), ("p50", _("median"), "wait_p50")]),
-        (_("Work"), "s", None, [("p95", _("95 %"), "run_p95"), ("p50", _("median"), "run_p50")]),
+        (_("Held"), "s", None, [("p95", _("95 %"), "run_p95"), ("p50", _("median"), "run_p50")]),
         (
             _("Problems"),
             "/h",

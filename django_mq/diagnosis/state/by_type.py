@@ -28,7 +28,7 @@ NEWEST = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """The accepted messages of one type in one queue: how many, and how long they waited and ran, in seconds."""
+    """The accepted messages of one type in one queue: how many, and the seconds they waited and were held."""
 
     queue: str
     type: str
@@ -36,11 +36,11 @@ class Runs:
     wait_p50: float | None
     wait_p95: float | None
     wait_p99: float | None
-    run_p50: float | None
-    run_p95: float | None
-    run_p99: float | None
+    held_p50: float | None
+    held_p95: float | None
+    held_p99: float | None
     #: The sum of all runs.
-    run_seconds: float
+    held_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def runs(span: Span, *, queues: Collection[str] = (), using: str) -> Sample[Runs
             times[queue, type_].append((max(0.0, pair[0]), max(0.0, pair[1])))
     rows = [_runs(queue, type_, found) for (queue, type_), found in times.items()]
     return Sample(
-        rows=sorted(rows, key=lambda row: (-row.run_seconds, -row.accepted, row.queue, row.type)),
+        rows=sorted(rows, key=lambda row: (-row.held_seconds, -row.accepted, row.queue, row.type)),
         read=len(read),
         since=since,
         cut=len(read) == NEWEST,
@@ -96,8 +96,8 @@ def _runs(queue: str, type_: str, times: list[tuple[float, float]]) -> Runs:
         type=type_,
         accepted=len(times),
         **{f"wait_p{percent}": percentile(waits, percent) for percent in (50, 95, 99)},
-        **{f"run_p{percent}": percentile(ran, percent) for percent in (50, 95, 99)},
-        run_seconds=sum(ran),
+        **{f"held_p{percent}": percentile(ran, percent) for percent in (50, 95, 99)},
+        held_seconds=sum(ran),
     )
 
 

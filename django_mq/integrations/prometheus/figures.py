@@ -95,7 +95,7 @@ def _traffic(look: Scrape) -> Iterator[Metric]:
         "wait_seconds", "From ready to claimed, over the newest five known minutes.", "queue", "percentile"
     )
     run = _gauge(
-        "run_seconds", "From claimed to accepted, over the newest five known minutes.", "queue", "percentile"
+        "held_seconds", "From claimed to accepted, over the newest five known minutes.", "queue", "percentile"
     )
     for queue in look.queues:
         rates = look.recent.of(queue.name)

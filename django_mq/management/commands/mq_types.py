@@ -15,9 +15,9 @@ from django_mq.management.tables import precise, table
 if TYPE_CHECKING:
     from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
 
-RAN = ("TYPE", "QUEUE", "DONE", "WAIT 50 %", "95 %", "99 %", "RUN 50 %", "95 %", "99 %", "RAN IN ALL")
+RAN = ("TYPE", "QUEUE", "DONE", "WAIT 50 %", "95 %", "99 %", "HELD 50 %", "95 %", "99 %", "HELD IN ALL")
 FAILED = ("EXCEPTION", "TYPE", "QUEUE", "FAILED", "LAST")
-TIMES = ("wait_p50", "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "run_seconds")
+TIMES = ("wait_p50", "wait_p95", "wait_p99", "held_p50", "held_p95", "held_p99", "held_seconds")
 
 
 class Command(MQCommand):

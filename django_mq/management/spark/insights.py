@@ -20,7 +20,7 @@ COLUMNS = {
     "ARRIVED": ("arrivals", "{:,}"),
     "DONE": ("completions", "{:,}"),
     "WAIT P95": ("wait_p95", "{:.3g} s"),
-    "RUN P95": ("run_p95", "{:.3g} s"),
+    "HELD P95": ("run_p95", "{:.3g} s"),
     "DEEPEST": ("depth_max", "{:,}"),
     "TOO LATE": ("slo_misses", "{:,}"),
     "INVERTED": ("inversions", "{:,}"),

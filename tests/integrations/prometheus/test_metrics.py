@@ -150,7 +150,7 @@ def test_waits_and_runs_are_those_of_the_last_minutes(database: str, registry: C
 
     assert value(registry, "wait_seconds", queue="orders", percentile="50") == pytest.approx(0.65)
     assert value(registry, "wait_seconds", queue="orders", percentile="95") == 2
-    assert value(registry, "run_seconds", queue="orders", percentile="95") == 3
+    assert value(registry, "held_seconds", queue="orders", percentile="95") == 3
 
 
 def test_the_oldest_claim_shows_a_handler_that_hangs(database: str, registry: CollectorRegistry) -> None:
