@@ -37,6 +37,7 @@ SETTINGS = """
 INSTALLED_APPS += ["django_mq", "orders"]
 DATABASES["default"]["OPTIONS"] = {"init_command": "PRAGMA journal_mode=WAL;", "transaction_mode": "IMMEDIATE"}
 CELERY_BROKER_URL = "django-mq://"
+DJANGO_MQ = {}
 """
 CELERY = """
 import os
@@ -120,11 +121,7 @@ PAGES = (
     ),
     Page("databases/big-tables.md", settings=ON_POSTGRESQL, server="postgresql"),
     Page("databases/redis.md", server="redis", after="python manage.py mq_doctor", prints=("Redis",)),
-    Page(
-        "databases/second-database.md",
-        settings='DATABASES["archive"] = {**DATABASES["default"], "NAME": BASE_DIR / "archive.sqlite3"}',
-        server="postgresql",
-    ),
+    Page("databases/second-database.md", server="postgresql"),
     Page("messages/django-tasks.md", prints=("welcome, ann@example.org",)),
     Page(
         "messages/handle-messages.md",
@@ -293,9 +290,10 @@ def address_of(server: str, services: Services) -> Iterator[Address]:
     elif server == "mariadb":
         yield {"default": new_database(url_or_skip(services, server), "`{}`")}
     elif server:
-        direct = new_database(url_or_skip(services, "postgresql"), '"{}"')
+        url = url_or_skip(services, "postgresql")
+        direct = new_database(url, '"{}"')
         if server == "postgresql":
-            yield dict.fromkeys(("default", "queues"), direct)
+            yield {**dict.fromkeys(("default", "queues"), direct), "archive": new_database(url, '"{}"')}
             return
         try:
             with PgBouncer(direct) as pooler:
