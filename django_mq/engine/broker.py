@@ -93,7 +93,7 @@ class Broker:
                     going.setdefault(station, []).append((queue, entry))
             for station, some in going.items():
                 messages = [replace(entry.message, deliver_at=None, duplicate_id=None) for _, entry in some]
-                fitting = zip(some, station.fitting(messages), strict=True)
+                fitting = zip(some, station.fitting(messages, now), strict=True)
                 sent = {
                     entry: queue.send_on(entry, station, now, expired=expired)
                     for (queue, entry), fits in fitting

@@ -357,10 +357,6 @@ class QueueOptions:
     sort_as_text: bool = _in_memory(
         False, help="Whether to sort by the text of the header sort_key; messages without it come first."
     )
-    values_in_advance: bool = _in_memory(
-        False,
-        help="Whether a last-value queue takes scheduled messages; they replace others when they are due.",
-    )
     nondestructive: bool = _in_memory(
         False, help="Whether each consumer gets every message, and no message is removed."
     )
@@ -445,8 +441,6 @@ class QueueOptions:
         """Yield a sentence for each combination of options that makes no sense."""
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
-        if self.values_in_advance and not self.last_value_key:
-            yield "values_in_advance is for queues of kind 'last_value'"
         yield from self._contradictions_of_sorting()
         if self.overflow != "reject" and not self.is_limited:
             yield f"overflow is {self.overflow!r}, but the queue has no limit: set max_messages or max_bytes"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from django_mq.engine.consumers.admission import Admission, Gate, LiveConsumers
 from django_mq.engine.consumers.consumer import NON_ACQUIRING, REMOVED, Consumer, tell
 from django_mq.engine.decisions.duplicates import DuplicateIds, id_taken, id_twice, used_before
-from django_mq.engine.decisions.last_value import check_value
+from django_mq.engine.decisions.last_value import check_value, is_in_advance
 from django_mq.engine.decisions.verdict import BY_EXPIRY, Ending, Verdict, verdict
 from django_mq.engine.entries.afterlife import ORIGIN_QUEUE, Afterlife
 from django_mq.engine.entries.contents import Contents
@@ -256,6 +256,7 @@ class Queue:
 
     def _enter(self, message: Message, now: float) -> Entry:
         self._now = now
+        self.let_values_arrive(now)
         self._arrivals.last = arrival = self._arrivals.last + 1
         entry = self.placement.entry(message, arrival, now)
         self._contents.arrive(entry)
@@ -282,6 +283,7 @@ class Queue:
         for any of them, but not for an id that is here; nothing is changed then.
         """
         self._refuse_if_deleted()
+        self.let_values_arrive(self._now if now is None else now)
         used: dict[str, str] = {}
         for message in messages:
             self._check(message, self._now if now is None else now)
@@ -300,8 +302,7 @@ class Queue:
             raise QueueClosed
         self.placement.check(message)
         if (key := self._dispatch.ready.value_of(message)) is not None:
-            is_early = message.deliver_at is not None and not self.rules.values_in_advance
-            check_value(self.name, self.rules.key or "", key, is_later=is_early)
+            check_value(self.rules.key or "", key)
         if message.duplicate_id is not None:
             user = self.duplicate_ids.user_of(message.duplicate_id, now)
             if user is not None:
@@ -833,6 +834,8 @@ class Queue:
 
     def deliver_now(self, entry: Entry) -> bool:
         """Make a scheduled entry ready before its time, in its place; False if it is not scheduled here."""
+        if self._arrives_anew(entry):
+            return bool(self._arrived([entry]))
         return entry.state is SCHEDULED and self._stand_again(entry)
 
     def redrive(self, entry: Entry) -> bool:
@@ -990,6 +993,9 @@ class Queue:
         """Raise a PublishError if a message of another queue may not move here, as the last of so many."""
         self._refuse_if_deleted()
         self._check(message, self._now)
+        is_value = self._takes_values_in_advance and self._dispatch.ready.value_of(message) is not None
+        if is_value and message.deliver_at is not None:
+            raise PublishError("A scheduled message cannot move into a last-value queue.")
         self.check_ids([message])
         evicts = self.rules.overflow is Overflow.RING and self.policy.moves_into_rings
         if not evicts and self._capacity.is_exceeded_by(count, message.size if size_bytes is None else size_bytes):
@@ -997,11 +1003,12 @@ class Queue:
         if self._is_deserted:
             raise PublishError("The queue keeps no messages while it has no consumer.")
 
-    def fitting(self, messages: Sequence[Message]) -> list[bool]:
+    def fitting(self, messages: Sequence[Message], now: float) -> list[bool]:
         """Return for each of several messages of other queues whether it may move here.
 
         Refused ones are left out, and so are all from the first that exceeds the limits.
         """
+        self.let_values_arrive(now)
         taken: dict[str, int] = {}
         fitting = [False] * len(messages)
         for at, message in enumerate(messages):
@@ -1074,10 +1081,40 @@ class Queue:
         return self._promote(now, most)
 
     def _promote(self, now: float, most: int | None = None) -> list[Entry]:
-        due = self._contents.stand_again(self._contents.schedule.until(now, most))
+        due = self._arrived(self._contents.schedule.until(now, most))
         for _ in () if self._plain else due:  # only the latest may not be evicted
             self._capacity.look_again(due[-1])
         return due
+
+    def let_values_arrive(self, now: float) -> None:
+        """Let the values that were scheduled and are due arrive: they are older than what arrives now."""
+        if now >= self._contents.schedule.next_time and self._takes_values_in_advance:
+            self._arrived([entry for entry in self._contents.schedule.until(now) if self._arrives_anew(entry)])
+
+    @property
+    def _takes_values_in_advance(self) -> bool:
+        return self.policy.values_arrive_when_due and self.rules.kind == "last_value"
+
+    def _arrives_anew(self, entry: Entry) -> bool:
+        is_value = self._takes_values_in_advance and self._dispatch.ready.value_of(entry.message) is not None
+        return is_value and is_in_advance(entry.state, redelivered=entry.redelivered)
+
+    def _arrived(self, due: list[Entry]) -> list[Entry]:
+        """Make due entries ready, and return them; values that were scheduled in advance arrive anew."""
+        if not self._takes_values_in_advance:
+            return self._contents.stand_again(due)
+        return [ready for entry in due for ready in self._arrived_by_value(entry)]
+
+    def _arrived_by_value(self, entry: Entry) -> list[Entry]:
+        if not self._arrives_anew(entry):
+            return self._contents.stand_again([entry])
+        again = self.placement.entry_again(entry, entry.message)
+        again.stand_at(entry.place, again.arrival)
+        again.state, again.due_at = READY, None
+        if not self._contents.take_out(entry, Cause.COPIED):
+            return []
+        self.offer_again(again)
+        return [again]
 
     def expire(self, now: float, most: int | None = None) -> list[Entry]:
         """Remove the expired ready entries, ``most`` at most; return all that were removed since the last call.

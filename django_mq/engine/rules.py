@@ -39,8 +39,6 @@ class Rules:
     key: str | None = None
     #: The header of numbers or times that says the place of a message in its level; None for the order of arrival.
     sorting: "Sorting | None" = None
-    #: Whether a last-value queue takes scheduled values, which replace others when they become due.
-    values_in_advance: bool = True
     levels: int = MOST_LEVELS
     #: Whether a due message moves to the head of its level (Artemis); else it stands where it arrived.
     due_first: bool = True
@@ -108,7 +106,6 @@ class Rules:
             overflow=Overflow(options.overflow) if options.is_limited else Overflow.NONE,
             duplicates=options.dedup_count,
             duplicates_seconds=options.dedup_seconds,
-            values_in_advance=options.values_in_advance,
             nondestructive=options.nondestructive,
             groups=AssignedGroups if options.groups_stay else None,
             max_live=options.slots,
@@ -165,6 +162,9 @@ class QueuePolicy:
     #: A replaced value is never delivered again, even if the later value has left the queue. A value that waits
     #: for its next attempt is replaced at once. Else an older value is delivered if no later one is in the queue.
     replaces_for_good: bool = False
+    #: A scheduled value of a last-value queue arrives anew when it is due, and none moves in from another queue;
+    #: else it stands in its place, and counts as the later value if due messages stand first.
+    values_arrive_when_due: bool = False
     #: After a rollback, a consumer still holds the entries that it had settled in the unit of work; else these
     #: entries count as failed.
     holds_on_rollback: bool = False

@@ -32,6 +32,7 @@ class Coverage:
         )
         self.rules.update(f"attempt failed: {item['error']}" for item in view["failed"])
         self.rules.update(self._moved(view))
+        self.rules.update(self._in_advance(view))
         self._before = view
 
     def _decided(self, name: str, given: dict[str, Any], answer: Any) -> Iterator[str]:
@@ -102,6 +103,18 @@ class Coverage:
                 if item["dead_reason"] and (queue, item["number"], item["dead_reason"]) not in known:
                     stays = "stays dead" if item["state"] == "DEAD" else "sent on"
                     yield f"dead letter, {item['dead_reason']}: {stays}"
+
+    def _in_advance(self, view: dict[str, Any]) -> Iterator[str]:
+        """Say how many scheduled messages of last-value queues have become ready, or have gone."""
+        now = {
+            (queue, item["number"], item["state"]) for queue, items in view["messages"].items() for item in items
+        }
+        for queue, items in self._before.get("messages", {}).items():
+            record = view["queues"].get(queue)
+            for item in items if record is not None and record["last_value_key"] else ():
+                if item["state"] == "SCHEDULED" and (queue, item["number"], "SCHEDULED") not in now:
+                    is_here = any((queue, item["number"], state) in now for state in ("READY", "CLAIMED"))
+                    yield f"last value in advance: {'arrived' if is_here else 'gone'}"
 
     def __str__(self) -> str:
         parts = []

@@ -238,6 +238,8 @@ FAULTS = (
         postgresql=("release_held_by_expired", "q.max_attempts", "q.max_attempts + sign(q.max_attempts)::int"),
     ),
     fault("a last value keeps the old one", ("older_values", "state < 3", "state = 2")),
+    fault("a value in advance replaces nothing", ("_early", "IS NOT NULL", "IS NULL")),
+    fault("a value in advance arrives late", ("sql/admission.py", "if wait and row[4]", "if not wait and row[4]")),
     fault("due messages do not come first", ("_place", "q.due_order = 'keep_place'", "q.due_order <> ''")),
     fault(
         "a new priority keeps the place",

@@ -99,12 +99,15 @@ class _Author:
         self._random = random
         self._published = 0
         self._now = 0
+        #: Whether this history is about last values in advance.
+        self._in_advance = False
         #: Until when the session of each slot lives, None without one.
         self._until: list[float | None] = [1250.0] * SLOTS
 
     def history(self, length: int) -> History:
         # A dead-letter or expiry queue comes later in the alphabet, so that nothing goes round.
         self._names = QUEUES[: self._random.choice([1, 1, 2, 2, 3, 4])]
+        self._in_advance = self._random.random() < 0.2
         history = History({name: self._options(name) for name in self._names})
         history.operations = [("open", {"slot": slot, "seconds": 1250.0}) for slot in range(SLOTS)]
         # A part of the histories is about few things, so that it comes far with them.
@@ -142,6 +145,8 @@ class _Author:
         for target in ("dead_letter_queue", "expiry_queue"):
             if later and self._random.random() < 0.35:
                 options[target] = self._random.choice(later)
+        if self._in_advance:
+            options |= {"kind": "last_value", "last_value_key": KEY}
         return options if not list(QueueOptions(**options).contradictions()) else self._options(name)
 
     # Values.
@@ -178,13 +183,13 @@ class _Author:
             message["priority"] = self._random.randint(0, 9)
         if self._random.random() < 0.5:
             message["group"] = self._random.choice("xyz")
-        if self._random.random() < 0.4:
+        if self._random.random() < (0.9 if self._in_advance else 0.4):
             message["key"] = self._random.choice(["p", "q", 7])
         if self._random.random() < 0.6:
             message["region"] = self._random.choice(["eu", "us", 3, True])
         if self._random.random() < 0.4:
             message["size"] = self._random.choice([0, 1, 5, 9, 12, 40])
-        if self._random.random() < 0.2:
+        if self._random.random() < (0.5 if self._in_advance else 0.2):
             message[self._random.choice(["delay", "deliver_at"])] = self._half_way()
         if self._random.random() < 0.2:
             message[self._random.choice(["ttl", "expires_at"])] = self._half_way()

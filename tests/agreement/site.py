@@ -193,6 +193,7 @@ class Site:
         try:
             return getattr(self, f"_{name}")(**given)
         except (*REFUSALS, NoSessionError) as refusal:
+            self.store.promote()  # a refusal rolls back that last values arrived, where it can
             # A queue that may not be deleted may have several reasons, of which any may be named.
             says = type(refusal).__name__ if isinstance(refusal, QueueInUse) else str(refusal)
             if name in PUBLISHING:
@@ -260,7 +261,10 @@ class Site:
         return [id_ > 0 for id_ in self.store.append_many(made, again=again)]
 
     def _publish_again(self, message: dict[str, Any], *, again: bool) -> Any:
-        return self._publish([message], again=again)
+        try:
+            return self._publish([message], again=again)
+        finally:
+            self.store.promote()  # as after a refusal: what was written before is not looked at by all stores
 
     def _publish_batch(self, message: dict[str, Any], numbers: list[int]) -> Any:
         record = self.store.queue(message["queue"])

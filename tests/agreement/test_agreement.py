@@ -48,6 +48,17 @@ FOUND = {
     "a value that was replaced while it was held never reached its session": History(
         LAST_VALUES, [*REPLACED_WHILE_HELD, ("resync", {"slot": 0, "known": []})]
     ),
+    "a value is due when another message is published": History(
+        {"a": {**LAST_VALUES["a"], "due_order": "keep_place"}},
+        [
+            TWO_CLAIMED[0],
+            ("publish", {"messages": [{"number": 1, "queue": "a", "key": "p", "delay": 150.0}]}),
+            ("publish", {"messages": [{"number": 2, "queue": "a", "key": "p"}]}),
+            ("wait", {"steps": 2}),
+            ("publish", {"messages": [{"number": 3, "queue": "a", "key": "q"}]}),
+            ("claim", {"slot": 0, "queues": ["a"], "credit": 9}),
+        ],
+    ),
     "two messages expire in one batch": History(
         {"a": {"expiry_queue": "b"}, "b": {"kind": "fifo"}},
         [

@@ -112,6 +112,19 @@ def test_messages_are_scheduled_and_prioritised_as_the_page_says(settings: Setti
 
 
 @on_sqlite
+def test_last_values_are_kept_as_the_page_says(settings: Settings) -> None:
+    declaring, publishing = (
+        text for text in python(DOCS / "how-to/queues/once-and-latest.md") if "prices" in text
+    )
+    settings.DJANGO_MQ = execute(declaring)["DJANGO_MQ"]
+
+    execute(publishing, publish=publish)
+
+    assert [message.body["price"] for message in browse("prices", states=[READY])] == [2]
+    assert [message.body["price"] for message in browse("prices", states=[SCHEDULED])] == [3]
+
+
+@on_sqlite
 @pytest.mark.usefixtures("registered")
 def test_handlers_choose_outcomes_as_the_page_says(settings: Settings) -> None:
     settings.DJANGO_MQ = {"QUEUES": {"receipts": {}}}

@@ -720,6 +720,21 @@ def test_a_value_that_is_given_back_while_it_is_replaced_is_given_up(first: SQLS
     assert ids(first.browse("prices", states=[1, 2])) == [id_]
 
 
+def test_a_publisher_into_a_last_value_queue_keeps_no_claim_waiting(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "prices", kind="last_value", last_value_key="sku")
+    first.append_by_rules([a_message("prices", headers='{"sku": "apple"}', delay_seconds=10)])
+    session = open_session(first)
+    for store in (first, second):
+        pass_time(store, 20)
+
+    with holding_open(first):
+        first.database.rows("lock_queue", queue="prices")
+        found = look(second, session, "prices")
+
+    assert (found.claimed, found.next_due_seconds) == ([], LEFT_SECONDS)
+    assert len(claim(second, session, "prices")) == 1
+
+
 def test_publishers_into_an_unlimited_queue_never_wait(first: SQLStore, second: SQLStore) -> None:
     with holding_open(first):
         publish(first)

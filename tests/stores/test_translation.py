@@ -229,10 +229,12 @@ def test_a_connection_that_was_cut_is_unavailable_and_opens_anew() -> None:
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
-def test_a_connection_that_was_cut_in_an_exchange_is_unavailable_and_opens_anew() -> None:
+@pytest.mark.parametrize("options", [{}, {"kind": "last_value", "last_value_key": "sku"}])
+def test_a_connection_that_was_cut_in_an_exchange_is_unavailable_and_opens_anew(options: dict[str, Any]) -> None:
     store, other = private_store("postgresql"), shared_store("postgresql")
-    declare(store)
+    declare(store, **options)
     session, request = open_session(store), ClaimRequest(queues=("orders",), credit=1)
+    store.settle_and_claim(session, [], request)  # from now on, it knows the rules of the queue
     with other.connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", [store.connection.connection.info.backend_pid])
 

@@ -59,7 +59,7 @@ SLIPS = (
 )
 #: Options of a queue in memory that it cannot have.
 IMPOSSIBLE: tuple[dict[str, Any], ...] = (
-    {"kind": "priority", "values_in_advance": True, "sort_key": "key"},
+    {"kind": "priority", "sort_key": "key"},
     {"max_messages": "many"},
     {"max_messages": 10**5000},
     {"max_attempts": 0},

@@ -92,7 +92,7 @@ RESCHEDULE = MessageAction(
     done=_("Rescheduled to %(deliver_at)s"),
     run=lambda rows, answers, using: actions.reschedule(rows, answers["deliver_at"], using=using),
     question=Time,
-    warning=_("Values of a last-value queue are left alone: they are never scheduled."),
+    warning=_("Values of a last-value queue keep their times."),
 )
 PRIORITISE = MessageAction(
     name="prioritise",

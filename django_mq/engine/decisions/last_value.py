@@ -1,9 +1,15 @@
-"""Of the messages with one key, which replaces which: the one that arrived later is the later value."""
+"""Of the messages with one key, which replaces which: the one that arrived later is the later value.
+
+A message that is published for a later time replaces nothing, and is not replaced, until it is due. In a shared
+table it arrives anew when it is due, so the greatest (due time, arrival) holds. A value without a time of delivery
+is due when it is published. When a store notices that a value is due makes no difference: due values arrive before
+a claim, and before any other message arrives in their queue.
+"""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from django_mq.engine.states import CLAIMED, Cause
+from django_mq.engine.states import CLAIMED, SCHEDULED, Cause, State
 from django_mq.errors import InvalidMessage
 
 #: The mark of a held message that a later value has replaced.
@@ -18,6 +24,11 @@ class Replaced(NamedTuple):
 
     gone: list[int]
     held: list[int]
+
+
+def is_in_advance(state: State, *, redelivered: bool) -> bool:
+    """Whether a value is yet to arrive. One that waits for its next attempt has arrived."""
+    return state is SCHEDULED and not redelivered
 
 
 def is_outdone(arrival: int, others: Iterable[int]) -> bool:
@@ -39,15 +50,7 @@ def replaced(others: Iterable[tuple[int, int]]) -> Replaced:
     return found
 
 
-def check_value(queue: str, header: str, key: str, *, is_later: bool) -> None:
-    """Raise InvalidMessage for a key that is too long, and for a scheduled value.
-
-    Until a scheduled value is due, the queue would have to keep the older one, and replace it then.
-    """
+def check_value(header: str, key: str) -> None:
+    """Raise InvalidMessage for a key that is too long."""
     if len(key) > KEY_LENGTH:
         raise InvalidMessage(f"The header {header!r} is {len(key)} characters long; at most {KEY_LENGTH} fit.")
-    if is_later:
-        raise InvalidMessage(
-            f"Queue {queue!r} keeps the last value of each {header!r}, and takes none in advance: "
-            "publish it when it is due."
-        )

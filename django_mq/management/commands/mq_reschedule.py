@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Command(MessageCommand):
     help = (
         "Deliver scheduled and ready messages at another time, by their ids or all that match; or scheduled "
-        "ones now. Messages of a last-value queue stay: they are never scheduled."
+        "ones now. Values of a last-value queue keep their times, and can only be delivered now."
     )
     action, verb = "reschedule", "rescheduled"
     arguments: ClassVar = (

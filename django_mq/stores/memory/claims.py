@@ -68,6 +68,11 @@ class Claims(Part):
             declined=any(claim.session.has_declined(queue) for queue in queues),
         )
 
+    def let_values_arrive(self, request: ClaimRequest) -> None:
+        """Let last values arrive that are due, before settlements return others."""
+        for queue in [self.broker.queues[name] for name in request.queues if name in self.broker.queues]:
+            queue.engine.let_values_arrive(self.broker.now().timestamp())
+
     def claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
         """Return the session. Raises the errors of a claim."""
         if isinstance(request.consumer, Target):

@@ -122,7 +122,7 @@ class Operations(Part):
 
     def _moved(self, rows: Sequence[LiveMessage], queue: BrokerQueue) -> list[LiveMessage]:
         now, moved = self.broker.now().timestamp(), []
-        fitting = queue.engine.fitting([row.queue.engine.travelling(row.entry) for row in rows])
+        fitting = queue.engine.fitting([row.queue.engine.travelling(row.entry) for row in rows], now)
         for row in compress(rows, fitting):
             is_scheduled = row.entry.state is SCHEDULED
             row.queue.engine.move(row.entry, queue.engine, now, more=True)
@@ -131,10 +131,18 @@ class Operations(Part):
         return moved
 
     def deliver_now(self, ids: Sequence[int]) -> int:
-        scheduled = [row for row in self.broker.found(ids) if row.queue.engine.deliver_now(row.entry)]
+        scheduled = [row for row in self._found_anew(ids) if row.entry.state is SCHEDULED]
         for row in scheduled:
             row.deliver_at = self.broker.now()
+            row.queue.engine.deliver_now(row.entry)
         return len(scheduled)
+
+    def _found_anew(self, ids: Sequence[int]) -> list[LiveMessage]:
+        """Return the messages in order of arrival, after the last values that are due in their queues."""
+        found = sorted(self.broker.found(ids), key=lambda row: row.id)
+        for row in found:
+            row.queue.engine.let_values_arrive(self.broker.now().timestamp())
+        return found
 
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
         due_at, now = deliver_at.timestamp(), self.broker.now().timestamp()
@@ -149,7 +157,7 @@ class Operations(Part):
         return sum(entry is not None for entry in changed)
 
     def redrive_dead(self, ids: Sequence[int]) -> int:
-        redriven = [row for row in self.broker.found(ids) if row.queue.engine.redrive(row.entry)]
+        redriven = [row for row in self._found_anew(ids) if row.queue.engine.redrive(row.entry)]
         for row in redriven:
             row.ended = None
         return len(redriven)
@@ -189,6 +197,8 @@ class Maintenance(Part):
     def expire(self, limit: int = 1000) -> int:
         now = self.broker.now().timestamp()
         engines = [queue.engine for queue in self.broker.queues.values()]
+        for engine in engines:
+            engine.let_values_arrive(now)  # a value that was due before its end has replaced others
         overdue = [(engine, entry) for engine in engines for entry in engine.overdue(now, limit)]
         overdue = nsmallest(limit, overdue, key=lambda pair: expiry_order(pair[1]))
         sent = self.broker.engine.send_all(overdue, now, expired=True)

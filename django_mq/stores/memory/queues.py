@@ -238,9 +238,6 @@ class Publications(Part):
 
         In a transaction they enter with its commit, and have no entries yet.
         """
-        for queue in coming:
-            if queue.settings.values_in_advance:  # a value that was due before is the older one
-                queue.engine.promote(now.timestamp())
         found = [(at, queue, message) for queue, mine in coming.items() for at, message in mine.items()]
         in_order = sorted(found, key=itemgetter(0))
         unit = self.transaction.unit

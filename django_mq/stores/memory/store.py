@@ -59,6 +59,7 @@ class MemoryStore(Store):
         with self.broker.locked():
             if request is not None:  # nothing can be rolled back, so errors must come first
                 self.claims.claimant(session_id, request)
+                self.claims.let_values_arrive(request)
             return super().settle_and_claim(session_id, settlements, request)
 
     # The transaction.

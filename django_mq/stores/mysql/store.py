@@ -94,6 +94,15 @@ class MySQLMessages(Messages):
                     self.rows(step, ids=changed, priority=priority)
         return len(changed)
 
+    def numbered_anew(self, ids: Sequence[int]) -> list[int]:
+        locked = first_of(self._locked(ids, [0]))
+        if not locked:
+            return []
+        self.rows("stand_aside", ids=locked)
+        new = [row[0] for id_ in ids if id_ in locked for row in self.rows("arrive_again", id=id_)]
+        self.rows("drop_messages", ids=locked)
+        return new
+
     def set_expired_aside(self, ids: Sequence[int]) -> None:
         with self.database.transaction():
             if found := first_of(self._locked(ids, WAITING)):
@@ -105,7 +114,7 @@ class MySQLMessages(Messages):
             for (queue_id,) in self.rows("due_queues", queues=list(queues or ()), every=queues is None):
                 due = self.rows("lock_due", queue_id=queue_id, limit=limit)
                 if due:
-                    self.rows("promote", ids=first_of(due))
+                    self.rows("make_ready", ids=first_of(due))
                 promoted += len(due)
         return promoted
 

@@ -167,6 +167,7 @@ class PostgreSQLStore(SQLStore):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult:
         self.refuse_consumers(None if request is None else request.consumer)
+        self.let_values_arrive(request)
         result = self.claims.settle_and_claim(session_id, settlements, request)
         return super().settle_and_claim(session_id, settlements, request) if result is None else result
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Messages that one statement removes from a ring; a queue is counted up to so many beyond its limit.
 EVICTION_CHUNK = 1000
+#: The most due values that arrive in one transaction.
+PROMOTE_LIMIT = 1000
 HIGHEST_LEVEL = 9
 
 
@@ -41,12 +43,15 @@ class QueueCapacities(Part):
     def of(self, names: Iterable[str], *, wait: bool = True) -> dict[str, QueueCapacity]:
         """Lock the queues that have rules, in the order of their names, and return their capacities.
 
-        With ``wait=False`` a queue that another transaction has locked is left out.
+        Last values that are due arrive first. With ``wait=False`` they do not, and a queue that another
+        transaction has locked is left out.
         """
         lock = "lock_queue" if wait else "lock_free_queue"
         capacities = {}
         for name in sorted(names):
             for row in self.rows(lock, queue=name):
+                if wait and row[4]:
+                    self.store.last_values.let_arrive(name)
                 capacities[name] = self._capacity(name, row)
         return capacities
 
@@ -134,18 +139,54 @@ class QueueCapacities(Part):
 class LastValues(Part):
     """Keep one message of each key, besides those that sessions hold."""
 
-    def replace(self, capacity: QueueCapacity, keys: Mapping[int, str]) -> None:
-        """Write the keys of new rows, given in the order of their arrival, and replace older rows."""
+    def replace(self, capacity: QueueCapacity, keys: Mapping[int, str], *, scheduled: bool = False) -> None:
+        """Write the keys of new rows, given in the order of their arrival, and replace older rows.
+
+        ``scheduled``: whether some may be for a later time. These replace others when they are due.
+        """
         for id_, key in keys.items():
             self.rows("set_value_key", id=id_, key=key)
-        latest = {key: id_ for id_, key in keys.items()}
-        for key, newest in latest.items():
-            if self._replace_older(capacity.queue_id, key, newest):
-                capacity.exact = False  # there is more room than was counted
+        arrived = self._ready(keys) if scheduled and keys else keys
+        if self._replace_by(capacity.queue_id, arrived, due=True):
+            capacity.exact = False  # there is more room than was counted
 
-    def _replace_older(self, queue_id: int, key: str, newest: int) -> int:
-        """Replace the other messages with the key; return how many were removed at once."""
-        gone, held = replaced(self._others(queue_id, key, newest))
+    def promote(self, queues: Sequence[str] | None = None) -> int:
+        """Let the values arrive that were scheduled and are due, in these queues or in all; return how many.
+
+        Without waiting for publishers: a queue that one has locked is left alone.
+        """
+        arrived = 0
+        for name in {name for name, *_ in self._due(queues)}:
+            # One queue at a time: a settlement holds a message of it, and may wait for the lock of another queue.
+            with self.database.transaction():
+                arrived += sum([self.let_arrive(each) for each in self.store.capacity.of([name], wait=False)])
+        return arrived
+
+    def let_arrive(self, queue: str) -> int:
+        """The same in a queue that this transaction has locked."""
+        due = self._due([queue])
+        if not due:
+            return 0
+        arrived = self.store.messages.arrive_again([id_ for _, _, id_ in due])
+        self._replace_by(due[0][1], self._ready(arrived), due=False)
+        return len(arrived)
+
+    def _due(self, queues: Sequence[str] | None) -> Rows:
+        return self.rows("due_values", every=queues is None, queues=list(queues or ()), limit=PROMOTE_LIMIT)
+
+    def _ready(self, ids: Iterable[int]) -> dict[int, str]:
+        return {id_: key for id_, _, key in self.rows("values_among", ids=list(ids))}
+
+    def _replace_by(self, queue_id: int, keys: Mapping[int, str], *, due: bool) -> int:
+        """Let the last row of each key replace older ones; return how many were removed at once.
+
+        ``due``: also those that are due and have not arrived.
+        """
+        latest = {key: id_ for id_, key in keys.items()}
+        return sum([self._replace_older(queue_id, key, newest, due=due) for key, newest in latest.items()])
+
+    def _replace_older(self, queue_id: int, key: str, newest: int, *, due: bool = False) -> int:
+        gone, held = replaced(self._others(queue_id, key, newest, due=due))
         if held:
             self.rows("mark_replaced", ids=held, replaced=BY_LATER_VALUE)
         return len(self.store.messages.remove(gone, REPLACED)) if gone else 0
@@ -157,9 +198,9 @@ class LastValues(Part):
         else:
             self._replace_older(queue_id, key, id_)
 
-    def _others(self, queue_id: int, key: str, id_: int) -> Rows:
+    def _others(self, queue_id: int, key: str, id_: int, *, due: bool = False) -> Rows:
         """Return the other messages with a key that no later value has replaced, each with its state."""
-        given = {"queue_id": queue_id, "key": key, "newest": id_}
+        given = {"queue_id": queue_id, "key": key, "newest": id_, "due": due}
         return self.rows("older_values", **given, replaced=BY_LATER_VALUE)
 
 
@@ -251,6 +292,5 @@ def value_key(message: NewMessage, header: str) -> str | None:
     """Return the header's text, None without one. Raises InvalidMessage for what cannot be a value."""
     key = key_in(message.headers, header)
     if key is not None:
-        is_later = message.deliver_at is not None or bool(message.delay_seconds)
-        check_value(message.queue_name, header, key, is_later=is_later)
+        check_value(header, key)
     return key

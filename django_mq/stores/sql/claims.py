@@ -258,8 +258,13 @@ class Claims(Part):
         return ClaimResult(
             claimed=claimed,
             left=request.left_behind(claimed, seen),
-            next_due_seconds=None if due is None else max(0.0, float(due)),
+            next_due_seconds=None if due is None else self._due_seconds(request, float(due)),
         )
+
+    def _due_seconds(self, request: ClaimRequest, due: float) -> float:
+        """Return when to promote next: soon, while a publisher's lock keeps last values from arriving."""
+        is_kept = due <= 0 and request.promote and self.store.queues.keep_last_values(request.queues)
+        return LEFT_SECONDS if is_kept else max(0.0, due)
 
     def _claimed(self, row: tuple[Any, ...]) -> Claimed:
         return Claimed(*row[:SEEN_COLUMN])
@@ -316,7 +321,9 @@ class Claims(Part):
                 heads.append(self._head(ask, session_id, each, request=request, name=name, passed=passed))
         claim = self._leased(ask, session_id, request, heads)
         claim.result.grouped = frozenset(name for name, each in facts.items() if each.options.has_groups)
-        times = [max(0.0, each.due_seconds) for each in facts.values() if each.due_seconds is not None]
+        times = [
+            self._due_seconds(request, each.due_seconds) for each in facts.values() if each.due_seconds is not None
+        ]
         unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
             times.append(LEFT_SECONDS)

@@ -134,6 +134,16 @@ class Database:
         with self.connection.cursor() as cursor:
             cursor.execute(text)
 
+    @contextmanager
+    def closing_if_failed(self) -> Iterator[None]:
+        """Let the next statement of a worker open another connection, as after any failed transaction."""
+        try:
+            yield
+        except BaseException:
+            if self.private and not self.begun:
+                self.connection.close()
+            raise
+
     def roll_back(self) -> None:
         """Undo the open transaction; a connection that cannot do that is closed."""
         try:

@@ -96,6 +96,7 @@ class Maintenance(Part):
         return {"grace_seconds": conf.load().SESSION_SECONDS if seconds is None else seconds}
 
     def expire(self, limit: int = 1000) -> int:
+        self.store.last_values.promote()  # a value that was due before its end has replaced others
         with self.database.transaction():
             ids = first_of(self.rows("find_expired", limit=limit))
             if not ids:

@@ -70,6 +70,15 @@ class Messages(Part):
         """Mark expired messages dead, before they go to an expiry queue or are removed."""
         self.rows("set_expired_aside", ids=list(ids), reason=BY_EXPIRY, replaced=BY_LATER_VALUE)
 
+    def arrive_again(self, ids: Sequence[int]) -> list[int]:
+        """Make scheduled messages ready as the newest arrivals, in this order; return their new ids."""
+        new = self.numbered_anew(ids)
+        self.rows("make_ready", ids=new)
+        return new
+
+    def numbered_anew(self, ids: Sequence[int]) -> list[int]:
+        return first_of(self.rows("arrive_again", ids=list(ids)))
+
     def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
         """Make due messages ready, of these queues or of all; return how many."""
         if queues is None:

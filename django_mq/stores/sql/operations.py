@@ -92,7 +92,13 @@ class Operations(Part):
         return released
 
     def deliver_now(self, ids: Sequence[int]) -> int:
-        return len(self.rows("deliver_now", ids=list(ids)))
+        with self.database.transaction():
+            names = [row[0] for row in self.rows("value_queues", ids=list(ids))]
+            self.store.capacity.of(names)  # before any message is locked, as publishers do
+            delivered = len(self.rows("deliver_now", ids=list(ids)))
+            for name in names:
+                self.store.last_values.let_arrive(name)
+        return delivered
 
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
         return len(self.rows("reschedule", ids=list(ids), deliver_at=deliver_at))

@@ -143,7 +143,9 @@ class Publications(Part):
         for name, capacity in capacities.items():
             mine = [message for message in kept if message.queue_name == name]
             self.store.last_values.replace(
-                capacity, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys}
+                capacity,
+                {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys},
+                scheduled=any(each.deliver_at is not None or each.delay_seconds for each in mine),
             )
             if mine:
                 self.store.capacity.settle_in(capacity, len(mine), size_of(mine), newest=ids[id(mine[-1])])

@@ -44,6 +44,7 @@ class Queues(Part):
         self._rules: dict[str, tuple[float, bool, bool]] = {}
         #: Unused queues that could not be deleted, and when to try again.
         self.retry_at: dict[str, float] = {}
+        self._keeps_last_values: dict[str, bool] = {}
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
         return bool(self.database.insert("declare", name=name, **options_written(options)))
@@ -64,6 +65,7 @@ class Queues(Part):
             priorities_differ=bool(priorities_differ),
             **options_read(values),
         )
+        self._keeps_last_values[name] = bool(record.last_value_key)
         wide = record.has_groups or record.priorities_differ
         self.remember(name, is_constrained=record.has_rules, wide=wide)
         return record
@@ -156,6 +158,13 @@ class Queues(Part):
         wide = name in self._rules and self._rules[name][2]
         return PAGE if wide else max(1, min(PAGE, credit))
 
+    def keep_last_values(self, names: Iterable[str]) -> bool:
+        """Whether one of the queues keeps last values, as of the last time that its row was read."""
+        for name in names:
+            if name not in self._keeps_last_values and self.queue(name) is None:
+                self._keeps_last_values[name] = False
+        return any(self._keeps_last_values[name] for name in names)
+
     def have_rules(self, names: Iterable[str], *, idle: bool = False) -> bool:
         """Whether one of the queues has rules, as of a few seconds ago; more if the worker is ``idle``."""
         return any(self.is_constrained(name, IDLE_SECONDS if idle else REMEMBER_SECONDS) for name in names)
@@ -165,13 +174,8 @@ class Queues(Part):
         known = self._rules.get(name)
         if known is not None and time.monotonic() - known[0] < within_seconds:
             return known[1]
-        try:
+        with self.database.closing_if_failed():
             record = self.queue(name)
-        except BaseException:
-            # The next statement of a worker opens another connection, as after any failed one.
-            if self.database.private and not self.database.begun:
-                self.database.connection.close()
-            raise
         return record is not None and record.has_rules
 
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:

@@ -70,14 +70,25 @@ class SQLStore(Store):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult:
         if request is not None and not settlements:
-            self.refuse_consumers(request.consumer)
-            return self.claims.claim(session_id, request)
+            return self.claim(session_id, request)
+        self.let_values_arrive(request)
         with self.database.transaction():
             return super().settle_and_claim(session_id, settlements, request)
 
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         self.refuse_consumers(request.consumer)
+        self.let_values_arrive(request)
         return self.claims.claim(session_id, request)
+
+    def let_values_arrive(self, request: ClaimRequest | None) -> None:
+        """Let last values arrive that are due, before a claim that promotes."""
+        if request is not None and request.promote:
+            with self.database.closing_if_failed():
+                if self.queues.keep_last_values(request.queues):
+                    self.last_values.promote(request.queues)
+
+    def promote(self, limit: int = 1000) -> int:
+        return self.last_values.promote() + self.messages.promote(limit)
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         return self.settlements.settle(session_id, settlements)

@@ -39,7 +39,6 @@ def read_options(rules: Rules, scale: float, *, in_memory: bool) -> dict[str, An
         dead_letter_queue=rules.dead_letter_queue,
         expiry_queue=rules.expiry_queue,
         last_value_key=(rules.key or "") if rules.kind == "last_value" else "",
-        values_in_advance=rules.kind == "last_value" and in_memory,
         auto_delete=rules.auto_delete,
         nondestructive=rules.nondestructive and in_memory,  # in a database its consumers browse
         dedup_count=rules.duplicates,

@@ -68,13 +68,6 @@ LEFT_OUT: Final = (
         MEMORY,
     ),
     Left(
-        "a last value is not scheduled",
-        """
-            own_artemis-A61
-        """,
-        SQL,
-    ),
-    Left(
         "a limit is at least 1",
         """
             own_qpid-Q15-move-respects-limits own_qpid-Q53-alternate-refuses

@@ -197,12 +197,6 @@ def test_a_value_that_changes_its_priority_is_still_replaced(store: Store, price
     assert present(store) == [newer]
 
 
-@pytest.mark.parametrize("given", [{"delay_seconds": 5.0}])
-def test_a_value_in_advance_is_refused(store: Store, prices: str, given: dict[str, Any]) -> None:
-    with pytest.raises(InvalidMessage, match="takes none in advance"):
-        put(store, "apple", **given)
-
-
 def test_a_key_that_is_too_long_is_refused(store: Store, prices: str) -> None:
     with pytest.raises(InvalidMessage, match="256 characters long; at most 255"):
         put(store, "a" * 256)

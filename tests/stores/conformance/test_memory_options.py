@@ -10,18 +10,16 @@ import pytest
 from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.options import MEMORY_OPTIONS
 from django_mq.errors import StoreError, UnsupportedRule
-from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish
+from tests.stores.builders import a_message, claim, declare, ids, open_session, publish
 from tests.stores.conftest import memory_store
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
 SORTED: dict[str, Any] = {"kind": "fifo", "sort_key": "due", "sort_as_text": True}
-IN_ADVANCE: dict[str, Any] = {"kind": "last_value", "last_value_key": "due", "values_in_advance": True}
 #: A queue with each of them.
 QUEUES: dict[str, dict[str, Any]] = {
     "sort_as_text": SORTED,
-    "values_in_advance": IN_ADVANCE,
     "nondestructive": {"nondestructive": True},
 }
 
@@ -70,27 +68,6 @@ def test_a_sorted_queue_is_read_in_pages_though_a_message_goes(in_memory: Store,
 
     assert (page.id, ids(in_memory.browse("orders", states=[1], after=page))) == (first, [later])
     assert len(claim(in_memory, session)) == 2
-
-
-def test_a_value_in_advance_replaces_others_when_it_is_due(in_memory: Store, session: int) -> None:
-    declare(in_memory, **IN_ADVANCE)
-    early = put(in_memory, "rent", delay_seconds=10)
-    now = put(in_memory, "rent")
-    assert ids(in_memory.browse("orders", states=[1])) == [now]
-
-    pass_time(in_memory, 20)
-
-    assert ids(claim(in_memory, session)) == [early]
-
-
-def test_a_value_that_came_after_one_was_due_is_the_later_one(in_memory: Store, session: int) -> None:
-    declare(in_memory, **IN_ADVANCE)
-    put(in_memory, "rent", delay_seconds=10)
-    pass_time(in_memory, 20)
-
-    last = put(in_memory, "rent")
-
-    assert ids(claim(in_memory, session)) == [last]
 
 
 def test_every_consumer_of_a_queue_that_only_shows_sees_all(in_memory: Store, session: int) -> None:

@@ -23,17 +23,13 @@ FROM (
 SELECT q.id FROM django_mq_queue q
 WHERE (%(every)s OR q.name IN %(queues)s) AND EXISTS (
     SELECT 1 FROM django_mq_message d FORCE INDEX (django_mq_message_due)
-    WHERE d.queue_id = q.id AND d.state = 0 AND d.deliver_at <= {now})
+    WHERE d.queue_id = q.id AND d.state = 0 AND d.deliver_at <= {now} AND NOT {early})
 
 -- name: lock_due. Locks the due messages of one queue, earliest first.
 -- Locks: the rows it returns, skipping locked ones. Index: django_mq_message_due. Returns: ids.
 SELECT d.id FROM django_mq_message d FORCE INDEX (django_mq_message_due)
-WHERE d.queue_id = %(queue_id)s AND d.state = 0 AND d.deliver_at <= {now}
+WHERE d.queue_id = %(queue_id)s AND d.state = 0 AND d.deliver_at <= {now} AND NOT {early}
 ORDER BY d.deliver_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-
--- name: promote. Makes ready what lock_due locked.
--- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
-UPDATE django_mq_message SET state = 1 WHERE id IN %(ids)s
 
 -- name: claim. Locks the first ready messages of one queue, unless the queue is paused; lease takes them.
 -- Locks: the rows it returns, skipping locked ones. Index: django_mq_message_ready. Returns: the messages, in delivery

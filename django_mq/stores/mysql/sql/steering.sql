@@ -15,7 +15,7 @@ ORDER BY level DESC, place, id FOR UPDATE SKIP LOCKED
    AND m.id <= %(newest)s LIMIT %(limit)s)
 
 -- name: reschedule. Gives scheduled or ready messages another time of delivery; a past time makes them ready.
--- A value of a last-value queue is never scheduled.
+-- A value of a last-value queue keeps its time.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
@@ -36,6 +36,14 @@ JOIN django_mq_queue q ON q.id = -m.queue_id
 CROSS JOIN (SELECT %(priority)s AS priority) n
 WHERE m.id IN %(ids)s
 ORDER BY m.level DESC, m.place, m.id
+
+-- name: arrive_again. Copies a scheduled message that stands aside as a new arrival; drop_messages removes what it was.
+-- Locks: the new row. Index: the primary key. Returns: the new id.
+{copy_with_priority}
+FROM django_mq_message m
+JOIN django_mq_queue q ON q.id = -m.queue_id
+CROSS JOIN (SELECT priority FROM django_mq_message WHERE id = %(id)s) n
+WHERE m.id = %(id)s
 
 -- name: move. Copies one locked message to the tail of another queue, attempts restarting; drop_messages removes what
 -- it was. A message id that is there already is an error.

@@ -168,7 +168,7 @@ WHERE id = ANY(ARRAY(
     FROM django_mq_queue q
     CROSS JOIN LATERAL (
         SELECT d.id FROM django_mq_message d
-        WHERE d.queue_id = q.id AND d.state = 0 AND d.deliver_at <= {now}
+        WHERE d.queue_id = q.id AND d.state = 0 AND d.deliver_at <= {now} AND NOT {early}
         ORDER BY d.deliver_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     ) due
     WHERE {it}))

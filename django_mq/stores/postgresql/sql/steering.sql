@@ -37,6 +37,21 @@ CROSS JOIN (SELECT %(priority)s::int AS priority) n
 ORDER BY m.level DESC, m.place, m.id
 RETURNING id
 
+-- name: arrive_again. Gives scheduled messages the numbers of new arrivals, in the order in which they are due.
+-- Locks: the rows it changes, skipping locked ones. Index: the primary key. Returns: the new ids.
+WITH chosen AS MATERIALIZED (
+    SELECT * FROM django_mq_message WHERE id = ANY(%(ids)s::bigint[]) AND state = 0 FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM django_mq_message WHERE id IN (SELECT id FROM chosen) RETURNING id
+)
+{copy_with_priority}
+FROM chosen m
+JOIN gone ON gone.id = m.id
+JOIN django_mq_queue q ON q.id = m.queue_id
+CROSS JOIN LATERAL (SELECT m.priority) n
+ORDER BY m.deliver_at, m.id
+RETURNING id
+
 -- name: move. Moves unheld messages to the tail of another queue; attempts restart. A message that is there already
 -- stays where it is, and of several copies of one message only the first moves.
 -- Locks: the rows it moves, skipping locked ones; the target against deletion above READ COMMITTED. Index: the primary

@@ -27,12 +27,16 @@ SET state = 1, redelivered = true, attempts = attempts - suspect{as:int},
 WHERE id {in:ids} AND state = 2
 {returning:id}
 
--- name: deliver_now. Makes scheduled messages ready; their due places keep them in due order.
+-- name: deliver_now. Makes scheduled messages ready; their due places keep them in due order. A value that was published
+-- for a later time is due now; due_values finds it.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
-UPDATE django_mq_message SET state = 1, deliver_at = {now} WHERE id {in:ids} AND state = 0 {returning:id}
+UPDATE django_mq_message
+SET state = CASE WHEN value_key IS NOT NULL AND NOT redelivered THEN 0 ELSE 1 END, deliver_at = {now}
+WHERE id {in:ids} AND state = 0
+{returning:id}
 
 -- name: reschedule. Gives scheduled or ready messages another time of delivery; a past time makes them ready.
--- A value of a last-value queue is never scheduled.
+-- A value of a last-value queue keeps its time.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message AS m
 SET state = CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, deliver_at = n.deliver_at, place = {place_again}

@@ -28,7 +28,7 @@ WHERE id IN (
     FROM django_mq_queue q
     CROSS JOIN django_mq_message due ON due.id IN (
         SELECT d.id FROM django_mq_message d
-        WHERE d.queue_id = q.id AND d.state = 0 AND d.deliver_at <= {now}
+        WHERE d.queue_id = q.id AND d.state = 0 AND d.deliver_at <= {now} AND NOT {early}
         ORDER BY d.deliver_at LIMIT %(limit)s)
     {it})
 RETURNING id

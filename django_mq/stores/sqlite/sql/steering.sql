@@ -23,6 +23,18 @@ FROM (
 WHERE m.id = moving.id
 RETURNING id
 
+-- name: arrive_again. Gives scheduled messages the numbers of new arrivals, in the order in which they are due.
+-- Locks: the database for writing. Index: the primary key. Returns: the new ids.
+UPDATE django_mq_message AS m
+SET id = {tail:message} + due.rank
+FROM (
+    SELECT id, row_number() OVER (ORDER BY deliver_at, id) AS rank
+    FROM django_mq_message
+    WHERE id IN (SELECT value FROM json_each(%(ids)s)) AND state = 0
+) due
+WHERE m.id = due.id
+RETURNING id
+
 -- name: move. Moves unheld messages to the tail of another queue; attempts restart. A message that is there already
 -- stays where it is.
 -- Locks: the database for writing. Index: the primary key. Returns: one row per message.
