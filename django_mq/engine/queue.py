@@ -935,6 +935,8 @@ class Queue:
             copy.redelivered = False
         self._now = now
         self.offer_again(copy)
+        if copy.state is SCHEDULED and not self._arrives_anew(copy):
+            self._dispatch.ready.expect(copy)
         return copy
 
     def close_group(self, group: str) -> None:

@@ -81,6 +81,9 @@ class EntryList(ABC):
         """Return the key of which the list keeps the last value; None if the message replaces nothing."""
         return None
 
+    def expect(self, entry: "Entry") -> None:  # noqa: B027
+        """Note an entry that has been here and waits for its next attempt. Most lists ignore it."""
+
     def forget(self, entry: "Entry") -> None:  # noqa: B027
         """Note that the entry has left the queue for good. Most lists ignore it."""
 
@@ -331,6 +334,11 @@ class LastValueList(PriorityList):
 
     def value_of(self, message: "Message") -> str | None:
         return header_text(message, self._key)
+
+    def expect(self, entry: "Entry") -> None:
+        value = self.value_of(entry.message)
+        if value is not None:
+            self._latest.setdefault(value, (entry, entry.arrival))
 
     def forget(self, entry: "Entry") -> None:
         value = self.value_of(entry.message)

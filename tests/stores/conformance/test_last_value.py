@@ -197,6 +197,19 @@ def test_a_value_that_changes_its_priority_is_still_replaced(store: Store, price
     assert present(store) == [newer]
 
 
+def test_a_value_that_waits_for_its_next_attempt_is_replaced_with_another_priority_too(
+    store: Store, prices: str, session: int
+) -> None:
+    put(store, "apple")
+    [failed] = claim(store, session, prices)
+    settle(store, session, failed, Verdict.RELEASE, delay_seconds=100.0)
+    store.prioritise([failed.id], 9)
+
+    newer = put(store, "apple")
+
+    assert ids(store.browse("prices", states=[0, READY])) == newer
+
+
 def test_a_key_that_is_too_long_is_refused(store: Store, prices: str) -> None:
     with pytest.raises(InvalidMessage, match="256 characters long; at most 255"):
         put(store, "a" * 256)
