@@ -20,7 +20,7 @@ from django_mq.integrations.celery.transport import ServedWorker, forget_left
 from django_mq.integrations.celery.url import SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from django_mq.delivery.consumer.handlers import Handler
 
@@ -35,12 +35,15 @@ class MQStep(bootsteps.StartStopStep):
     def start(self, consumer: Any) -> None:
         """Connect the worker with its transport. Celery calls this again after each reconnect."""
         transport = consumer.task_consumer.channel.connection
+        waiting = WaitingTasks(consumer.controller.semaphore)
         transport.serve(
             ServedWorker(
                 name=consumer.hostname,
                 slots=lambda: slots_of(consumer.pool) - len(state.reserved_requests),
                 measure=lambda: (len(state.active_requests), slots_of(consumer.pool)),
                 end=_end,
+                waiting_in=waiting.queues,
+                give_back=waiting.give_back,
             )
         )
         keep_given(consumer.pool)
@@ -65,6 +68,39 @@ def slots_of(pool: Any) -> int:
         return int(pool.num_processes)
     except AttributeError:  # as the prefork pool answers then
         return 0
+
+
+class WaitingTasks:
+    """The tasks that wait until a process of a prefork pool is free.
+
+    Only the worker's loop adds and takes them, and a task that was taken out never begins. Pools of threads and of
+    green threads begin tasks by themselves, and so nothing waits here.
+    """
+
+    def __init__(self, semaphore: Any) -> None:
+        # Celery's semaphore has no other word for it: a function for each, and its arguments.
+        self._waiting: Any = getattr(semaphore, "_waiting", ())
+
+    def _requests(self) -> list[tuple[Any, Any]]:
+        """Return what waits of durable queues: the item, and its request."""
+        found = [(item, item[1][0]) for item in self._waiting]
+        return [pair for pair in found if getattr(pair[1].message, "claimed", None) is not None]
+
+    def queues(self) -> set[str]:
+        return {request.message.claimed.queue_name for _, request in self._requests()}
+
+    def give_back(self, queues: Set[str]) -> None:
+        """Give the messages of these queues back, uncounted, and let Celery forget their tasks."""
+        for item, request in self._requests():
+            message = request.message
+            # A message that was settled already, such as that of a revoked task, is not ours to give.
+            if (
+                message.claimed.queue_name in queues
+                and message.channel.qos.take(str(message.delivery_tag)) is not None
+            ):
+                self._waiting.remove(item)
+                state.task_ready(request)
+                message.session.release(message.claimed)
 
 
 def _end() -> None:

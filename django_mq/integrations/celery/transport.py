@@ -24,6 +24,7 @@ from kombu.transport import virtual
 
 import django_mq
 from django_mq import conf, outages
+from django_mq.delivery.consumer.policies import REFRESH_SECONDS
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
@@ -42,7 +43,7 @@ from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import has_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Set
 
     from django_mq.delivery.consumer.session import Session
     from django_mq.integrations.celery.native import NativeConsumer
@@ -66,6 +67,10 @@ class ServedWorker:
     measure: Callable[[], tuple[int | None, int | None]]
     #: Ends the worker in order; called by the heartbeat's thread.
     end: Callable[[], None]
+    #: Returns the queues of the tasks that wait for a process of the pool.
+    waiting_in: Callable[[], Set[str]]
+    #: Gives back those of some queues.
+    give_back: Callable[[Set[str]], None]
 
 
 class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
@@ -128,6 +133,8 @@ class Transport(virtual.Transport):
         self._able = False
         # Whether a message was delivered that the pool may not have written to its processes yet.
         self._pool_is_next = False
+        # When to see again whether queues are paused of which tasks wait for a process.
+        self._recall_at = 0.0
         # The thread that drives this transport.
         self._driver: int | None = None
 
@@ -296,6 +303,8 @@ class Transport(virtual.Transport):
         """Claim, and deliver for so long what credit allows; return how many were delivered. Raises StoreError."""
         self._driver = threading.get_ident()
         delivered = self._work_transient()
+        if self._worker is not None and time.monotonic() >= self._recall_at:
+            self._recall(self._worker)
         self._claim()
         return delivered + self.buffer.portion(seconds)
 
@@ -330,6 +339,16 @@ class Transport(virtual.Transport):
             self.buffer.add(claimed)
             # Settling may happen in signal handlers, where only what is remembered can be asked.
             self.declarations.refresh({message.queue_name for message in claimed})
+
+    def _recall(self, worker: ServedWorker) -> None:
+        """Give back the tasks of paused queues that wait for a process of the pool."""
+        self._recall_at = time.monotonic() + REFRESH_SECONDS
+        waiting = {name: self.session.store.queue(name) for name in worker.waiting_in()}
+        if paused := {name for name, queue in waiting.items() if queue is not None and queue.paused}:
+            worker.give_back(paused)
+            for queue in paused:
+                self.buffer.release(queue)
+            self.session.renew_soon()  # shows an operator who waits for it what has begun
 
     def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
         """Whether nothing but one prefetch count limits what is held: no handler, queue or operator."""
@@ -431,6 +450,8 @@ class Transport(virtual.Transport):
         topics = self.runtime.hear()
         if ANY in topics or any(topic.startswith("v:") for topic in topics):
             self._transient_look = True
+        if ANY in topics or any(topic.startswith("q:") for topic in topics):
+            self._recall_at = 0.0  # an operator may have paused the queue
 
     def _poll(self) -> None:
         if self.runtime.poll():
