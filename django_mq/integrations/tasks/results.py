@@ -121,6 +121,7 @@ def _result(
     envelope: Any, queue: str, status: Any, *, row: TaskResult | None, result_id: UUID, cause: Any = None
 ) -> Any:
     record = json.loads(row.record) if row else {}
+    ended, worker_ids = earlier_attempts(row, result_id)
     envelope = record.get("envelope", envelope)
     try:
         task = unpack(envelope, queue=queue)
@@ -137,24 +138,31 @@ def _result(
         args=envelope["args"],
         kwargs=envelope["kwargs"],
         backend=task.backend,
-        errors=[compat.TaskError(**error) for error in record.get("errors", ())],
-        worker_ids=record.get("worker_ids", []),
+        errors=ended,
+        worker_ids=worker_ids,
     )
     if row is not None and status == SUCCESSFUL:
         object.__setattr__(result, "_return_value", record["value"])
     if cause is not None and not result.errors:
-        # No attempt wrote its error: workers died, the time was over, or the row was rolled back.
-        result.errors.extend(_attempts(result_id) or [error_of(MessageRemoved(cause.dead_reason or None))])
+        result.errors.append(error_of(MessageRemoved(cause.dead_reason or None)))
     return result
 
 
-def _attempts(message_id: UUID) -> list[Any]:
-    """Return the errors of failed attempts, which have only the name of the exception."""
-    rows = Attempt.objects.using(conf.load().DATABASE).filter(message_id=message_id).order_by("id")
-    return [
-        compat.TaskError(exception_class_path=_path_of(row.error), traceback=row.traceback or row.detail)
-        for row in rows[:ERRORS]
+def earlier_attempts(row: TaskResult | None, message_id: UUID) -> tuple[list[Any], list[str]]:
+    """Return the errors and the workers of the attempts that have ended.
+
+    If they wrote no row (it was rolled back, or the worker died), the failed attempts of the message have them,
+    with only the name of an exception.
+    """
+    if row is not None:
+        record = json.loads(row.record)
+        return [compat.TaskError(**error) for error in record["errors"]], record["worker_ids"]
+    failed = list(Attempt.objects.using(conf.load().DATABASE).filter(message_id=message_id).order_by("id"))
+    found = [
+        compat.TaskError(exception_class_path=_path_of(each.error), traceback=each.traceback or each.detail)
+        for each in failed[-ERRORS:]
     ]
+    return found, [each.worker for each in failed]
 
 
 def _path_of(name: str) -> str:

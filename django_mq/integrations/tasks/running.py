@@ -6,7 +6,6 @@ again, and the result says that the task need not run again.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import traceback
@@ -21,7 +20,7 @@ from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import MQBackend
 from django_mq.integrations.tasks.compat import task_backends
 from django_mq.integrations.tasks.envelope import time_of, unpack
-from django_mq.integrations.tasks.results import error_of, row_of, write
+from django_mq.integrations.tasks.results import earlier_attempts, error_of, row_of, write
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def run_task(message: ReceivedMessage) -> None:
     envelope = message.body
     task = unpack(envelope, queue=message.queue)
     backend = task.get_backend()
-    row = row_of(message.id, backend.database) if message.redelivered or message.attempt > 1 else None
+    row = row_of(message.id, backend.database) if _is_repeated(message) else None
     if row is not None and row.successful:
         return
     result = _begun(task, message, envelope, row)
@@ -53,8 +52,14 @@ def run_task(message: ReceivedMessage) -> None:
     compat.task_finished.send(type(backend), task_result=result)
 
 
+def _is_repeated(message: ReceivedMessage) -> bool:
+    """Whether the message may have been delivered before."""
+    return message.redelivered or message.attempt > 1
+
+
 def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:
-    now, earlier = datetime.now(UTC), json.loads(row.record) if row else {}
+    now = datetime.now(UTC)
+    errors, worker_ids = earlier_attempts(row, message.id) if _is_repeated(message) else ([], [])
     worker = f"{socket.gethostname()}:{os.getpid()}"
     return compat.TaskResult(
         task=task,
@@ -67,8 +72,8 @@ def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult |
         args=envelope["args"],
         kwargs=envelope["kwargs"],
         backend=task.backend,
-        errors=[compat.TaskError(**error) for error in earlier.get("errors", ())],
-        worker_ids=[*earlier.get("worker_ids", ()), worker],
+        errors=errors,
+        worker_ids=[*worker_ids, worker],
     )
 
 

@@ -157,6 +157,39 @@ def test_a_task_that_fails_every_time_has_failed(alias: str, work: Any, run: Run
         _ = result.return_value
 
 
+def test_a_rolled_back_attempt_is_in_the_result_all_the_same(
+    alias: str, work: Any, run: Run, settings: Settings
+) -> None:
+    use(settings, TRANSACTIONAL=True)
+    Queue.objects.using(alias).update(backoff_seconds=7200)
+    result = work.which_attempt.enqueue(3)
+
+    run()
+    result.refresh()
+    assert (result.status, result.attempts, len(result.errors)) == ("READY", 1, 1)
+    assert result.errors[0].exception_class is ValueError
+
+    Queue.objects.using(alias).update(backoff_seconds=0)
+    Message.objects.using(alias).update(state=Message.Status.READY, deliver_at=None)
+    run()
+    result.refresh()
+
+    assert (result.status, result.return_value) == ("SUCCESSFUL", 3)
+    assert (result.attempts, len(result.errors)) == (3, 2)
+
+
+def test_a_task_whose_attempts_are_all_rolled_back_has_failed(
+    alias: str, work: Any, run: Run, settings: Settings
+) -> None:
+    use(settings, TRANSACTIONAL=True)
+    result = work.which_attempt.enqueue(99)
+
+    run()
+    result.refresh()
+
+    assert (result.status, result.attempts, len(result.errors)) == ("FAILED", 3, 3)
+
+
 def test_what_was_dead_and_is_tried_again_may_succeed(alias: str, work: Any, run: Run) -> None:
     result = work.which_attempt.enqueue(5)
     run()
