@@ -59,7 +59,12 @@ def linked(name: str, queues: int) -> QueueInUse:
 
 
 def not_empty(name: str, *, claimed: bool) -> QueueInUse:
-    return QueueInUse(f"{name!r} still holds messages" + (" that workers have claimed." if claimed else "."))
+    if claimed:
+        return QueueInUse(f"{name!r} still holds messages that workers have claimed. Wait until they have ended.")
+    return QueueInUse(
+        f"{name!r} still holds messages. With force (mq_queue delete --force), they move to its dead-letter queue,"
+        " or are deleted if it has none."
+    )
 
 
 def not_taken(name: str, target: str) -> QueueInUse:

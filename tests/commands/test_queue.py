@@ -130,7 +130,7 @@ def test_dead_letters_may_not_travel_in_a_circle(database: str, run: Run) -> Non
 def test_a_queue_that_holds_messages_is_deleted_by_force_only(database: str, run: Run) -> None:
     run("mq_queue", "create", "orders")
     publish("orders")
-    with pytest.raises(CommandError, match="'orders' still holds messages"):
+    with pytest.raises(CommandError, match=r"'orders' still holds messages\. With force .*--force"):
         run("mq_queue", "delete", "orders")
 
     assert run("mq_queue", "delete", "orders", "--force") == "Queue 'orders' is deleted, and 1 message with it.\n"
