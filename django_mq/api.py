@@ -11,7 +11,6 @@ from django_mq import conf
 from django_mq.delivery import hints
 from django_mq.delivery.consumer.handlers import consumer
 from django_mq.delivery.messages import BrowsedMessage, ReceivedMessage
-from django_mq.delivery.operator import recalls
 from django_mq.delivery.operator.browser import browsed
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume
@@ -95,4 +94,6 @@ def purge(queue: str, *, using: str | None = None) -> int:
     Outside a transaction, what ``mq_worker`` has prefetched and not begun is removed, too. For this the queue is
     paused for a moment. Raises UnknownQueue.
     """
+    from django_mq.delivery.operator import recalls  # noqa: PLC0415 - models; an app may not be installed
+
     return recalls.purge(existing(queue), using=using or conf.load().DATABASE)
