@@ -9,6 +9,8 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import fields
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -24,12 +26,14 @@ from django_mq.errors import (
     ContradictoryOptions,
     DriverMissing,
     StoreError,
+    TablesMissing,
     UnsupportedDatabase,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from django_mq.stores.base import Store
 
 #: A broker URL that means this transport, however it is spelt.
 BROKER_URL = re.compile(r"django[-_. ]?mq\b:?", re.IGNORECASE)
@@ -39,6 +43,7 @@ def register_all() -> None:
     """Register every check; called once by the app."""
     checks.register(check_settings, "django_mq")
     checks.register(check_broker_url, "django_mq")
+    checks.register(check_handlers, "django_mq_handlers")
     checks.register(check_database, checks.Tags.database)
 
 
@@ -114,37 +119,67 @@ def _check_linked_queues() -> list[checks.CheckMessage]:
     ]
 
 
-def _check_queues(alias: str) -> list[checks.CheckMessage]:
-    """W006: options that a queue has kept; and handlers."""
+def _check_queues(store: Store) -> list[checks.CheckMessage]:
+    """W006: options that a queue has kept; and the queues of handlers. Raises TablesMissing."""
     from django_mq.delivery.operator.drift import differences  # noqa: PLC0415 - as above
 
-    hint = "To overwrite the option, run manage.py mq_queue sync --force."
+    alias = store.alias
+    store.queue("any")  # without declared queues, nothing else asks
     return [
-        *_check_handlers(alias),
+        *_check_handled_queues(alias),
         *(
-            checks.Warning(f"Queue {each.queue!r}: {each}.", hint=hint, id="django_mq.W006")
+            checks.Warning(
+                f"Queue {each.queue!r}: {each}.",
+                hint=f"To overwrite the option, run manage.py mq_queue sync {each.queue} --force.",
+                id="django_mq.W006",
+            )
             for each in differences(using=alias)
         ),
     ]
 
 
-def _check_handlers(alias: str) -> list[checks.CheckMessage]:
-    """W005: handlers of queues that are neither declared nor exist; W007: handlers that cannot be loaded."""
+def check_handlers(**_: Any) -> list[checks.CheckMessage]:
+    """E008: a backend of Django's tasks that is set up wrongly; W007: handlers that cannot be loaded; and W008."""
+    from django_mq.delivery.consumer.handlers import discover  # noqa: PLC0415 - as above
+
+    try:
+        conf.load()
+    except (ConfigurationError, TypeError):
+        return []  # check_settings says it
+    with suppress(Exception):  # loading the handlers raises it, too
+        if wrong := _check_task_backends():
+            return wrong
+    try:
+        discover()
+    except Exception as error:  # noqa: BLE001 - a module of the project may raise anything
+        problem = f"The handlers cannot be loaded: {type(error).__name__}: {str(error).rstrip('.')}."
+        hint = "Correct the consumers.py that raises it. Until then no worker starts."
+        return [checks.Warning(problem, hint=hint, id="django_mq.W007")]
+    return _check_selectors()
+
+
+def _check_task_backends() -> list[checks.CheckMessage]:
+    """Return what our backends in TASKS say. Only some versions of the interface ask them."""
+    name = "django.tasks" if find_spec("django.tasks") else "django_tasks"
+    if not find_spec(name):
+        return []
+    backends = import_module(name).task_backends
+    found = [message for alias in backends for message in backends[alias].check()]
+    return [message for message in found if (message.id or "").startswith("django_mq.")]
+
+
+def _check_handled_queues(alias: str) -> list[checks.CheckMessage]:
+    """W005: handlers of queues that are neither declared nor exist."""
     from django_mq.delivery.consumer.handlers import discover  # noqa: PLC0415 - as above
     from django_mq.delivery.queues import undeclared_among  # noqa: PLC0415 - as above
 
     try:
         handlers = discover()
-    except Exception as error:  # noqa: BLE001 - a module of the project may raise anything
-        problem = f"The handlers cannot be loaded: {type(error).__name__}: {error}."
-        hint = "Correct the consumers.py that raises it. Until then no worker starts."
-        return [checks.Warning(problem, hint=hint, id="django_mq.W007")]
+    except Exception:  # noqa: BLE001 - check_handlers says it
+        return []
     return [
-        *(
-            _undeclared(f"{handlers[name][0].name} consumes the queue {name!r}", name)
-            for name in undeclared_among(handlers, using=alias)
-        ),
-        *_check_selectors(),
+        _undeclared(f"{handlers[name][0].name} consumes the queue {name!r}", name)
+        for name in undeclared_among(handlers, using=alias)
     ]
 
 
@@ -239,15 +274,22 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[che
     try:
         from django_mq.stores.registry import store_for  # noqa: PLC0415 - stores need the loaded apps
 
-        problems = store_for(connections[alias]).setting_problems()
+        store = store_for(connections[alias])
+        problems = store.setting_problems()
     except UnsupportedDatabase:
         return []  # check_settings says it
     except StoreError as error:
         return [_error(str(error), f"Start the database, or correct DATABASES[{alias!r}].", "E005")]
-    return [
-        *(checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems),
-        *([] if sys.argv[1:2] == ["migrate"] else _check_migrations(alias) or _check_queues(alias)),
+    found: list[checks.CheckMessage] = [
+        checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems
     ]
+    if sys.argv[1:2] != ["migrate"]:
+        try:
+            found += _check_migrations(alias) or _check_queues(store)
+        except TablesMissing as error:
+            hint = f"Run manage.py mq_doctor --database {alias}: it says how to create them."
+            found.append(checks.Warning(f"{error}.", hint=hint, id="django_mq.W004"))
+    return found
 
 
 def _check_migrations(alias: str) -> list[checks.CheckMessage]:

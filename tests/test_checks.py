@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core import checks
+from django.core.management import call_command
 from django.db import connections
 
 from django_mq.api import publish
-from django_mq.checks import check_broker_url, check_database, check_settings
+from django_mq.checks import check_broker_url, check_database, check_handlers, check_settings
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.queues import declare
 from django_mq.errors import DriverMissing
@@ -21,6 +23,7 @@ from tests.conftest import ALIASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pytest_django import Settings
 
@@ -236,17 +239,69 @@ def test_a_handler_of_an_unknown_queue_is_a_warning_until_the_queue_exists(setti
     assert not [message for message in check_database(databases=["default"]) if "'ordres'" in message.msg]
 
 
-@pytest.mark.django_db
 def test_handlers_that_want_the_same_messages_are_named() -> None:
-    declare(shared_store("default"), "ordres")
     consumer("ordres", selector="size < 10")(print)
     consumer("ordres", selector="size > 5")(repr)
 
-    found = [message for message in check_database(databases=["default"]) if message.id == "django_mq.W008"]
+    found = [message for message in check_handlers() if message.id == "django_mq.W008"]
     forget("ordres")
 
     [problem] = [message.msg for message in found]
     assert problem.startswith("builtins.print and builtins.repr of queue 'ordres' both want messages with size =")
+
+
+PROJECT = """
+import sys
+sys.path.insert(0, {folder!r})
+from django.conf import settings
+settings.configure(
+    DATABASES={{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}}},
+    INSTALLED_APPS=["django_mq", {apps}],
+    TASKS={tasks!r},
+)
+import django
+django.setup()
+from django.core.management import call_command
+call_command("check")
+"""
+
+
+def checked(folder: Path, *, apps: str = "", tasks: dict[str, Any] | None = None) -> str:
+    """Return what ``check``, without a database, prints for a project with an app in the folder."""
+    program = PROJECT.format(folder=str(folder), apps=apps, tasks=tasks or {})
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr
+
+
+def test_handlers_that_cannot_be_loaded_are_named_without_a_database(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/__init__.py").touch()
+    (tmp_path / "shop/consumers.py").write_text("raise ValueError('No shop today.')")
+
+    said = checked(tmp_path, apps="'shop'")
+
+    assert "(django_mq.W007) The handlers cannot be loaded: ValueError: No shop today.\n" in said
+
+
+@pytest.mark.parametrize("apps", ["", "'django_tasks'"])
+def test_a_misspelt_option_of_a_task_backend_is_named_without_a_database(tmp_path: Path, apps: str) -> None:
+    if not find_spec("django_tasks"):
+        pytest.skip("Django itself has the tasks.")
+    backend = {"BACKEND": "django_mq.integrations.tasks.MQBackend", "QUEUES": ["a"], "OPTIONS": {"CREDITS": 1}}
+
+    said = checked(tmp_path, apps=apps, tasks={"default": backend})
+
+    assert "(django_mq.E008) TASKS['default']: OPTIONS has no 'CREDITS'" in said
+    assert "W007" not in said
+
+
+def test_tables_that_are_missing_in_spite_of_their_migrations_are_a_warning(another: Any, tmp_path: Any) -> None:
+    alias = another({"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "empty.sqlite3")})
+    call_command("migrate", "django_mq", database=alias, fake=True, verbosity=0)
+
+    [found] = [message for message in check_database(databases=[alias]) if message.id == "django_mq.W004"]
+
+    assert "A table or column of django_mq is missing" in found.msg
+    assert "mq_doctor --database another" in (found.hint or "")
 
 
 def test_a_project_that_forgot_the_app_is_told_to_install_it() -> None:

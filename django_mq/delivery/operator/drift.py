@@ -68,7 +68,8 @@ def log_differences(names: Iterable[str] | None, *, using: str) -> None:
     except StoreError:
         return  # the worker logs the outage
     for difference in found:
-        logger.warning("Queue %r: %s; manage.py mq_queue sync --force overwrites it", difference.queue, difference)
+        mend = f"manage.py mq_queue sync {difference.queue} --force overwrites it"
+        logger.warning("Queue %r: %s; %s", difference.queue, difference, mend)
 
 
 def overwrite(found: Iterable[Difference], *, using: str) -> None:

@@ -34,10 +34,11 @@ LOOKED_AT_LATER = ("django_mq.W004", "django_mq.W006")
 
 
 def look_at_database_settings(alias: str) -> Iterator[Finding]:
-    """Run the system checks of the database."""
-    for message in checks.run_checks(tags=[checks.Tags.database], databases=[alias]):
+    """Run the system checks of the database, and of the handlers."""
+    for message in checks.run_checks(tags=[checks.Tags.database, "django_mq_handlers"], databases=[alias]):
         if (message.id or "").startswith("django_mq.") and message.id not in LOOKED_AT_LATER:
-            yield notice("database", f"{message.id}: {message.msg}", message.hint or "See the documentation.")
+            kind = problem if message.is_serious() else notice
+            yield kind("database", f"{message.id}: {message.msg}", message.hint or "See the documentation.")
 
 
 def look_at_hints() -> Iterator[Finding]:
