@@ -340,7 +340,9 @@ class PostgreSQLClaims(Claims):
                 self._claim_statement(session_id, request),
                 ("next_due", queues),
             ]
-        if claiming and claiming[2][0] == "claim" and request is not None:
+        cursor = None
+        # A claim from several queues reads one of them if the handlers of the others have no credit.
+        if request is not None and len(request.queues) == 1 and claiming[2][0] == "claim":
             cursor = self._cursor(request)
             if isinstance(cursor, SelectingCursor) and cursor.wants_step(begin):
                 cursor.take_step(*self.database.sent(STEP))
@@ -353,7 +355,7 @@ class PostgreSQLClaims(Claims):
             if not alive:
                 raise SessionLost
             result = self._result_of(rows, request, due[0][0])
-            if claiming[2][0] == "claim":
+            if cursor is not None:
                 self._has_looked(request, result, begin)
         result.void = frozenset(item.id for item in settlements) - done
         return result

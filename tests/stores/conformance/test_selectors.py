@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
-from django_mq.stores.records import ConsumerInfo, Heartbeat
+from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat
 from tests.engine.selectors.trees import TREES, Tree, written
 from tests.stores.builders import a_message, claim, declare, ids, look, open_session, publish, settle
 
@@ -207,6 +207,15 @@ def test_queues_with_and_without_selectors_are_claimed_together(store: Store, se
     found = claim(store, session, "orders", "plain", wanted=wanted("a = 1"))
 
     assert sorted(ids(found)) == [mine, other]
+
+
+def test_a_queue_is_claimed_beside_one_whose_handlers_have_no_credit(store: Store, session: int) -> None:
+    declare(store, "plain")
+    publish_with(store, {"a": 1})
+    other = publish(store, "plain")
+
+    request = ClaimRequest(queues=("orders", "plain"), credit=5, wanted=wanted("a = 1", limit0=0))
+    assert ids(store.settle_and_claim(session, [], request).claimed) == [other]
 
 
 def test_a_calculation_is_one_of_the_engine(store: Store, session: int) -> None:
