@@ -329,6 +329,23 @@ def test_what_has_not_begun_of_a_queue_is_taken_back_with_its_groups_and_comes_a
     assert [attempt.claimed.id for attempt in drain(dispatcher)] == [2]
 
 
+def test_a_group_that_has_not_begun_is_taken_back_as_a_whole(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9)
+    a_group(dispatcher, 1, 2)
+    a_group(dispatcher, 5, 6, group="b")
+    begun = dispatcher.next_attempt()
+    assert begun is not None
+    waiting = dispatcher.waiting()["orders"]
+
+    taken = [dispatcher.take_back(message) for message in (begun.claimed, *waiting)]
+
+    assert [[message.id for message in messages] for messages in taken] == [[], [5, 6]]
+    assert ([message.id for message in a_group(dispatcher, 5, group="b")], dispatcher.behind) == ([5], 1)
+    dispatcher.open_groups(set())
+    a_group(dispatcher, 5, 6, group="b")
+    assert [attempt.claimed.id for attempt in drain(dispatcher)] == [5]
+
+
 def test_bytes_of_messages_behind_others_of_their_group_count_once() -> None:
     handler = replace(a_handler(), credit_bytes=100)
     dispatcher = Dispatcher(prefetch_of([handler], begin))
@@ -372,9 +389,9 @@ def test_a_message_is_taken_back_from_the_handler_that_wants_it() -> None:
     dispatcher, messages = by_selectors("size = 2", "")
 
     assert [dispatcher.take_back(message) for message in (messages[1], messages[2], messages[1])] == [
-        True,
-        True,
-        False,
+        [messages[1]],
+        [messages[2]],
+        [],
     ]
     assert [attempt.claimed for attempt in drain(dispatcher)] == [messages[0]]
 

@@ -268,3 +268,19 @@ def test_a_purge_reaches_what_has_not_begun_of_groups(groups: str) -> None:
         wait_until(lambda: finished(groups) == 3)
 
     assert sorted(slow.begun) == ["a0", "a3", "b0"]
+
+
+def test_a_worker_with_free_slots_gets_whole_groups_that_another_has_not_begun(groups: str) -> None:
+    slow, other = Slow(), Slow()
+    other.may_end.set()
+    with running(a_handler(slow, queue="grouped"), using=groups, threads=1):
+        wait_until(lambda: slow.begun and numbers(groups, STATUS.CLAIMED) == 9)
+        with running(a_handler(other, queue="grouped"), using=groups, threads=2):
+            wait_until(lambda: finished(groups) == 6)
+            assert slow.begun == ["a0"]
+            slow.may_end.set()
+            wait_until(lambda: finished(groups) == 9)
+
+    for key in "bc":
+        assert [body for body in other.begun if body[0] == key] == [f"{key}{number}" for number in range(3)]
+    assert [body for body in [*slow.begun, *other.begun] if body[0] == "a"] == ["a0", "a1", "a2"]

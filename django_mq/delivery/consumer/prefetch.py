@@ -513,21 +513,31 @@ class Dispatcher:
         with self._lining:
             behind = [] if lines is None else lines.empty()
             first = [message for prefetch in self._prefetched[queue] for message in prefetch.empty()]
-            if lines is None:
-                return first
-            self._let_go(behind)
-            for message in first:
-                if message.group_key is not None:
-                    lines.leave(message.group_key)
-            for message in (*first, *behind):
-                if message.group_key is not None:
-                    lines.closed.add(message.group_key)
-                    self._returning.setdefault((queue, message.group_key), set()).add(message.receipt)
-        return [*first, *behind]
+            return self._return(queue, first, behind)
 
-    def take_back(self, message: Claimed) -> bool:
-        """Take out a message; False if it has begun."""
-        return any(each.take_back(message) for each in self._prefetched[message.queue_name])
+    def take_back(self, message: Claimed) -> list[Claimed]:
+        """Take out a message and what is behind it in its group, and return them; none if it has begun."""
+        lines = self._lines.get(message.queue_name)
+        with self._lining:
+            if not any(each.take_back(message) for each in self._prefetched[message.queue_name]):
+                return []
+            behind = [] if lines is None or message.group_key is None else lines.close(message.group_key)
+            return self._return(message.queue_name, [message], behind)
+
+    def _return(self, queue: str, first: list[Claimed], behind: list[Claimed]) -> list[Claimed]:
+        """Close the groups of messages on their way back, of which the ``first`` could begin; return them all."""
+        lines, returned = self._lines.get(queue), [*first, *behind]
+        self._let_go(behind)
+        if lines is None:
+            return returned
+        for message in returned:
+            if message.group_key is not None:
+                lines.closed.add(message.group_key)
+                self._returning.setdefault((queue, message.group_key), set()).add(message.receipt)
+        for message in first:
+            if message.group_key is not None:
+                lines.leave(message.group_key)
+        return returned
 
     def empty(self) -> list[Claimed]:
         """Take out, and return, the messages that were not begun."""
