@@ -84,6 +84,8 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
     validation.text(outgoing.routing_key, "routing_key")
     deliver_at, delay_seconds = validation.moment(outgoing.deliver_at, outgoing.delay, "deliver_at", "delay")
     expires_at, ttl_seconds = validation.moment(outgoing.expires_at, outgoing.ttl, "expires_at", "ttl")
+    validation.check_lifetime(deliver_at, expires_at)
+    validation.check_lifetime(delay_seconds, ttl_seconds)
     body, content_type = encode_body(outgoing.body, outgoing.content_type)
     headers = _checked_headers(outgoing.headers)
     validation.check_size(body)

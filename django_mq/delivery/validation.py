@@ -74,6 +74,15 @@ def moment(at: Any, within: Any, at_name: str, within_name: str) -> tuple[dateti
     return None, None if within is None else seconds(within, within_name)
 
 
+def check_lifetime(due: Any, end: Any) -> None:
+    """Refuse a message that expires before it is due: two times, or two spans of seconds, or None."""
+    if due and end is not None and end <= due:
+        raise InvalidMessage(
+            "The message would expire before it is delivered: ttl and expires_at must be later than delay and"
+            " deliver_at. ttl counts from publishing."
+        )
+
+
 def aware(value: Any, name: str) -> datetime:
     """Return an aware time, in UTC. Without ``USE_TZ``, a naive one is in the site's time zone."""
     if not isinstance(value, datetime):

@@ -48,6 +48,8 @@ CIRCLE.append(CIRCLE)
         ({"delay": "5"}, "delay must be a timedelta or a number of seconds"),
         ({"delay": True}, "delay must be a timedelta or a number of seconds"),
         ({"ttl": -0.5}, "ttl is -0.5"),
+        ({"delay": 4, "ttl": 4}, "would expire before it is delivered"),
+        ({"deliver_at": NOON, "expires_at": NOON}, "would expire before it is delivered"),
         ({"headers": [("a", 1)]}, "headers must be a dictionary"),
         ({"headers": {1: "a"}}, "with strings as keys"),
         ({"headers": {"a": object()}}, "headers cannot be written as JSON"),
