@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+import redis
 
 from django_mq import outages
 from django_mq.notifications import gathering
@@ -119,6 +120,20 @@ def test_a_listener_reconnects_and_wakes_because_hints_may_have_been_missed(redi
     wait_until(lambda: "q:orders" in wake.take_topics())
     listener.close()
     wake.close()
+
+
+def test_a_user_who_may_not_write_the_keys_of_workers_is_a_problem(redis_server: Redis) -> None:
+    given = {"enabled": True, "nopass": True, "commands": ["+@all"], "reset_channels": True, "channels": ["p:*"]}
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.acl_setuser("denied", keys=["else:*"], **given)
+        client.acl_setuser("allowed", keys=["{p}:*"], **given)
+    denied, allowed = (
+        RedisNotifier(redis_server.url.replace("//", f"//{name}:x@"), prefix="p", timeout_seconds=9)
+        for name in ("denied", "allowed")
+    )
+
+    assert "key" in denied.problem()
+    assert not allowed.problem()
 
 
 def test_a_listener_that_loses_redis_ends_the_wait_of_its_session(redis_server: Redis) -> None:

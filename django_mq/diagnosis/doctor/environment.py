@@ -61,11 +61,14 @@ def look_at_hints() -> Iterator[Finding]:
 
 
 def look_at_redis() -> Iterator[Finding]:
-    """Send a hint to this process through Redis."""
+    """Send a hint to this process through Redis, and register for hints as a worker does."""
     found = notifier()
     error = found.problem() if found.reaches_others else "REDIS_URL has an option that the client cannot read."
     if error:
-        mend = "Start Redis, or correct DJANGO_MQ['REDIS_URL']. Until then messages are only found a little later."
-        yield problem("redis", f"A hint did not come back: {error}", mend)
+        mend = (
+            "Start Redis, correct DJANGO_MQ['REDIS_URL'], or allow its user the keys and channels of django_mq."
+            " Until then messages are only found a little later."
+        )
+        yield problem("redis", f"Hints do not work: {error}", mend)
     else:
-        yield ok("redis", "A hint went through Redis and came back.")
+        yield ok("redis", "A hint went through Redis and came back, and a worker can register for hints.")
