@@ -20,6 +20,7 @@ DELIVERY_WORDS = {
     AlertKind.PAUSED: "paused",
     AlertKind.UNSERVED: "no worker",
     AlertKind.QUIET: "quiet workers",
+    AlertKind.UNWANTED: "not wanted",
     AlertKind.LATE: "late",
 }
 #: Categories of characters that control a terminal, change the direction of text or are invisible.
@@ -50,9 +51,12 @@ def queue_cells(queue: QueueState) -> tuple[str, ...]:
     return queue.name, *(bounded(count, COUNT_LIMIT) for count in counts), span(queue.oldest_ready_seconds)
 
 
-def queue_remarks(queue: QueueState, awake: int) -> str:
-    """Return what the queue does, in the words of the admin; nothing if it runs. ``awake`` workers may claim."""
-    kind, words = delivery(queue, awake), []
+def queue_remarks(queue: QueueState, awake: int, unwanted: int) -> str:
+    """Return what the queue does, in the words of the admin; nothing if it runs.
+
+    ``awake`` workers may claim, and no consumer wants so many messages.
+    """
+    kind, words = delivery(queue, awake, unwanted), []
     if kind is not None:
         reason = f": {queue.paused_reason}" if queue.paused_reason else ""
         words.append(f"{DELIVERY_WORDS[kind]}{reason}")

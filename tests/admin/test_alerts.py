@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from django_mq.admin.overview.alerts import sentence
@@ -13,7 +15,7 @@ from django_mq.diagnosis.state.alerts import Alert, AlertKind, alerts, is_full
 from django_mq.diagnosis.state.fleet import ConsumerStatus, Use, WorkerStatus
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, QueueState
 from django_mq.diagnosis.state.series import SUMMED_UP, Rates
-from django_mq.models import Message, Rollup
+from django_mq.models import Consumer, Message, Rollup
 from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
@@ -249,6 +251,24 @@ def test_a_queue_that_nobody_serves_is_nowhere_said_to_run(site: str, browse: Cl
         assert ">quiet workers</span>" in page
         assert ">no worker</span>" in page
     assert ">no worker</span>" in browse.get(page_of(unserved)).content.decode()
+
+
+def test_a_queue_of_messages_that_no_consumer_wants_says_so_everywhere(
+    site: str, browse: Client, make: Make
+) -> None:
+    make.message(READY)
+    Consumer.objects.create(session=make.session(), queue_name="orders", selector="size > 5")
+
+    for address in (f"{list_of('queue')}overview/", list_of("queue")):
+        assert ">not wanted</span>" in browse.get(address).content.decode()
+    assert "not wanted" in printed("mq_queues")
+    assert "not wanted" in printed("mq_top", "--once")
+
+
+def printed(*arguments: str) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
 
 
 def test_messages_that_no_consumer_wants_are_named() -> None:

@@ -70,9 +70,9 @@ def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str,
     return as_object(alert) | {"label": label, "queue_address": queue_address, "link": link, "address": address}
 
 
-def delivery_column(state: QueueState, awake: int) -> str:
+def delivery_column(state: QueueState, awake: int, unwanted: int) -> str:
     """Return what the queue does with its messages, in the words of the alerts, the same on every page."""
-    kind = delivery(state, awake)
+    kind = delivery(state, awake, unwanted)
     if kind is None:
         if state.rests and state.ready:
             return format_html('<span class="mq-bad">{}</span>', KINDS[AlertKind.DEAD][0])

@@ -29,7 +29,7 @@ from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.models import History, InsightHour, Message, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django.http import HttpRequest, HttpResponse
 
@@ -57,6 +57,8 @@ class QueueLine:
     #: None if no minute has been summed up lately.
     rates: Rates | None
     supply: Supply
+    #: How many of its first messages no consumer wants.
+    unwanted: int
 
     @property
     def uses(self) -> tuple[Use, Use]:
@@ -65,7 +67,7 @@ class QueueLine:
 
     @property
     def delivery(self) -> str:
-        return delivery_column(self.state, self.supply.awake)
+        return delivery_column(self.state, self.supply.awake, self.unwanted)
 
     @property
     def is_late(self) -> bool:
@@ -146,8 +148,9 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     workers = fleet(using=alias())
     past = series(span, queue=queue, using=alias())
     rates = recent_rates(using=alias())
-    found = alerts(states, rates.rates, workers, unwanted(workers, using=alias()))
-    table = rows(states, rates, workers)
+    left = unwanted(workers, using=alias())
+    found = alerts(states, rates.rates, workers, left)
+    table = rows(states, rates, workers, left)
     return {
         "rows": table,
         # To render thousands of rows takes a second.
@@ -185,10 +188,20 @@ def _object(row: QueueLine) -> dict[str, Any]:
     }
 
 
-def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[WorkerStatus]) -> list[QueueLine]:
+def rows(
+    states: Sequence[QueueState], rates: Recent, workers: Sequence[WorkerStatus], left: Mapping[str, int]
+) -> list[QueueLine]:
     """Return the figures of each queue, those that need a look first."""
     supply = supplies(workers)
-    found = [QueueLine(state=state, rates=rates.of(state.name), supply=supply[state.name]) for state in states]
+    found = [
+        QueueLine(
+            state=state,
+            rates=rates.of(state.name),
+            supply=supply[state.name],
+            unwanted=left.get(state.name, 0),
+        )
+        for state in states
+    ]
     return sorted(found, key=lambda row: (-row.state.waited_seconds, -row.state.dead_letters, row.state.name))
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,11 @@ from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, 
 from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
+from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import live_workers, state_of, with_facts
+from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.errors import MQError
 from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
@@ -49,6 +52,11 @@ if TYPE_CHECKING:
 LIVE = ("ready", "scheduled", "retrying", "claimed", "dead", "oldest_ready", "pausing")
 #: In pairs: in Unfold each field is wide.
 NOW = (("ready", "oldest_ready"), ("scheduled", "retrying"), ("claimed", "dead"), "pausing")
+
+
+def _workers() -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Count live workers, those that may claim, and the messages that no consumer wants, for each queue."""
+    return *live_workers(alias()), Counter(unwanted(fleet(using=alias()), using=alias()))
 
 
 def _count_column(state: Message.Status | str, label: StrOrPromise, count_of: Callable[[Counts], int]) -> Any:
@@ -101,7 +109,7 @@ class QueueAdmin(ActionAdmin):
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         changelist = super().get_changelist_instance(request)
-        counts, workers = columns.measure(changelist.result_list), live_workers(alias())
+        counts, workers = columns.measure(changelist.result_list), _workers()
         for queue in changelist.result_list:
             queue.counts, queue.workers = counts[queue.name], workers
         return changelist
@@ -129,8 +137,9 @@ class QueueAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
-        every, awake = queue.workers if hasattr(queue, "workers") else live_workers(alias())
-        return delivery_column(state_of(queue, self.counts(queue), every[queue.name]), awake[queue.name])
+        every, awake, left = queue.workers if hasattr(queue, "workers") else _workers()
+        state = state_of(queue, self.counts(queue), every[queue.name])
+        return delivery_column(state, awake[queue.name], left[queue.name])
 
     @admin.display(description=gettext_lazy("dead letters"))
     def role(self, queue: Any) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from django_mq.diagnosis.state.overview import COUNT_LIMIT, live_workers, overview
+from django_mq.diagnosis.state.fleet import fleet, supplies
+from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
 from django_mq.diagnosis.state.series import recent_rates
+from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.management.arguments import ONLY_QUEUES
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, queue_remarks, table
@@ -25,10 +27,12 @@ class Command(MQCommand):
             pairs = zip(queues, rates, strict=True)
             self.answer([{**asdict(queue), "rates": rate and asdict(rate)} for queue, rate in pairs], "")
         elif queues:
-            _every, awake = live_workers(alias)
+            workers = fleet(using=alias)
+            supply, left = supplies(workers), unwanted(workers, using=alias)
+            remarks = [queue_remarks(each, supply[each.name].awake, left.get(each.name, 0)) for each in queues]
             rows = [
-                (*queue_cells(queue), f"{queue.consumers:,}", queue_remarks(queue, awake[queue.name]))
-                for queue in queues
+                (*queue_cells(queue), f"{queue.consumers:,}", said)
+                for queue, said in zip(queues, remarks, strict=True)
             ]
             self.stdout.write(table((*QUEUE_HEADINGS, "CONSUMERS", ""), rows, right=range(1, 8)))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -14,6 +14,7 @@ from django.db import connections
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.flow import Flow
 from django_mq.diagnosis.state.overview import overview
+from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.diagnosis.wording import plural
 from django_mq.errors import StoreUnavailable
 from django_mq.management.arguments import ONLY_QUEUES, UsageError, argument, at_least_one
@@ -22,7 +23,7 @@ from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, queue_remar
 from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.flow import Rates
@@ -73,6 +74,7 @@ class Screen:
     queues: Sequence[QueueState] = ()
     workers: Sequence[WorkerStatus] = ()
     rates: Rates = None
+    unwanted: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
 
     @property
@@ -88,7 +90,8 @@ def _look(alias: str, names: list[str], flow: Flow) -> Screen:
         with translating(connections[alias]):
             rates = flow.look()
             queues = sorted(overview(names, using=alias), key=_urgency, reverse=True)
-            return Screen(queues, fleet(using=alias), rates)
+            workers = fleet(using=alias)
+            return Screen(queues, workers, rates, unwanted(workers, using=alias))
     except StoreUnavailable as error:
         connections[alias].close()  # the next look connects anew
         return Screen(error=str(error))
@@ -105,7 +108,7 @@ def _screen(look: Screen, *, redraws: bool) -> str:
     if look.error:
         return f"{home}{now}  {look.error}"
     supply = supplies(look.workers)
-    rows = [_row(queue, look.rates, supply[queue.name].awake) for queue in look.queues]
+    rows = [_row(queue, look, supply[queue.name].awake) for queue in look.queues]
     head = f"{plural(len(look.workers), 'worker')}, {look.counts['stale']} stale, {look.counts['held']:,} held"
     lines = [f"{now}  {head}", "", *table(HEADINGS, rows, right=range(1, 9)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
@@ -113,9 +116,10 @@ def _screen(look: Screen, *, redraws: bool) -> str:
     return home + "\n".join(shortened(line, size.columns) for line in fitting)
 
 
-def _row(queue: QueueState, rates: Rates, awake: int) -> tuple[str, ...]:
-    rate = "-" if rates is None else f"{rates.get(queue.name, 0.0):,.1f}"
-    return (*queue_cells(queue), rate, f"{queue.consumers:,}", queue_remarks(queue, awake))
+def _row(queue: QueueState, look: Screen, awake: int) -> tuple[str, ...]:
+    rate = "-" if look.rates is None else f"{look.rates.get(queue.name, 0.0):,.1f}"
+    remarks = queue_remarks(queue, awake, look.unwanted.get(queue.name, 0))
+    return (*queue_cells(queue), rate, f"{queue.consumers:,}", remarks)
 
 
 def _line(look: Screen) -> str:
