@@ -316,9 +316,10 @@ class Worker:
             seconds = self.runtime.wait_seconds()
             self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed else seconds)
         self._waiting = False
-        if any(topic.startswith(queue_topic("")) for topic in self.runtime.hear()):
+        heard = any(topic.startswith(queue_topic("")) for topic in self.runtime.hear())
+        # Without hints, a look may find that a queue was paused of which messages wait here.
+        if (self.runtime.poll() and self._buffered()) or heard:
             self._policies.read_again()
-        self.runtime.poll()
 
     def _may_claim(self) -> bool:
         """Whether there is a backlog, and credit for it."""
