@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
 #: Names that an example adds to: of a project's settings and URLs, of the file before, and of a Spark session.
-GIVEN = ["INSTALLED_APPS", "DATABASES", "BASE_DIR", "urlpatterns", "path", "consumer", "spark", "frame", "stream"]
+GIVEN = [
+    *("INSTALLED_APPS", "DATABASES", "BASE_DIR", "DJANGO_MQ"),
+    *("urlpatterns", "path", "consumer", "spark", "frame", "stream"),
+]
 on_sqlite = pytest.mark.django_db(databases=["default"], transaction=True)
 
 
@@ -72,10 +75,10 @@ def test_every_example_imports_the_names_that_it_uses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_every_example_of_settings_can_be_loaded(page: Path, settings: Settings) -> None:
+    module: dict[str, Any] = {"INSTALLED_APPS": [], "DATABASES": {"default": {}}, "DJANGO_MQ": {}}
     for text in python(page):
         if "DJANGO_MQ" in text:
-            databases: dict[str, Any] = {"default": {}}
-            module = execute(text, INSTALLED_APPS=[], DATABASES=databases)
+            module = execute(text, **module)
             # The other aliases of an example are no aliases of the tests.
             settings.DJANGO_MQ = {**module["DJANGO_MQ"], "DATABASE": "default", "LISTEN_DATABASE": None}
 
