@@ -97,7 +97,7 @@ class Settlements(Part):
         row, owner = held
         if settlement.verdict in LEAVING:
             if settlement.failure is not None:
-                self.broker.record_failure(row, settlement.failure, f"session {session.number}")
+                self.broker.record_failure(row, settlement.failure, session.info.name)
             row.let_go()
         self._end(row, settlement, owner)
         return True

@@ -22,7 +22,7 @@ from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, MOVED, Messages, Settlements, first_of
+from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, MOVED, Messages, Settlements, first_of, named
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.sessions import Sessions
@@ -135,10 +135,10 @@ class MySQLMessages(Messages):
                 self.rows("release_held_by_expired", ids=[row[1] for row in found])
         return found
 
-    def record_attempts(self, worker: str, failed: Sequence[tuple[int, bool, Failure]]) -> None:
+    def record_attempts(self, session_id: int, failed: Sequence[tuple[int, bool, Failure]]) -> None:
         with self.database.transaction():
             for id_, counted, failure in failed:
-                self.rows("record_attempts", worker=worker, id=id_, counted=counted, **failure.storable())
+                self.rows("record_attempts", **named(session_id), id=id_, counted=counted, **failure.storable())
 
 
 class MySQLOperations(Operations):

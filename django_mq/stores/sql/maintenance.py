@@ -76,8 +76,7 @@ class Maintenance(Part):
             suspects = [row for row in released if row[2]]
             for session in sorted({row[0] for row in suspects}):
                 lost = [(row[1], True, WORKER_LOST) for row in suspects if row[0] == session]
-                worker = dict(expired).get(session) or f"session {session}"
-                self.store.messages.record_attempts(worker, lost)
+                self.store.messages.record_attempts(session, lost)
             replaced = set(self.store.messages.drop_replaced([row[1] for row in released]))
             decided = {row[1]: verdict(Ending.FAILED, row[3], AtOnce(row[4])).verdict for row in suspects}
             dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD}

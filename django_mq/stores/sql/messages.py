@@ -102,12 +102,17 @@ class Messages(Part):
         """
         return self.rows("release_held_by_expired", sessions=list(sessions))
 
-    def record_attempts(self, worker: str, failed: Sequence[tuple[int, bool, Failure]]) -> None:
+    def record_attempts(self, session_id: int, failed: Sequence[tuple[int, bool, Failure]]) -> None:
         """Record failed attempts of messages that are still there: (id, whether it counts, failure) of each."""
         ids, counted, failures = map(list, zip(*failed, strict=True))
         said = [failure.storable() for failure in failures]
         columns = {f"{name}s": [each[name] for each in said] for name in ("error", "detail", "traceback")}
-        self.rows("record_attempts", worker=worker, ids=ids, counted=counted, **columns)
+        self.rows("record_attempts", **named(session_id), ids=ids, counted=counted, **columns)
+
+
+def named(session_id: int) -> dict[str, Any]:
+    """Return the session, and what to call it if its row does not exist any more."""
+    return {"session": session_id, "nameless": f"session {session_id}"}
 
 
 class Coming(NamedTuple):
@@ -289,7 +294,7 @@ class Settlements(Part):
         """Record failed attempts while the rows are there; then remove replaced values and move dead messages."""
         settled = [item for item in settlements if item.id in done]
         if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
-            self.store.messages.record_attempts(f"session {session_id}", failed)
+            self.store.messages.record_attempts(session_id, failed)
         self.store.messages.drop_replaced([item.id for item in settled if item.verdict is RELEASE])
         dead = [item.id for item in settled if item.verdict is Verdict.DEAD]
         if dead:

@@ -263,7 +263,7 @@ def test_a_failure_becomes_an_attempt_with_its_traceback(
     [row] = attempts()
     assert (row.message_id, row.correlation_id, row.queue_name) == (message.message_id, "c", orders)
     assert (row.number, row.error, row.detail, row.traceback) == (1, "ValueError: no", "detail", "Traceback...")
-    assert str(session) in row.worker
+    assert row.worker == "worker"
 
 
 @pytest.mark.parametrize("how", [Verdict.RELEASE, Verdict.DEAD], ids=lambda how: how.value)

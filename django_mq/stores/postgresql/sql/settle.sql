@@ -80,7 +80,7 @@ RETURNING m.id
 -- Locks: the new rows. Index: the primary key of django_mq_message. Returns: nothing.
 INSERT INTO django_mq_attempt (
     message_id, correlation_id, queue_name, type, number, failed_at, worker, error, detail, traceback)
-SELECT m.message_id, m.correlation_id, q.name, m.type, m.attempts + (NOT given.counted)::int, {now}, %(worker)s,
+SELECT m.message_id, m.correlation_id, q.name, m.type, m.attempts + (NOT given.counted)::int, {now}, {worker_name},
        given.error, given.detail, given.traceback
 FROM unnest(%(ids)s::bigint[], %(counted)s::bool[], %(errors)s::text[], %(details)s::text[], %(tracebacks)s::text[])
     AS given(id, counted, error, detail, traceback)

@@ -40,3 +40,6 @@ INSERT INTO django_mq_attempt (
     message_id, correlation_id, queue_name, type, number, failed_at, worker, error, detail, traceback)
 VALUES (%(message_id)s, %(correlation_id)s, %(queue_name)s, %(type)s, %(number)s, {now}, %(worker)s,
         %(error)s, %(detail)s, %(traceback)s)
+
+-- name: _worker_name. The name of a session, for failed attempts.
+coalesce((SELECT w.name FROM django_mq_workersession w WHERE w.id = %(session)s), %(nameless)s)

@@ -42,7 +42,7 @@ RETURNING id
 INSERT INTO django_mq_attempt (
     message_id, correlation_id, queue_name, type, number, failed_at, worker, error, detail, traceback)
 SELECT m.message_id, m.correlation_id, q.name, m.type,
-       m.attempts + (NOT json_extract(given.value, '$.counted')), {now}, %(worker)s,
+       m.attempts + (NOT json_extract(given.value, '$.counted')), {now}, {worker_name},
        json_extract(given.value, '$.errors'), json_extract(given.value, '$.details'),
        json_extract(given.value, '$.tracebacks')
 FROM json_each(%(given)s) AS given
