@@ -112,7 +112,7 @@ def test_the_first_signal_waits_for_what_runs(committed_database: str, shop: Sho
     said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
     assert worker.returncode == 0, said
-    assert "Ending when the handlers of 2 messages have returned; a second signal gives them back" in said
+    assert "Ending: waiting for 2 handlers; a second signal gives the messages back" in said
     assert History.objects.using(committed_database).count() == 2
     assert set(Message.objects.using(committed_database).values_list("state", "attempts")) == {(STATUS.READY, 0)}
 

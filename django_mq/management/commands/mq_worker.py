@@ -97,9 +97,11 @@ class _Signals:
     def _on_signal(self, number: int, _frame: object) -> None:
         self.count += 1
         if self.count == 1:
-            running = plural(self._worker.running, "message")
+            running = self._worker.running
             self._command.stdout.write(
-                f"Ending when the handlers of {running} have returned; a second signal gives them back."
+                f"Ending: waiting for {plural(running, 'handler')}; a second signal gives the messages back."
+                if running
+                else "Ending."
             )
         else:
             signal.signal(number, signal.SIG_DFL)
