@@ -75,6 +75,7 @@ def take_every_page(page: Page, folder: Path, scheme: str) -> None:
     pages |= {"types": f"{rows}/history/types/", "publish": f"{rows}/message/add/", "new queue": f"{queue}add/"}
     pages |= {
         "dead letters": f"{rows}/message/?state=letters",
+        "queue charts": f"{queue}charts/?queue=thumbnails",
         "insights queue": f"{rows}/insighthour/?queue=orders",
     }
     pages |= {"dead letter": first_row(page, f"{rows}/message/?state=letters")}
@@ -300,6 +301,9 @@ def make_past() -> None:
                     run_p95=0.4 * wave,
                 )
             )
+    # A minute by itself.
+    figures = {"arrived": 33, "accepted": 1, "wait_p50": 0.05, "wait_p95": 0.3, "run_p50": 0.1, "run_p95": 0.5}
+    rows.append(Rollup(minute=begin - timedelta(minutes=23), queue_name="thumbnails", **figures))
     Rollup.objects.bulk_create(rows, 1000)
 
 

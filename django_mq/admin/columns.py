@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 COUNTED = 10_000
 #: Characters that a cell of a list has room for.
 SHORT = 40
+#: Where a name may break: after a mark, and before a capital letter.
+BREAK = re.compile(r"(?<=\w[._/:@-])(?=\w)|(?<=[a-z])(?=[A-Z])")
 
 
 def short_id(message_id: UUID) -> str:
@@ -69,7 +73,23 @@ def ago(moment: datetime) -> str:
 
 def clip(text: str) -> str:
     """Return a text that may be long, cut by the page after three lines, with the whole text on hover."""
-    return text if len(text) <= SHORT else format_html('<span class="mq-clip" title="{}">{}</span>', text, text)
+    words = breakable(text)
+    return words if len(text) <= SHORT else format_html('<span class="mq-clip" title="{}">{}</span>', text, words)
+
+
+def breakable(text: str) -> str:
+    """Return a text whose long names break where a reader expects it."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in BREAK.split(text)))
+
+
+def name_column(field: str, label: StrOrPromise) -> Any:
+    """Return a column with the name in this field."""
+
+    @admin.display(description=label, ordering=field, empty_value="-")
+    def column(_page: Any, row: Any) -> str | None:
+        return clip(str(getattr(row, field))) or None
+
+    return column
 
 
 def duration(seconds: float) -> str:

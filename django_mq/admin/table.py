@@ -233,7 +233,14 @@ class IdSearch(TableAdmin):
 
 
 class ReadOnly:
-    """A mixin for a ModelAdmin or an inline: no user can add, change or delete rows."""
+    """A mixin for a ModelAdmin or an inline: no user can add, change or delete rows. Empty fields are hidden."""
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        found: Any = super().get_fieldsets(request, obj)  # type: ignore[misc] # of the class beside it
+        if obj is None or not isinstance(obj, self.model):  # type: ignore[attr-defined]
+            return found
+        kept = [(heading, {**options, "fields": _filled(obj, options["fields"])}) for heading, options in found]
+        return [entry for entry in kept if entry[1]["fields"]]
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -243,6 +250,17 @@ class ReadOnly:
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+def _filled(row: Any, fields: Sequence[Any]) -> list[Any]:
+    """Return the fields, alone or beside each other, without those that are empty in this row."""
+    lines = [(one,) if isinstance(one, str) else one for one in fields]
+    shown = [tuple(name for name in line if not _is_empty(getattr(row, name, name))) for line in lines]
+    return [line for line in shown if line]
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == ""
 
 
 class TableForm(forms.ModelForm):  # type: ignore[type-arg] # not subscriptable at run time

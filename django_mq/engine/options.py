@@ -271,7 +271,7 @@ class QueueOptions:
     expires_seconds: float | None = _consumers(
         None,
         _("expires in seconds"),
-        _("How long the queue exists without a worker before it is deleted, as above. Publishing is no use."),
+        _("How long the queue exists without a worker before it is deleted, as above. Publishing does not count."),
         beside=True,
         least=1,
         argument=Argument("x-expires", units=1000),

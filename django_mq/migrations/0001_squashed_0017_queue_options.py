@@ -819,7 +819,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         default=0,
                         help_text="Deliveries that failed, or were cut short by the worker's death.",
-                        verbose_name="attempts",
+                        verbose_name="failed attempts",
                     ),
                 ),
                 ("redelivered", models.BooleanField(default=False, verbose_name="redelivered")),
@@ -1111,7 +1111,7 @@ class Migration(migrations.Migration):
                 (
                     "attempts",
                     models.PositiveIntegerField(
-                        help_text="Deliveries that failed before.", verbose_name="attempts"
+                        help_text="Deliveries that failed before.", verbose_name="failed attempts"
                     ),
                 ),
                 ("published_at", models.DateTimeField(verbose_name="published at")),

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 help_text=(
                     "How long the queue exists without a worker before it is deleted, as above. "
-                    "Publishing is no use."
+                    "Publishing does not count."
                 ),
                 null=True,
                 validators=[

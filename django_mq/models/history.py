@@ -30,7 +30,7 @@ class History(models.Model):
     correlation_id = models.CharField(_("correlation id"), max_length=255, null=True, blank=True)  # noqa: DJ001 - copied from the message as it is
     priority = models.PositiveSmallIntegerField(_("priority"))
     outcome = models.PositiveSmallIntegerField(_("outcome"), choices=Outcome.choices)
-    attempts = models.PositiveIntegerField(_("attempts"), help_text=_("Deliveries that failed before."))
+    attempts = models.PositiveIntegerField(_("failed attempts"), help_text=_("Deliveries that failed before."))
     published_at = UTCDateTimeField(_("published at"))
     ready_at = UTCDateTimeField(_("ready at"))
     claimed_at = UTCDateTimeField(_("claimed at"), null=True, blank=True)

@@ -51,7 +51,9 @@ class Message(models.Model):
     place = models.BigIntegerField(_("place"), default=0)
     priority = models.PositiveSmallIntegerField(_("priority"))
     attempts = models.PositiveIntegerField(
-        _("attempts"), default=0, help_text=_("Deliveries that failed, or were cut short by the worker's death.")
+        _("failed attempts"),
+        default=0,
+        help_text=_("Deliveries that failed, or were cut short by the worker's death."),
     )
     redelivered = models.BooleanField(_("redelivered"), default=False)
     suspect = models.BooleanField(

@@ -106,6 +106,7 @@ def test_every_page_fits_1280_pixels_and_no_cell_is_a_tower(
     make.message(DEAD, make.queue(long_name), type=long_name, dead_reason="no such customer, " * 12)
     names = ("queue", "binding", "message", "workersession", "consumer", "history", "attempt", "operation")
     addresses = [list_of(name) for name in (*names, "taskresult", "archivebatch", "bulkjob", "insighthour")]
+    addresses += [f"{list_of('queue')}charts/?queue=orders"]
     addresses += [f"{list_of('queue')}{page}/" for page in ("overview", "space", "log", "add")]
     addresses += [f"{list_of('message')}?state=letters", f"{list_of('history')}types/", page_of(dead)]
     addresses += [page_of(dead.queue), page_of(Consumer.objects.all()[0].session)]

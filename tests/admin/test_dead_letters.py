@@ -47,7 +47,7 @@ def test_the_first_and_the_last_error_are_told(site: str, browse: Client, make: 
     assert found[never.message_id] == ["0", "-"]
     count, errors = found[mended.message_id]
     assert (count, "first: " in errors) == ("3 of 10", True)
-    assert errors.index("TimeoutError") < errors.index("ValueError: &lt;b&gt;1&lt;/b&gt;")
+    assert errors.index("Timeout<wbr>Error") < errors.index("Value<wbr>Error: &lt;b&gt;1&lt;/b&gt;")
 
 
 def test_attempts_of_a_task_count_under_its_own_id_once(site: str, browse: Client, make: Make) -> None:
@@ -126,11 +126,21 @@ def test_other_lists_are_as_they_were(browse: Client, make: Make) -> None:
     assert "failed" in listed
 
 
+def test_the_state_of_a_dead_letter_does_not_repeat_its_error(site: str, browse: Client, make: Make) -> None:
+    failed = make.message(DEAD, dead_at=timezone.now(), dead_reason="ValueError: no such customer")
+    make.attempt(message_id=failed.message_id, error="ValueError", detail="no such customer")
+
+    page = browse.get(f"{list_of('message')}{LETTERS}").content.decode()
+
+    assert '<td class="field-situation">dead letter</td>' in page
+    assert "dead: ValueError: no such customer" in browse.get(page_of(failed)).content.decode()
+
+
 def test_the_words_of_a_failure_are_bounded(site: str, browse: Client, make: Make) -> None:
     dead = make.message(DEAD)
     make.attempt(message_id=dead.message_id, detail="x" * 5_000)
 
-    assert f">ValueError: {'x' * WORDS}…<" in cells(browse, LETTERS)[dead.message_id][1]
+    assert f">Value<wbr>Error: {'x' * WORDS}…<" in cells(browse, LETTERS)[dead.message_id][1]
 
 
 def test_many_dead_letters_take_no_more_statements_than_few(site: str, browse: Client, make: Make) -> None:
@@ -164,7 +174,7 @@ def test_the_page_of_a_message_begins_with_its_last_error(site: str, browse: Cli
     page = browse.get(page_of(dead)).content.decode()
 
     places = [
-        page.index(words) for words in ("Traceback of the last error", ">Body<", "field-message_id", ">Timeline<")
+        page.index(words) for words in ("Traceback of the last error", ">Body<", ">Timeline<", "field-message_id")
     ]
     assert places == sorted(places)
     assert page.count("Traceback of the last error") == 1

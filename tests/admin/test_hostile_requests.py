@@ -36,6 +36,7 @@ OWN = {
     "insighthour_changelist": ["queue", "days", "format", "of"],
     "queue_overview": ["span", "queue", "part"],
     "queue_overview_json": ["span", "queue"],
+    "queue_charts": ["span", "queue"],
     "message_add": ["copy"],
 }
 DEEP = "[" * 100_000

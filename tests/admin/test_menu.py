@@ -63,3 +63,22 @@ def test_the_page_of_a_queue_has_tabs_for_what_its_user_may_view(
 
     assert [label for label, _address in tabs] == ["Charts", "Messages", "Retrying", "Dead letters"]
     assert dict(tabs)["Dead letters"] == f"{list_of('message')}?queue=orders&state=letters"
+
+
+def test_the_charts_of_a_queue_keep_its_tabs(make: Make, browse: Client) -> None:
+    queue = make.queue()
+    tabs = dict(browse.get(page_of(queue)).context["tabs"])
+
+    page = browse.get(tabs["Charts"]).content.decode()
+
+    assert f'<a href="{page_of(queue)}">Now and settings</a>' in page
+    assert '<span aria-current="page">Charts</span>' in page
+    assert page.count("<figure") == 3
+    assert browse.get(f"{list_of('queue')}charts/?queue=typo").status_code == 404
+
+
+def test_the_menu_marks_the_dead_letters_where_the_list_shows_them(make: Make, browse: Client) -> None:
+    make.message()
+
+    assert "mq-letters" in browse.get(f"{list_of('message')}?state=letters").content.decode()
+    assert "mq-letters" not in browse.get(list_of("message")).content.decode()

@@ -86,10 +86,17 @@ def test_the_list_fetches_no_more_than_the_heads_of_bodies(site: str, browse: Cl
     assert contents[""] == '{"order": 7, "lines": [1, 2]}'
     assert contents["bytes"] == "3\xa0bytes"
     assert contents["task"] == "(7, 'a')"
-    assert "shop.consumers.place<span" in page.content.decode()
+    assert "shop.<wbr>consumers.<wbr>place<span" in page.content.decode()
     sent = [one.replace("`", '"') for one in statements(browse, site, list_of("message"))]
     (reading,) = (one for one in sent if '"body"' in one)
     assert "2000)" in reading
+
+
+def test_the_page_leaves_out_what_a_message_does_not_have(site: str, browse: Client, make: Make) -> None:
+    page = browse.get(page_of(make.message(type="order.paid"))).content.decode()
+
+    assert "field-type" in page
+    assert not [name for name in ("group_key", "expires_at", "dead_at", "declined_by") if f"field-{name}" in page]
 
 
 def test_a_preview_is_masked(site: str, browse: Client, make: Make, settings: Settings) -> None:

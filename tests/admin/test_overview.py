@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from django_mq.admin.overview.charts import Line, draw, figure, path, scale_end
+from django_mq.admin.overview.charts import Line, draw, figure, paths, scale_end
 from django_mq.models import Consumer, Message, Rollup
 from tests.admin.browser import ANY_NUMBER, browsing, log_in, picture
 from tests.admin.conftest import list_of
@@ -249,9 +249,9 @@ def test_a_scale_ends_at_a_round_number(largest: float, end: float) -> None:
 
 
 def test_a_missing_value_leaves_a_gap() -> None:
-    assert path([0, None, 10], 10) == "M0.0 120.0h0.1M600.0 0.0h0.1"
-    assert path([0, 5, 10], 10) == "M0.0 120.0h0.1L300.0 60.0L600.0 0.0"
-    assert path([], 1) == ""
+    assert paths([0, None, 10], 10) == ("", "M0.0 120.0h0M600.0 0.0h0")
+    assert paths([0, 5, 10], 10) == ("M0.0 120.0L300.0 60.0L600.0 0.0", "")
+    assert paths([], 1) == ("", "")
 
 
 def test_a_chart_says_in_words_what_it_shows() -> None:

@@ -45,7 +45,7 @@ def test_the_list_shows_the_task_and_how_it_ended(site: str, browse: Client) -> 
     page = browse.get(list_of("taskresult"), {"successful__exact": 1})
 
     assert list(page.context["cl"].result_list) == [result]
-    assert "shop.tasks.greet" in page.content.decode()
+    assert "shop.<wbr>tasks.<wbr>greet" in page.content.decode()
     assert "1 min 5 s" in page.content.decode()
 
 
@@ -67,7 +67,7 @@ def test_the_page_shows_arguments_value_workers_and_failures(site: str, browse: 
 
     page = browse.get(page_of(result)).content.decode()
 
-    for words in ("shop.tasks.greet", "shop-1:77", "&quot;ann&quot;", "hello &lt;script", "too late"):
+    for words in ("shop.<wbr>tasks.<wbr>greet", "shop-1:77", "&quot;ann&quot;", "hello &lt;script", "too late"):
         assert words in page
     assert SCRIPT not in page
     assert "<b>too late" not in page

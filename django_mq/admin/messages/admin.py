@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from django.db.models import Q, QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from django_mq.admin.messages.failures import FailedAttempt
     from django_mq.diagnosis.messages.slices import FoundKeys
 
 #: Lists do not fetch these: they may be large, and Django cannot decode invalid JSON.
@@ -58,7 +57,7 @@ PAYLOAD = ("headers", "properties", "body")
 NOT_FILTERS = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
 #: Values of the state filter that show only dead letters.
 LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
-DEAD_LETTER_COLUMNS = ["short_id", "queue", "situation", "content", "failed", "errors", "published"]
+DEAD_LETTER_COLUMNS = ["short_id", "queue_shown", "situation", "content", "failed", "errors", "published"]
 
 
 class MessageList(BoundedChangeList):
@@ -67,6 +66,7 @@ class MessageList(BoundedChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         descriptions.describe(self.result_list)
+        self.shows_dead_letters = _shows_dead_letters(request.GET)
 
 
 class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
@@ -75,7 +75,10 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     paginator = BoundedPaginator
     actions = [*ACTIONS, download_json, download_csv]
     late = ["body"]
-    list_display = ["short_id", "queue", "situation", "content", "priority", "failed", "last_error", "published"]
+    list_display = [
+        *("short_id", "queue_shown", "situation", "content"),
+        *("priority", "failed", "last_error", "published"),
+    ]
     list_filter = [
         StateFilter,
         QueueFilter,
@@ -141,9 +144,20 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return searches and set(self.get_list_filter(request)) <= set(MessageAdmin.list_filter)
 
     short_id = columns.id_column
+    queue_shown = columns.name_column("queue", gettext_lazy("queue"))
     delivered_again = columns.yes_no_column("redelivered", gettext_lazy("redelivered"))
     is_suspect = columns.yes_no_column("suspect", gettext_lazy("suspect"))
     published = columns.ago_column("published_at", gettext_lazy("published"))
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        message = super().get_object(request, object_id, from_field)
+        if message is not None:
+            declined = DeclinedMessage.objects.using(alias()).filter(
+                queue_id=message.queue_id, message_id=message.pk
+            )
+            sessions = WorkerSession.objects.using(alias()).filter(pk__in=declined.values("session_id"))
+            message.declined_by = ", ".join(sessions.order_by("pk").values_list("name", flat=True))
+        return message
 
     # Search.
 
@@ -174,6 +188,9 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         """Return the state, with its time, its worker or its reason."""
         words = {"state": message.get_state_display(), "reason": message.dead_reason}
         if descriptions.of_row(message).is_dead_letter:
+            last = failures.of_row(message).last
+            if last is not None and message.dead_reason.startswith(last.error):
+                return _("dead letter")  # the column of the last error has the reason
             return columns.clip(_("dead letter: %(reason)s") % words) if message.dead_reason else _("dead letter")
         if message.is_retrying:
             return _retrying(message)
@@ -196,11 +213,10 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         left = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
         return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
 
-    @admin.display(description=gettext_lazy("declined by"), empty_value="-")
-    def declined_by(self, message: Message) -> str:
-        declined = DeclinedMessage.objects.using(alias()).filter(queue_id=message.queue_id, message_id=message.pk)
-        sessions = WorkerSession.objects.using(alias()).filter(pk__in=declined.values("session_id"))
-        return ", ".join(sessions.order_by("pk").values_list("name", flat=True))
+    @admin.display(description=gettext_lazy("declined by"))
+    def declined_by(self, message: Any) -> str:
+        names: str = message.declined_by
+        return names
 
     @admin.display(description=gettext_lazy("failed attempts"))
     def failed(self, message: Message) -> str:
@@ -218,15 +234,16 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
 
     @admin.display(description=gettext_lazy("last error"), empty_value="-")
     def last_error(self, message: Message) -> str | None:
-        return _error_text(failures.of_row(message).last)
+        last = failures.of_row(message).last
+        return last and failures.words(*last)
 
     @admin.display(description=gettext_lazy("last error"), empty_value="-")
     def errors(self, message: Message) -> str | None:
         """Return the last error and, if it was another one, the first."""
         first, last = failures.of_row(message).first, failures.of_row(message).last
         if first is None or last is None or first[:2] == last[:2]:
-            return _error_text(last)
-        return format_html("{}<br>{} {}", _error_text(last), _("first:"), _error_text(first))
+            return last and failures.words(*last)
+        return format_html("{}<br>{} {}", failures.words(*last), _("first:"), failures.words(*first))
 
     # The detail page, and the form that publishes.
 
@@ -280,13 +297,3 @@ def _retrying(message: Message) -> str:
 
 def _shows_dead_letters(address: Mapping[str, str]) -> bool:
     return address.get("state") in LETTER_STATES
-
-
-def _error_text(failure: FailedAttempt | None) -> str | None:
-    """Return the error, with its time on hover."""
-    if failure is None:
-        return None
-    cut = len(failure.detail) > failures.WORDS
-    detail = f"{failure.detail[: failures.WORDS]}…" if cut else failure.detail
-    words = f"{failure.error}: {detail}" if detail else failure.error
-    return format_html('<span class="mq-clip" title="{}">{}</span>', columns.time_text(failure.failed_at), words)

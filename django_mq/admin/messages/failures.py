@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Count, Max, Min, Q
 from django.db.models.functions import Left
+from django.utils.html import format_html
 
+from django_mq.admin import columns
 from django_mq.admin.table import alias
 from django_mq.models import Attempt, Message
 from django_mq.stores.values import told
@@ -80,3 +82,10 @@ def summarise(messages: Iterable[Message]) -> None:
 
 def of_row(message: Message) -> FailedAttempts:
     return getattr(message, "failures", FailedAttempts())
+
+
+def words(error: str, detail: str, failed_at: datetime) -> str:
+    """Return the error and the beginning of its text, with its time on hover."""
+    cut = f"{detail[:WORDS]}…" if len(detail) > WORDS else detail
+    shown = columns.breakable(f"{error}: {cut}" if cut else error)
+    return format_html('<span class="mq-clip" title="{}">{}</span>', columns.time_text(failed_at), shown)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.db.models.functions import Left
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
@@ -44,7 +45,7 @@ class HistoryAdmin(ReadOnly, IdSearch):
     paginator = BoundedPaginator
     late = ["body"]
     list_display = [
-        *("short_id", "queue_name", "outcome", "type"),
+        *("short_id", "queue_shown", "outcome", "type_shown"),
         *("priority", "attempts", "waited", "ran", "finished"),
     ]
     list_filter = ["outcome", QueueNameFilter, PastTypeFilter, FinishingWorkerFilter, FinishedFilter, BeforeFilter]
@@ -65,6 +66,8 @@ class HistoryAdmin(ReadOnly, IdSearch):
     )
 
     short_id = columns.id_column
+    queue_shown = columns.name_column("queue_name", gettext_lazy("queue"))
+    type_shown = columns.name_column("type", gettext_lazy("type"))
     delivered_again = columns.yes_no_column("redelivered", gettext_lazy("redelivered"))
     finished = columns.ago_column("finished_at", gettext_lazy("finished"))
 
@@ -107,7 +110,7 @@ def _ids(rows: QuerySet[Any]) -> QuerySet[Any]:
 class AttemptAdmin(ReadOnly, IdSearch):
     paginator = BoundedPaginator
     late = ["detail", "traceback"]
-    list_display = ["message", "number", "queue_name", "type", "error", "worker", "failed"]
+    list_display = ["message", "number", "queue_shown", "type_shown", "last_error", "worker_shown", "failed"]
     list_filter = [
         *(QueueNameFilter, PastTypeFilter, ExceptionFilter),
         *(FailingWorkerFilter, FailedFilter, BeforeFilter),
@@ -119,10 +122,18 @@ class AttemptAdmin(ReadOnly, IdSearch):
     ]
     change_form_template = "admin/django_mq/attempt/change_form.html"
 
+    queue_shown = columns.name_column("queue_name", gettext_lazy("queue"))
+    type_shown = columns.name_column("type", gettext_lazy("type"))
+    worker_shown = columns.name_column("worker", gettext_lazy("worker"))
     failed = columns.ago_column("failed_at", gettext_lazy("failed"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
-        return super().get_queryset(request).defer("detail", "traceback")
+        rows: QuerySet[Attempt] = super().get_queryset(request)
+        return rows.defer("detail", "traceback").annotate(head=Left("detail", failures.WORDS + 1))
+
+    @admin.display(description=gettext_lazy("error"))
+    def last_error(self, attempt: Any) -> str:
+        return failures.words(attempt.error, attempt.head, attempt.failed_at)
 
     @admin.display(description=gettext_lazy("message"))
     def message(self, attempt: Attempt) -> str:

@@ -36,7 +36,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
 
     paginator = BoundedPaginator
     late = ["record"]
-    list_display = ["short_id", "task", "successful", "queue_name", "took", "finished"]
+    list_display = ["short_id", "task", "successful", "queue_shown", "took", "finished"]
     list_filter = ["successful", QueueNameFilter]
     search_fields = ["message_id"]
     search_help_text = _("The whole id of a result, which is the id of its message.")
@@ -50,6 +50,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
     change_form_template = "admin/django_mq/task_result/change_form.html"
 
     short_id = columns.id_column
+    queue_shown = columns.name_column("queue_name", _("queue"))
     finished = columns.ago_column("finished_at", _("finished"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskResult]:
@@ -69,7 +70,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
     def task(self, result: Any) -> str:
         found = NAME.search(result.head)
         try:
-            return payload.sendable(json.loads(found[1])) if found else "-"
+            return columns.breakable(payload.sendable(json.loads(found[1]))) if found else "-"
         except ValueError:
             return "-"
 

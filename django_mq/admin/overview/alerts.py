@@ -70,8 +70,8 @@ def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str,
     return as_object(alert) | {"label": label, "queue_address": queue_address, "link": link, "address": address}
 
 
-def delivery_column(state: QueueState, awake: int, unwanted: int) -> str:
-    """Return what the queue does with its messages, in the words of the alerts, the same on every page."""
+def delivery_column(state: QueueState, awake: int, unwanted: int, *, short: bool = False) -> str:
+    """Return what the queue does with messages in the words of the alerts; if ``short``, the rest is on hover."""
     kind = delivery(state, awake, unwanted)
     if kind is None:
         if state.rests and state.ready:
@@ -85,7 +85,8 @@ def delivery_column(state: QueueState, awake: int, unwanted: int) -> str:
             words = _("%(paused)s (until %(until)s)") % {"paused": words, "until": until}
     if kind is AlertKind.LATE:
         return format_html('<span class="mq-bad">{}</span>', words)
-    return format_html('<span class="mq-warn mq-clip" title="{}">{}</span>', words, words)
+    shown = KINDS[kind][0] if short else words
+    return format_html('<span class="mq-warn mq-clip" title="{}">{}</span>', words, shown)
 
 
 def _filters(alert: Alert) -> dict[str, str]:
@@ -182,7 +183,9 @@ def _paused(_alert: Alert, state: QueueState) -> str:
     if state.paused_reason:
         parts.append(_("The reason: %(reason)s.") % {"reason": state.paused_reason.rstrip(".")})
     if state.paused_until:
-        parts.append(_("It resumes by itself at %(time)s.") % {"time": columns.time_text(state.paused_until)})
+        parts.append(
+            _("It resumes by itself at %(time)s.") % {"time": columns.time_text(state.paused_until).rstrip(".")}
+        )
     else:
         parts.append(_("It stays paused until an operator resumes it."))
     if state.ready:

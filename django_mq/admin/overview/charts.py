@@ -29,11 +29,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A line as an SVG path, and its latest value as text."""
+    """A line as an SVG path, its values between two gaps as another, and its latest value as text."""
 
     name: str
     label: str
     path: str
+    dots: str
     latest: str
 
 
@@ -59,7 +60,7 @@ def draw(title: str, lines: Sequence[Line], *, unit: str, begins: str, ends: str
     """Draw lines of equal length on a scale from zero."""
     known = [value for line in lines for value in line.values if value is not None]
     top = scale_end(max(known, default=0.0))
-    drawn = [Drawn(line.name, line.label, path(line.values, top), _latest(line, unit)) for line in lines]
+    drawn = [Drawn(line.name, line.label, *paths(line.values, top), _latest(line, unit)) for line in lines]
     return Chart(title=title, lines=drawn, top=figure(top, unit), begins=begins, ends=ends)
 
 
@@ -71,20 +72,17 @@ def scale_end(largest: float) -> float:
     return next(step * power for step in ROUND if largest <= step * power)
 
 
-def path(values: Sequence[float | None], top: float) -> str:
-    """Return the SVG path of the values, with a break at each gap."""
+def paths(values: Sequence[float | None], top: float) -> tuple[str, str]:
+    """Return the SVG path of the values, with a break at each gap, and that of the values between two gaps."""
     step = WIDTH / max(len(values) - 1, 1)
-    parts, drawing = [], False
+    runs: list[list[str]] = [[]]
     for number, value in enumerate(values):
         if value is None:
-            drawing = False
-            continue
-        height = HEIGHT - HEIGHT * min(value, top) / top
-        parts.append(f"{'L' if drawing else 'M'}{number * step:.1f} {height:.1f}")
-        # A short line: a single point would be invisible.
-        parts += [] if drawing else ["h0.1"]
-        drawing = True
-    return "".join(parts)
+            runs.append([])
+        else:
+            runs[-1].append(f"{number * step:.1f} {HEIGHT - HEIGHT * min(value, top) / top:.1f}")
+    lines = "".join(f"M{'L'.join(run)}" for run in runs if len(run) > 1)
+    return lines, "".join(f"M{run[0]}h0" for run in runs if len(run) == 1)
 
 
 def _latest(line: Line, unit: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.http import JsonResponse
+from django.http import Http404, JsonResponse
 from django.template.defaultfilters import floatformat
 from django.template.response import TemplateResponse
 from django.utils.formats import date_format
@@ -26,6 +26,7 @@ from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.series import COUNTED, SPANS, recent_rates, series
 from django_mq.diagnosis.state.unwanted import unwanted
+from django_mq.engine.names import is_name
 from django_mq.models import History, InsightHour, Message, Queue
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
+    from django_mq.admin.queues.admin import QueueAdmin
     from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.state.fleet import Supply, Use, WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
-    from django_mq.diagnosis.state.series import Point, Rates, Recent
+    from django_mq.diagnosis.state.series import Point, Rates, Recent, Span
 
 #: Queues in the table of the page; the list of queues has all.
 MOST_ROWS = 250
@@ -66,8 +68,12 @@ class QueueLine:
         return self.supply.slots, self.supply.credit
 
     @property
+    def name(self) -> str:
+        return columns.breakable(self.state.name)
+
+    @property
     def delivery(self) -> str:
-        return delivery_column(self.state, self.supply.awake, self.unwanted)
+        return delivery_column(self.state, self.supply.awake, self.unwanted, short=True)
 
     @property
     def is_late(self) -> bool:
@@ -119,6 +125,28 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     return admin.page(request, "overview/page", _("Overview"), **figures, media=media, insights=insights)
 
 
+def queue_page(admin: QueueAdmin, request: HttpRequest) -> HttpResponse:
+    """Show the charts of a queue, under the tabs of its page."""
+    name = request.GET.get("queue", "")
+    queue = Queue.objects.using(alias()).filter(name=name).first() if is_name(name) else None
+    if queue is None:
+        raise Http404
+    span = _span(request)
+    past = series(span, queue=queue.name, using=alias())
+    return admin.page(
+        request,
+        "queue/charts",
+        queue.name,
+        queue=queue.name,
+        span=span,
+        spans=_spans(span),
+        past=past,
+        charts=charts(past.points),
+        queue_address=admin.page_address(Queue, queue.pk),
+        tabs=admin.tabs(request, queue.name),
+    )
+
+
 def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     """Return the figures of the page as JSON."""
     figures = _figures(admin, request)
@@ -140,8 +168,16 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     )
 
 
+def _span(request: HttpRequest) -> Span:
+    return SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+
+
+def _spans(chosen: Span) -> list[tuple[str, bool]]:
+    return [(name, name == chosen.name) for name in SPANS]
+
+
 def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
-    span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+    span = _span(request)
     states = overview(using=alias())
     chosen = request.GET.get("queue", "")
     queue = chosen if chosen in {state.name for state in states} else None
@@ -162,7 +198,7 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
         "stale": sum(worker.stale for worker in workers),
         "slots": slots_in_use(workers),
         "span": span,
-        "spans": [(name, name == span.name) for name in SPANS],
+        "spans": _spans(span),
         "queue": queue,
         "past": past,
         "charts": charts(past.points),

@@ -77,13 +77,17 @@ class QueueAdmin(ActionAdmin):
     pages = {
         "overview/": overview.page,
         "overview.json": overview.as_json,
+        "charts/": overview.queue_page,
         "space/": space.page,
         "log/": log.page,
     }
     actions = ACTIONS
     form = QueueForm
     change_form_template = "admin/django_mq/queue/change_form.html"
-    list_display = ["name", "ready", "oldest_ready", "scheduled", "retrying", "claimed", "dead", "pausing", "role"]
+    list_display = [
+        *("name_shown", "ready", "oldest_ready", "scheduled", "retrying"),
+        *("claimed", "dead", "pausing", "role"),
+    ]
     list_filter = ["paused", "closed", "kind"]
     search_fields = ["name"]
     list_select_related = ["dead_letter_queue", "expiry_queue"]
@@ -93,6 +97,8 @@ class QueueAdmin(ActionAdmin):
         (gettext_lazy("Now"), {"fields": NOW}),
         *option_fieldsets(),
     ]
+
+    name_shown = columns.name_column("name", gettext_lazy("name"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Queue]:
         queues: QuerySet[Queue] = super().get_queryset(request)
@@ -149,15 +155,15 @@ class QueueAdmin(ActionAdmin):
             return _("go to %(queue)s") % {"queue": queue.dead_letter_exchange}
         if queue.dead_letter_queue is None:
             return _("stay here")
-        return _("go to %(queue)s") % {"queue": queue.dead_letter_queue.name}
+        return columns.breakable(_("go to %(queue)s") % {"queue": queue.dead_letter_queue.name})
 
     def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
         ready = str(Message.Status.READY.value)
         line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
-        told = {"line_address": line, "groups": self._groups(request, row), "tabs": self._tabs(request, row.name)}
+        told = {"line_address": line, "groups": self._groups(request, row), "tabs": self.tabs(request, row.name)}
         return self.buttons(self._buttons_for(request, row)) | told
 
-    def _tabs(self, request: HttpRequest, name: str) -> list[tuple[str, str]]:
+    def tabs(self, request: HttpRequest, name: str) -> list[tuple[str, str]]:
         """Return the other pages about the queue that the user may view: label and URL."""
         pages: list[tuple[StrOrPromise, type[Model], dict[str, str]]] = [
             (_("Messages"), Message, {}),
@@ -172,8 +178,7 @@ class QueueAdmin(ActionAdmin):
             for label, model, filters in pages
             if self.may(request, f"view_{model._meta.model_name}")
         ]
-        query = urlencode({"queue": name})
-        return [(_("Charts"), f"{self.list_address(Queue)}overview/?{query}#mq-past"), *tabs]
+        return [(_("Charts"), f"{self.list_address(Queue)}charts/?{urlencode({'queue': name})}"), *tabs]
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return the groups and consumer slots, if the queue has any, with the URLs of their workers."""

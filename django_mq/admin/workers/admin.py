@@ -150,9 +150,9 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
 
 class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
     list_display = [
-        "queue_name",
+        "queue_shown",
         "worker",
-        "handler",
+        "handler_shown",
         "selector",
         "situation",
         "credit",
@@ -160,6 +160,8 @@ class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
         "priority",
         "heartbeat",
     ]
+    queue_shown = columns.name_column("queue_name", gettext_lazy("queue"))
+    handler_shown = columns.name_column("handler", gettext_lazy("handler"))
     heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
     list_display_links = None
     list_filter = [QueueNameFilter, ConsumerStateFilter]
@@ -172,4 +174,4 @@ class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
     @admin.display(description=gettext_lazy("worker"), ordering="session__name")
     def worker(self, consumer: Consumer) -> str:
         address = self.page_address(WorkerSession, consumer.session_id)
-        return format_html('<a href="{}">{}</a>', address, consumer.session.name)
+        return format_html('<a href="{}">{}</a>', address, columns.breakable(consumer.session.name))

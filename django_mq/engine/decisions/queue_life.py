@@ -1,6 +1,6 @@
 """When an unused queue is deleted.
 
-A worker that receives from the queue uses it; publishing is no use, as in RabbitMQ.
+A worker that receives from the queue uses it; publishing does not count, as in RabbitMQ.
 """
 
 from datetime import datetime, timedelta
