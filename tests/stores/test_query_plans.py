@@ -31,6 +31,7 @@ ROWS = 20_000
 #: Bounds of a claim; ``share_bytes`` is MariaDB's.
 BYTES = {"max_bytes": 1000, "first_bytes": 2000, "share_bytes": 100}
 MANY = {"ids": [1, 2], "claims": [1, 1], "counted": [True, True]}
+NAMED = {"session": 1, "nameless": "w"}
 TEXTS = {"errors": ["", ""], "details": ["", ""], "tracebacks": ["", ""]}
 PAGE = {"after": 50, "level": 4, "place": 0, "limit": 10}
 ACROSS: dict[str, Any] = {
@@ -76,7 +77,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "settle_released": ({**MANY, "delay_seconds": [0.0, 1.0], "session": 1}, "pkey"),
     "retake": ({"ids": [1, 2], "claims": [1, 1], "session": 1}, "pkey"),
     "settle_dead": ({**MANY, "reason": ["", ""], "session": 1}, "pkey"),
-    "record_attempts": ({**MANY, **TEXTS, "worker": "w"} | {"claims": [1, 1]}, "pkey"),
+    "record_attempts": ({**MANY, **TEXTS, **NAMED} | {"claims": [1, 1]}, "pkey"),
     "move_dead": ({"ids": [1, 2], "expired": False, "outcome": 6}, "pkey"),
     "dead_for_exchanges": ({"ids": [1, 2]}, "pkey"),
     "constrained_targets": ({"ids": [1, 2], "expired": False}, "pkey"),
@@ -444,7 +445,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "drop_messages": (LOCKED, "pkey"),
     "move": ({"id": 3, "target": "q2"}, "pkey"),
     "record_attempts": (
-        {"id": 1, "counted": True, "worker": "", "error": "", "detail": "", "traceback": ""},
+        {"id": 1, "counted": True, **NAMED, "error": "", "detail": "", "traceback": ""},
         "pkey",
     ),
     "stand_aside": (LOCKED, "pkey"),
