@@ -27,10 +27,10 @@ from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, 
 from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
-from django_mq.diagnosis.state.fleet import fleet
+from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.obstacles import obstacles
-from django_mq.diagnosis.state.overview import live_workers, state_of, with_facts
+from django_mq.diagnosis.state.overview import state_of, with_facts
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.errors import MQError
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
     from django_mq.admin.actions import Action
+    from django_mq.diagnosis.state.fleet import Supply
     from django_mq.diagnosis.state.groups import Group
     from django_mq.stores.records import Counts
 
@@ -54,9 +55,11 @@ LIVE = ("ready", "scheduled", "retrying", "claimed", "dead", "oldest_ready", "pa
 NOW = (("ready", "oldest_ready"), ("scheduled", "retrying"), ("claimed", "dead"), "pausing")
 
 
-def _workers() -> tuple[Counter[str], Counter[str], Counter[str]]:
-    """Count live workers, those that may claim, and the messages that no consumer wants, for each queue."""
-    return *live_workers(alias()), Counter(unwanted(fleet(using=alias()), using=alias()))
+def _workers() -> tuple[Counter[str], Mapping[str, Supply], Counter[str]]:
+    """Return, for each queue, the live workers, what they supply, and the messages that no consumer wants."""
+    workers = fleet(using=alias())
+    every = Counter(name for worker in workers if not worker.stale for name in worker.queues)
+    return every, supplies(workers), Counter(unwanted(workers, using=alias()))
 
 
 def _count_column(state: Message.Status | str, label: StrOrPromise, count_of: Callable[[Counts], int]) -> Any:
@@ -143,9 +146,9 @@ class QueueAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
-        every, awake, left = queue.workers if hasattr(queue, "workers") else _workers()
+        every, supply, left = queue.workers if hasattr(queue, "workers") else _workers()
         state = state_of(queue, self.counts(queue), every[queue.name])
-        return delivery_column(state, awake[queue.name], left[queue.name])
+        return delivery_column(state, supply[queue.name].awake, left[queue.name])
 
     @admin.display(description=gettext_lazy("dead letters"))
     def role(self, queue: Any) -> str:

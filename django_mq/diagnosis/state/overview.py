@@ -86,7 +86,7 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     missing = [name for name in names if name not in counted]
     if missing:
         raise no_such_queue(missing[0])
-    consumers, _awake = live_workers(using)
+    consumers = live_workers(using)
     rows = with_facts(Queue.objects.using(using))
     return [
         state_of(row, counted[row.name], consumers[row.name])
@@ -133,11 +133,7 @@ def oldest_claims(names: Sequence[str], *, using: str) -> dict[str, float]:
     return {name: max(0.0, (now - first).total_seconds()) for name, first, now in rows if first is not None}
 
 
-def live_workers(alias: str) -> tuple[Counter[str], Counter[str]]:
-    """Count, for each queue, the live worker sessions, and those of them that may claim."""
+def live_workers(alias: str) -> Counter[str]:
+    """Count the live worker sessions of each queue."""
     alive = WorkerSession.objects.using(alias).filter(deadline__gte=UTCNow())
-    every, awake = Counter[str](), Counter[str]()
-    for queues, conduct in alive.values_list("queues", "conduct"):
-        every.update(queues)
-        awake.update(queues if conduct == WorkerSession.Mode.WORK else ())
-    return every, awake
+    return Counter(name for queues in alive.values_list("queues", flat=True) for name in queues)
