@@ -107,7 +107,7 @@ def take_all(page: Page, folder: Path) -> None:
         page.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)
 
     page.goto("/admin/django_mq/queue/overview/")
-    take("overview", height=1130)
+    take("overview", height=1100)
     choose(page, "orders", "pause")
     page.get_by_label("Reason").fill("stock taking until noon")
     take("pause", height=530)
@@ -116,7 +116,7 @@ def take_all(page: Page, folder: Path) -> None:
     page.locator("#result_list th a").first.click()
     take("dead-letter", height=450)
     timeline = page.get_by_role("heading", name="Timeline").bounding_box()
-    take("attempts", top=timeline["y"] - 10 if timeline else 0, height=280)
+    take("attempts", top=timeline["y"] - 10 if timeline else 0, height=170)
     choose(page, "invoices", "redrive")
     take("redrive", height=340)
     choose(page, "reports", "purge")
@@ -124,7 +124,7 @@ def take_all(page: Page, folder: Path) -> None:
     page.goto("/admin/django_mq/message/add/")
     page.get_by_label("Queue").select_option("orders")
     page.get_by_label("Body", exact=False).last.fill('{"order": 7012, "customer": 312}')
-    take("publish", height=960)
+    take("publish", height=1090)
     page.goto("/admin/django_mq/workersession/")
     take("workers", height=540)
 
