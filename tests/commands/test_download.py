@@ -223,6 +223,18 @@ def test_what_was_downloaded_can_be_published_once_more(database: str, run: Run,
     assert Message.objects.using(database).count() == 8
 
 
+def test_a_line_that_hides_something_is_not_published(
+    database: str, run: Run, settings: Settings, tmp_path: Path
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MASK": ["password"]}
+    publish_many([("orders", {"user": 1}), ("orders", {"user": 2, "password": "hunter2"})])
+    file = tmp_path / "letters.jsonl"
+    file.write_text(run("mq_download"))
+
+    with pytest.raises(CommandError, match="Line 2: MASK has hidden"):
+        run("mq_publish", "mails", "--messages", f"--file={file}")
+
+
 def drop(line: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if name not in names}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from django.db.models.functions import Cast
 from django_mq.delivery.codecs import decode_body, decode_headers
 from django_mq.delivery.consumer.handlers import is_task
 from django_mq.delivery.publisher import OutgoingMessage
+from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.task_ids import with_task_id, without_task_id
 from django_mq.errors import InvalidMessage
 from django_mq.models import Message
@@ -69,6 +71,8 @@ def copy_of_line(line: Mapping[str, Any], template: OutgoingMessage) -> Outgoing
     headers = line.get("headers", {})
     if not isinstance(headers, dict):
         raise InvalidMessage("Its headers are not an object.")
+    if masking.is_masking() and f'"{masking.HIDDEN}"' in json.dumps([headers, line["body"]], default=str):
+        raise InvalidMessage("MASK has hidden a part of it, and a copy would lack that part.")
     properties = ("body", "type", "priority", "group_key", "content_type")
     outgoing = replace(
         template,

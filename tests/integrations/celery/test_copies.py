@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,7 +37,14 @@ def by_form(message: Message, alias: str) -> None:
         publish_many([form.outgoing()], using=alias)
 
 
-ways = pytest.mark.parametrize("copy", [by_command, by_form])
+def by_file(message: Message, alias: str) -> None:
+    with NamedTemporaryFile("w", suffix=".jsonl") as file:
+        call_command("mq_download", "--database", alias, stdout=file)
+        file.flush()
+        call_command("mq_publish", message.queue.name, "--messages", "--file", file.name, "--database", alias)
+
+
+ways = pytest.mark.parametrize("copy", [by_command, by_form, by_file])
 
 
 @ways
