@@ -70,12 +70,15 @@ class SQLStore(Store):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult:
         if request is not None and not settlements:
-            return self.claim(session_id, request)
+            return self._claim(session_id, request)
         self.let_values_arrive(request)
         with self.database.transaction():
             return super().settle_and_claim(session_id, settlements, request)
 
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
+        return self._claim(session_id, request)
+
+    def _claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         self.refuse_consumers(request.consumer)
         self.let_values_arrive(request)
         return self.claims.claim(session_id, request)
