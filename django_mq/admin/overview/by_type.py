@@ -9,7 +9,7 @@ from django.http import JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import ago, time_text
+from django_mq.admin.columns import ago, breakable, time_text
 from django_mq.admin.overview.charts import figure
 from django_mq.admin.table import alias
 from django_mq.diagnosis.state.by_type import failures, runs
@@ -61,6 +61,7 @@ def _looked(admin: TableAdmin, request: HttpRequest) -> tuple[Span, str, Sample[
 def _run(admin: TableAdmin, row: Runs) -> dict[str, Any]:
     return {
         "row": row,
+        "type": breakable(row.type or "-"),
         "times": [_seconds(getattr(row, name)) for name in TIMES],
         "history": admin.list_address(History, **_named(row)),
         "messages": admin.list_address(Message, **_named(row)),
@@ -70,6 +71,8 @@ def _run(admin: TableAdmin, row: Runs) -> dict[str, Any]:
 def _failure(admin: TableAdmin, row: Failures) -> dict[str, Any]:
     return {
         "row": row,
+        "error": breakable(row.error),
+        "type": breakable(row.type or "-"),
         "last": ago(row.last),
         "attempts": admin.list_address(Attempt, error=row.error, **_named(row)),
         "messages": admin.list_address(Message, error=row.error, queue=row.queue),
