@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import DatabaseError
@@ -30,8 +29,6 @@ BODY_HEAD, HEADERS_HEAD = 2_000, 20_000
 WORDS = 80
 #: Headers of a Celery task with its arguments.
 ARGUMENTS = ("argsrepr", "kwargsrepr")
-#: Spaces that indented JSON has inside its brackets.
-SPACE_INSIDE = re.compile(r"(?<=[\[{])\s+|\s+(?=[\]}])")
 #: Arguments of a task that has none.
 EMPTY = {"()", "[]", "{}", ""}
 
@@ -117,10 +114,10 @@ def _preview(row: Message, headers: dict[str, Any], head: Any, size: int) -> str
     if size > BODY_HEAD:
         # Only a whole body can be masked.
         return masking.HIDDEN if masking.is_masking() else _line(_text(head))
-    shown = payload.body(head, row.content_type, row.content_encoding, queue=row.queue.name)
+    shown = payload.body(head, row.content_type, row.content_encoding, queue=row.queue.name, indent=None)
     if shown.kind == "bytes" and not shown.masked:
         return filesizeformat(size)
-    return _line(SPACE_INSIDE.sub("", shown.text) if shown.kind == "json" else shown.text)
+    return _line(shown.text)
 
 
 def _text(head: Any) -> str:

@@ -79,8 +79,15 @@ def _value(value: Any) -> str:
     return sendable(text[:TEXT_LIMIT])
 
 
-def body(data: bytes | memoryview | str, content_type: str = "", encoding: str = "", *, queue: str) -> Shown:
-    """Return a stored body for the page, masked: indented JSON, text, or hexadecimal bytes.
+def body(
+    data: bytes | memoryview | str,
+    content_type: str = "",
+    encoding: str = "",
+    *,
+    queue: str,
+    indent: int | None = 2,
+) -> Shown:
+    """Return a stored body for the page, masked: JSON, indented or in one line, text, or hexadecimal bytes.
 
     Without a content type, try JSON, then text.
     """
@@ -91,7 +98,7 @@ def body(data: bytes | memoryview | str, content_type: str = "", encoding: str =
         try:
             value = _read(kind, stored, encoding)
             seen = masking.masked(value, queue)
-            return replace(_cut(kind, _written(kind, seen), len(stored), problem), masked=seen != value)
+            return replace(_cut(kind, _written(kind, seen, indent), len(stored), problem), masked=seen != value)
         except (ValueError, RecursionError):
             problem = _("The body is not what its content type promises.") if content_type else ""
     seen = masking.masked(stored, queue)
@@ -113,8 +120,8 @@ def _read(kind: str, data: bytes, encoding: str) -> Any:
     return data.decode(codec_of(encoding) or "utf_8")
 
 
-def _written(kind: str, value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str) if kind == "json" else str(value)
+def _written(kind: str, value: Any, indent: int | None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=str) if kind == "json" else str(value)
 
 
 def _hexadecimal(data: bytes, problem: str) -> Shown:
