@@ -254,8 +254,9 @@ def test_a_queue_that_nobody_serves_is_nowhere_said_to_run(site: str, browse: Cl
 
 
 def test_a_queue_of_messages_that_no_consumer_wants_says_so_everywhere(
-    site: str, browse: Client, make: Make
+    site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     make.message(READY)
     Consumer.objects.create(session=make.session(), queue_name="orders", selector="size > 5")
 
