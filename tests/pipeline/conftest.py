@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+#: The JVMs of the tests end soon: to compile code once more, and better, would take longer than it saves.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: The first instant of the histories.
 MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)
 
@@ -61,6 +63,7 @@ def spark_environment(django_db_setup: None) -> dict[str, str]:
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": JVM,
     }
 
 

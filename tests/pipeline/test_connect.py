@@ -30,7 +30,9 @@ def environment(spark_environment: dict[str, str]) -> dict[str, str]:
         preflight.check_connect()
     except SparkUnavailable as missing:
         skip_or_fail(UnavailableError(str(missing)))
-    return {**spark_environment, "SPARK_REMOTE": "local[2]"}
+    # A server reads its options there, too: those of the package are to be tried.
+    ours = {name: value for name, value in spark_environment.items() if name != "SPARK_SUBMIT_OPTS"}
+    return {**ours, "SPARK_REMOTE": "local[2]"}
 
 
 @pytest.mark.once
