@@ -12,8 +12,9 @@
     const summary = (figures) => {
         const line = figures.querySelector("[data-mq-news]");
         const rows = [...figures.querySelectorAll("tbody tr")].filter((row) => row.querySelector(".mq-bad, .mq-warn"));
+        // The column is short: the rest of it, such as the reason of a pause, is on hover.
         const names = rows.map((row) => [row.querySelector("th"), row.querySelector(".mq-warn")]
-            .map((part) => part ? part.textContent.trim() : "").join(" "));
+            .map((part) => part ? (part.title || part.textContent).trim() : "").join(" "));
         const more = [...figures.querySelectorAll(OTHERS)].map((item) => [...item.children].slice(0, 2)
             .map((part) => plain(part.textContent)).join(" "));
         return [line ? plain(line.textContent) : "", ...names, ...more].join("; ");
