@@ -18,6 +18,15 @@ WITH gone AS (
 ), {remembered}
 SELECT id FROM gone
 
+-- name: _arriving_anew. Takes chosen messages out and puts them in with new numbers; n has their priority.
+gone AS (
+    DELETE FROM django_mq_message WHERE id IN (SELECT id FROM chosen) RETURNING id
+)
+{copy_with_priority}
+FROM chosen m
+JOIN gone ON gone.id = m.id
+JOIN django_mq_queue q ON q.id = m.queue_id
+
 -- name: prioritise. Gives ready or scheduled messages another priority: each becomes a new arrival, so that it stands
 -- at the tail of its new level. They arrive in their old order. A new row takes its number from the table,
 -- which needs no privilege on the sequence.
@@ -26,13 +35,7 @@ WITH chosen AS MATERIALIZED (
     SELECT * FROM django_mq_message
     WHERE id = ANY(%(ids)s::bigint[]) AND state < 2 AND priority <> %(priority)s
     FOR UPDATE SKIP LOCKED
-), gone AS (
-    DELETE FROM django_mq_message WHERE id IN (SELECT id FROM chosen) RETURNING id
-)
-{copy_with_priority}
-FROM chosen m
-JOIN gone ON gone.id = m.id
-JOIN django_mq_queue q ON q.id = m.queue_id
+), {arriving_anew}
 CROSS JOIN (SELECT %(priority)s::int AS priority) n
 ORDER BY m.level DESC, m.place, m.id
 RETURNING id
@@ -41,13 +44,7 @@ RETURNING id
 -- Locks: the rows it changes, skipping locked ones. Index: the primary key. Returns: the new ids.
 WITH chosen AS MATERIALIZED (
     SELECT * FROM django_mq_message WHERE id = ANY(%(ids)s::bigint[]) AND state = 0 FOR UPDATE SKIP LOCKED
-), gone AS (
-    DELETE FROM django_mq_message WHERE id IN (SELECT id FROM chosen) RETURNING id
-)
-{copy_with_priority}
-FROM chosen m
-JOIN gone ON gone.id = m.id
-JOIN django_mq_queue q ON q.id = m.queue_id
+), {arriving_anew}
 CROSS JOIN LATERAL (SELECT m.priority) n
 ORDER BY m.deliver_at, m.id
 RETURNING id

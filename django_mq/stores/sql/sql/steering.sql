@@ -30,9 +30,9 @@ WHERE id {in:ids} AND state = 2
 -- name: deliver_now. Makes scheduled messages ready; their due places keep them in due order. A value that was published
 -- for a later time is due now; due_values finds it.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
-UPDATE django_mq_message
-SET state = CASE WHEN value_key IS NOT NULL AND NOT redelivered THEN 0 ELSE 1 END, deliver_at = {now}
-WHERE id {in:ids} AND state = 0
+UPDATE django_mq_message AS d
+SET state = CASE WHEN {early} THEN 0 ELSE 1 END, deliver_at = {now}
+WHERE d.id {in:ids} AND d.state = 0
 {returning:id}
 
 -- name: reschedule. Gives scheduled or ready messages another time of delivery; a past time makes them ready.
