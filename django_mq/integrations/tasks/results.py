@@ -25,6 +25,8 @@ from django_mq.models import Attempt, History, Message, TaskResult
 from django_mq.stores.values import told
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django_mq.integrations.tasks.backend import MQBackend
 
 READY, RUNNING = compat.TaskResultStatus.READY, compat.TaskResultStatus.RUNNING
@@ -121,7 +123,7 @@ def _result(
     envelope: Any, queue: str, status: Any, *, row: TaskResult | None, result_id: UUID, cause: Any = None
 ) -> Any:
     record = json.loads(row.record) if row else {}
-    ended, worker_ids = earlier_attempts(row, result_id)
+    ended, worker_ids = earlier_attempts(record, result_id)
     envelope = record.get("envelope", envelope)
     try:
         task = unpack(envelope, queue=queue)
@@ -148,14 +150,13 @@ def _result(
     return result
 
 
-def earlier_attempts(row: TaskResult | None, message_id: UUID) -> tuple[list[Any], list[str]]:
-    """Return the errors and the workers of the attempts that have ended.
+def earlier_attempts(record: Mapping[str, Any], message_id: UUID) -> tuple[list[Any], list[str]]:
+    """Return the errors and the workers of the attempts that have ended, from the record of a result's row.
 
     If they wrote no row (it was rolled back, or the worker died), the failed attempts of the message have them,
     with only the name of an exception.
     """
-    if row is not None:
-        record = json.loads(row.record)
+    if record:
         return [compat.TaskError(**error) for error in record["errors"]], record["worker_ids"]
     failed = list(Attempt.objects.using(conf.load().DATABASE).filter(message_id=message_id).order_by("id"))
     found = [

@@ -6,6 +6,7 @@ again, and the result says that the task need not run again.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import traceback
@@ -59,7 +60,8 @@ def _is_repeated(message: ReceivedMessage) -> bool:
 
 def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:
     now = datetime.now(UTC)
-    errors, worker_ids = earlier_attempts(row, message.id) if _is_repeated(message) else ([], [])
+    record = json.loads(row.record) if row else {}
+    errors, worker_ids = earlier_attempts(record, message.id) if _is_repeated(message) else ([], [])
     worker = f"{socket.gethostname()}:{os.getpid()}"
     return compat.TaskResult(
         task=task,
