@@ -29,10 +29,13 @@ class Command(MQCommand):
         elif queues:
             workers = fleet(using=alias)
             supply, left = supplies(workers), unwanted(workers, using=alias)
-            remarks = [queue_remarks(each, supply[each.name].awake, left.get(each.name, 0)) for each in queues]
             rows = [
-                (*queue_cells(queue), f"{queue.consumers:,}", said)
-                for queue, said in zip(queues, remarks, strict=True)
+                (
+                    *queue_cells(each),
+                    f"{each.consumers:,}",
+                    queue_remarks(each, supply[each.name].awake, left.get(each.name, 0)),
+                )
+                for each in queues
             ]
             self.stdout.write(table((*QUEUE_HEADINGS, "CONSUMERS", ""), rows, right=range(1, 8)))
         else:
