@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 #: How many of the newest rows give the values to choose from. The URL may have any other value.
-SAMPLE = 1000
+SAMPLE = 500
 #: The most choices of a filter.
 CHOICES = 50
 #: The value of the order filter for delivery order.

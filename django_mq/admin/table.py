@@ -64,6 +64,8 @@ class TableAdmin(BaseAdmin):
     # A count of the unfiltered table would walk millions of rows.
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
+    # Rendering the rows is most of the time of a list.
+    list_per_page = 50
 
     #: Columns that only the page of a row fetches.
     late: Sequence[str] = ()

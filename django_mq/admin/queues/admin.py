@@ -94,7 +94,6 @@ class QueueAdmin(ActionAdmin):
     list_filter = ["paused", "closed", "kind"]
     search_fields = ["name"]
     list_select_related = ["dead_letter_queue", "expiry_queue"]
-    list_per_page = 50
     fieldsets = [
         (None, {"fields": ["name", "closed"]}),
         (gettext_lazy("Now"), {"fields": NOW}),
