@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 
 from django_mq.api import publish
 from django_mq.delivery.queues import declare
+from django_mq.errors import DuplicateMessage
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 
@@ -40,13 +41,17 @@ def test_the_id_is_printed(database: str, run: Run) -> None:
 
 def test_every_property_can_be_given(database: str, run: Run) -> None:
     given = ["--priority=9", "--ttl=60", "--header=a=b", "--header=c=d=e", "--type=order"]
+    given += ["--group-key=customer-7", "--correlation-id=order-3", "--dedup-id=order-3-paid"]
 
     run("mq_publish", "orders", "1", *given, "--message-id=00000000-0000-7000-8000-000000000001")
 
     row = message(database)
     assert (row.priority, row.type, row.headers) == (9, "order", {"a": "b", "c": "d=e"})
+    assert (row.group_key, row.correlation_id) == ("customer-7", "order-3")
     assert row.expires_at
     assert str(row.message_id) == "00000000-0000-7000-8000-000000000001"
+    with pytest.raises(DuplicateMessage, match="order-3-paid"):
+        publish("orders", 2, dedup_id="order-3-paid", using=database)
 
 
 @pytest.mark.parametrize(

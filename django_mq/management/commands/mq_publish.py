@@ -69,7 +69,10 @@ class Command(MQCommand):
         ),
         argument("--header", action="append", default=[], metavar="NAME=VALUE", dest="headers"),
         argument("--type", default="", help="The type of the message."),
+        argument("--group-key", metavar="KEY", help="The group whose messages are handled one after the other."),
+        argument("--correlation-id", metavar="ID", help="What the message belongs to."),
         argument("--message-id", metavar="UUID", help="Refuse a second message with this id."),
+        argument("--dedup-id", metavar="ID", help="Refuse a second message with this id, also when it has gone."),
     )
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
@@ -91,9 +94,11 @@ class Command(MQCommand):
         self.answer({"published": 1, "message_id": str(message_id)}, str(message_id))
 
     def _publish_lines(self, outgoing: OutgoingMessage, alias: str, **options: Any) -> None:
-        single = options["message_id"] or options["copy"]
+        single = options["message_id"] or options["dedup_id"] or options["copy"]
         if options["body"] not in {None, "-"} or single or options["kind"] not in {None, JSON}:
-            raise UsageError("--lines and --messages take neither BODY, --message-id nor --copy, and only JSON.")
+            raise UsageError(
+                "--lines and --messages take neither BODY, --message-id, --dedup-id nor --copy, and only JSON."
+            )
         with _opened(options["file"]) as lines:
             passing = watched(lines, unit="lines")
             number = publish_lines(passing, outgoing, whole=options["messages"], using=alias)
@@ -114,7 +119,10 @@ def _outgoing(alias: str, options: dict[str, Any]) -> OutgoingMessage:
         ttl=options["ttl"],
         headers={**(start.headers or {}), **dict(_header(text) for text in options["headers"])},
         type=options["type"] or start.type,
+        group_key=options["group_key"] or start.group_key,
+        correlation_id=options["correlation_id"] or start.correlation_id,
         message_id=options["message_id"],
+        dedup_id=options["dedup_id"],
     )
     return outgoing if copy is None else with_task_id(outgoing)
 
