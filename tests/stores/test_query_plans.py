@@ -41,7 +41,7 @@ ACROSS: dict[str, Any] = {
     "credit": 10,
     **BYTES,
     "slots": 1,
-    "listed": False,
+    "listed": [0, 0],
     "candidates": 40,
     "limits": [10, 2],
 }

@@ -240,7 +240,8 @@ class Claims(Part):
             params["first_of"] = [ANY_SIZE if each is None else each.first for each in in_bytes]
         return name, params | {
             "queues": [portion.queue for portion in portions],
-            "listed": request.listed,
+            # The handlers of one queue have one number: the order of a queue is never broken.
+            "listed": [request.queues.index(each.queue) if request.listed else 0 for each in portions],
             "limits": limits,
             # Candidates beyond the limits step over rows that others have locked meanwhile.
             "candidates": max(limits) * 4,

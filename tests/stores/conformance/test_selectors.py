@@ -209,6 +209,19 @@ def test_queues_with_and_without_selectors_are_claimed_together(store: Store, se
     assert sorted(ids(found)) == [mine, other]
 
 
+def test_a_list_puts_queues_in_order_and_not_the_handlers_of_a_queue(store: Store, session: int) -> None:
+    declare(store, "plain")
+    last = publish(store, "plain", priority=9)
+    second, first = publish_with(store, {"b": 1}), publish_with(store, {"b": 1}, priority=9)
+    third = publish_with(store, {"a": 1})
+    in_order, given = [first, second, third], wanted("a = 1", "b = 1", limit=2)
+
+    for names, expected in (("orders",), in_order), (("orders", "plain"), [*in_order, last]):
+        session = open_session(store)
+        assert ids(claim(store, session, *names, credit=4, listed=True, wanted=given)) == expected
+        store.close_session(session)
+
+
 def test_a_queue_is_claimed_beside_one_whose_handlers_have_no_credit(store: Store, session: int) -> None:
     declare(store, "plain")
     publish_with(store, {"a": 1})

@@ -68,13 +68,12 @@ head AS MATERIALIZED (
 candidates AS MATERIALIZED (
     SELECT
         walk.id, walk.position, {portion_turn} AS turn,
-        row_number() OVER (
-            ORDER BY CASE WHEN %(listed)s THEN walk.position ELSE 0 END,
-                     walk.urgency DESC, walk.turn, walk.position
-        ) AS rank
+        row_number() OVER (ORDER BY walk.listed, walk.urgency DESC, walk.turn, walk.position) AS rank
     FROM (
-        SELECT r.id, given.position, row_number() OVER own AS turn, min(r.priority) OVER own AS urgency{portion_turns}
-        FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS given(name, position)
+        SELECT
+            r.id, given.position, given.listed, row_number() OVER own AS turn,
+            min(r.priority) OVER own AS urgency{portion_turns}
+        FROM unnest(%(queues)s::text[], %(listed)s::int[]) WITH ORDINALITY AS given(name, listed, position)
         JOIN django_mq_queue q ON q.name = given.name
             AND NOT {paused}
             AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)

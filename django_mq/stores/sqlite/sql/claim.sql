@@ -63,14 +63,12 @@ ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s
 candidates AS MATERIALIZED (
     SELECT
         walk.id, walk.suspect, walk.size_bytes, walk.queue_name{it},
-        row_number() OVER (
-            ORDER BY CASE WHEN %(listed)s THEN walk.position ELSE 0 END,
-                     walk.urgency DESC, walk.turn, walk.position
-        ) AS rank
+        row_number() OVER (ORDER BY walk.listed, walk.urgency DESC, walk.turn, walk.position) AS rank
     FROM (
         SELECT
             r.id, r.suspect, length(r.body) AS size_bytes, q.name AS queue_name, given.key AS position,
-            given.value AS given, json_extract(given.value, '$.limits') AS allowed, row_number() OVER own AS turn,
+            given.value AS given, json_extract(given.value, '$.listed') AS listed,
+            json_extract(given.value, '$.limits') AS allowed, row_number() OVER own AS turn,
             min(r.priority) OVER own AS urgency{portion_turns}
         FROM json_each(%(given)s) AS given
         CROSS JOIN django_mq_queue q ON q.name = json_extract(given.value, '$.queues') AND NOT {paused}
