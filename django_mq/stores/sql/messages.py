@@ -246,14 +246,25 @@ def fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:
     }
 
 
+def by_claim(settlements: Sequence[Settlement]) -> Iterator[Sequence[Settlement]]:
+    """Yield batches with one claim of each message: the id of a settled message then names the settlement."""
+    while settlements:
+        claims = dict(item.receipt for item in reversed(settlements))
+        yield [item for item in settlements if claims[item.id] == item.claim]
+        settlements = [item for item in settlements if claims[item.id] != item.claim]
+
+
 class Settlements(Part):
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        done = set[int]()
         with self.database.transaction():
-            done = self._settle_held(session_id, settlements)
-            late = [item for item in settlements if item.id not in done]
-            receipts = [item.receipt for item in late]
-            if late and (retaken := self.store.messages.retake(session_id, receipts)):
-                done |= self._settle_held(session_id, [item for item in late if item.id in retaken])
+            for batch in by_claim(settlements):
+                held = self._settle_held(session_id, batch)
+                late = [item for item in batch if item.id not in held]
+                receipts = [item.receipt for item in late]
+                if late and (retaken := self.store.messages.retake(session_id, receipts)):
+                    held |= self._settle_held(session_id, [item for item in late if item.id in retaken])
+                done |= held
         return frozenset(item.id for item in settlements) - done
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:

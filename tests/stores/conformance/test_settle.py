@@ -10,7 +10,7 @@ import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.stores.records import Settlement
+from django_mq.stores.records import Failure, Settlement
 from tests.stores.builders import (
     claim,
     declare,
@@ -25,6 +25,9 @@ from tests.stores.builders import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.models import Attempt
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
 
@@ -364,6 +367,28 @@ def test_void_verdicts_do_not_spoil_the_others(store: Store, orders: str, sessio
 
     assert void == {lost.id}
     assert store.counts()[orders].ready == 1
+
+
+@pytest.mark.parametrize("how", [Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_nothing_comes_of_a_void_verdict_beside_a_valid_one_over_the_same_message(
+    store: Store,
+    session: int,
+    held: Claimed,
+    attempts: Callable[[], list[Attempt]],
+    how: Verdict,
+    *,
+    is_first: bool,
+) -> None:
+    store.release_held([held.id])
+    [valid] = claim(store, session)
+    void = verdict(held, how, counted=True, failure=Failure("lost"))
+    batch = [void, verdict(valid, Verdict.RELEASE)]
+
+    assert store.settle(session, batch if is_first else batch[::-1]) == frozenset()
+
+    [again] = claim(store, session)
+    assert (again.id, again.attempts, attempts()) == (held.id, 0, [])
 
 
 def test_a_message_that_cannot_be_settled_is_given_back_uncounted_by_the_session_that_holds_it(
