@@ -110,7 +110,8 @@ class Store(Protocol):
         """Delete an empty queue, or with ``force`` one with unclaimed messages; return the number of messages.
 
         They go to the queue's dead-letter queue ("queue deleted"), or are dropped without one. Raises
-        UnknownQueue, and QueueInUse if messages are left, or if it is the dead-letter queue of another queue.
+        UnknownQueue, and QueueInUse if messages are left, if the dead-letter queue has not enough room for all, or
+        if it is the dead-letter queue of another queue.
         """
 
     def free_groups(self, name: str, group: str | None = None) -> int:

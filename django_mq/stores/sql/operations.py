@@ -50,13 +50,14 @@ class Operations(Part):
         queue = self.store.queues.queue(name)
         if queue is None or not (queue.dead_letter_queue or queue.dead_letter_exchange):
             return self._purge_within(name, LAST_ID)
-        sent = 0
-        while ids := self._unheld(name, LAST_ID):
+        sent, ids = 0, self._unheld(name, LAST_ID)
+        while ids:
             self.store.messages.bury(ids, QUEUE_DELETED)
-            moved = self.store.moves.move_dead(ids)
-            if not moved:
+            sent += self.store.moves.move_dead(ids)
+            left = self._unheld(name, LAST_ID)
+            if not set(ids).isdisjoint(left):
                 raise errors.not_taken(name, queue.dead_letter_queue or queue.dead_letter_exchange)
-            sent += moved
+            ids = left
         return sent
 
     def purge(self, name: str, *, dead: bool = True) -> int:

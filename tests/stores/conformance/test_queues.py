@@ -160,6 +160,20 @@ def test_a_queue_whose_dead_letter_queue_does_not_take_all_its_messages_is_not_d
     assert store.counts()["orders"].ready == 2
 
 
+def test_a_dead_letter_queue_needs_room_for_all_messages_of_a_deleted_queue_before_values_replace_others(
+    store: Store,
+) -> None:
+    declare(store, "failures", max_messages=2, kind="last_value", last_value_key="k")
+    declare(store, dead_letter_queue="failures")
+    for _ in range(3):
+        publish(store, headers='{"k": "same"}')
+
+    with pytest.raises(QueueInUse, match="dead-letter queue or exchange 'failures'"):
+        store.delete_queue("orders", force=True)
+
+    assert store.counts()["orders"].ready == 3
+
+
 def test_not_even_force_deletes_claimed_messages(store: Store, orders: str, session: int) -> None:
     publish(store)
     publish(store)
