@@ -61,19 +61,42 @@ def test_the_page_of_a_queue_has_tabs_for_what_its_user_may_view(
 ) -> None:
     tabs = login_with("view_queue", "view_message").get(page_of(make.queue())).context["tabs"]
 
-    assert [label for label, _address in tabs] == ["Charts", "Messages", "Retrying", "Dead letters"]
-    assert dict(tabs)["Dead letters"] == f"{list_of('message')}?queue=orders&state=letters"
+    addresses = {tab.label: tab.address for tab in tabs}
+    assert list(addresses) == ["Now and settings", "Charts", "Messages", "Retrying", "Dead letters"]
+    assert addresses["Dead letters"] == f"{list_of('message')}?queue=orders&state=letters"
 
 
-def test_the_charts_of_a_queue_keep_its_tabs(make: Make, browse: Client) -> None:
-    queue = make.queue()
-    tabs = dict(browse.get(page_of(queue)).context["tabs"])
+def test_each_tab_of_a_queue_leads_to_a_page_with_the_same_tabs_and_is_marked_there(
+    make: Make, browse: Client
+) -> None:
+    tabs = browse.get(page_of(make.queue())).context["tabs"]
 
-    page = browse.get(tabs["Charts"]).content.decode()
+    for tab in tabs:
+        there = browse.get(tab.address)
+        assert [(each.label, each.address) for each in there.context["tabs"]] == [tuple(each[:2]) for each in tabs]
+        assert f'aria-current="page">{tab.label}</a>' in there.content.decode()
 
-    assert f'<a href="{page_of(queue)}">Now and settings</a>' in page
-    assert '<span aria-current="page">Charts</span>' in page
-    assert page.count("<figure") == 3
+
+def test_a_further_filter_keeps_the_tabs_and_marks_none(make: Make, browse: Client) -> None:
+    make.queue()
+
+    tabs = browse.get(f"{list_of('message')}?queue=orders&priority=9").context["tabs"]
+
+    assert tabs
+    assert not any(tab.is_current for tab in tabs)
+
+
+@pytest.mark.parametrize("filters", ["", "?queue=typo", "?queue=%00"])
+def test_a_list_of_no_existing_queue_has_no_tabs(make: Make, browse: Client, filters: str) -> None:
+    make.queue()
+
+    assert "mq-tabs" not in browse.get(f"{list_of('message')}{filters}", follow=True).content.decode()
+
+
+def test_the_charts_of_a_queue_exist_only_for_a_queue_that_does(make: Make, browse: Client) -> None:
+    make.queue()
+
+    assert browse.get(f"{list_of('queue')}charts/?queue=orders").content.decode().count("<figure") == 3
     assert browse.get(f"{list_of('queue')}charts/?queue=typo").status_code == 404
 
 

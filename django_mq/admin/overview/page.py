@@ -20,6 +20,7 @@ from django_mq.admin import columns
 from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, shown
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
+from django_mq.admin.tabs import tabs_of
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
@@ -143,7 +144,7 @@ def queue_page(admin: QueueAdmin, request: HttpRequest) -> HttpResponse:
         past=past,
         charts=charts(past.points),
         queue_address=admin.page_address(Queue, queue.pk),
-        tabs=admin.tabs(request, queue.name),
+        tabs=tabs_of(admin, request, queue.name),
     )
 
 

@@ -13,7 +13,6 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -26,7 +25,8 @@ from django_mq.admin.overview.alerts import delivery_column
 from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queues.form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
-from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
+from django_mq.admin.tabs import tabs_of
+from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.obstacles import obstacles
@@ -34,14 +34,14 @@ from django_mq.diagnosis.state.overview import state_of, with_facts
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.errors import MQError
-from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
+from django_mq.models import Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from django import forms
     from django.contrib.admin.views.main import ChangeList
-    from django.db.models import Model, QuerySet
+    from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django_stubs_ext import StrOrPromise
 
@@ -162,25 +162,12 @@ class QueueAdmin(ActionAdmin):
     def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
         ready = str(Message.Status.READY.value)
         line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
-        told = {"line_address": line, "groups": self._groups(request, row), "tabs": self.tabs(request, row.name)}
+        told = {
+            "line_address": line,
+            "groups": self._groups(request, row),
+            "tabs": tabs_of(self, request, row.name),
+        }
         return self.buttons(self._buttons_for(request, row)) | told
-
-    def tabs(self, request: HttpRequest, name: str) -> list[tuple[str, str]]:
-        """Return the other pages about the queue that the user may view: label and URL."""
-        pages: list[tuple[StrOrPromise, type[Model], dict[str, str]]] = [
-            (_("Messages"), Message, {}),
-            (_("Retrying"), Message, {"state": RETRYING}),
-            (_("Dead letters"), Message, {"state": DEAD_LETTERS}),
-            (_("Consumers"), Consumer, {}),
-            (_("Finished"), History, {}),
-            (_("Failed attempts"), Attempt, {}),
-        ]
-        tabs = [
-            (str(label), self.list_address(model, queue=name, **filters))
-            for label, model, filters in pages
-            if self.may(request, f"view_{model._meta.model_name}")
-        ]
-        return [(_("Charts"), f"{self.list_address(Queue)}charts/?{urlencode({'queue': name})}"), *tabs]
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return the groups and consumer slots, if the queue has any, with the URLs of their workers."""

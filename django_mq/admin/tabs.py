@@ -1,0 +1,59 @@
+"""The tabs of a queue: its page, its charts, and the lists of its messages, consumers and past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.contrib.admin.views.main import PAGE_VAR
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+
+from django_mq import conf
+from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
+from django_mq.diagnosis.messages.slices import BEFORE
+from django_mq.engine.names import is_name
+from django_mq.models import Attempt, Consumer, History, Message, Queue
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+    from django.http import HttpRequest
+
+    from django_mq.admin.table import TableAdmin
+
+#: URL parameters that do not change what a page is about.
+WHERE = {PAGE_VAR, BEFORE, "span"}
+
+
+class Tab(NamedTuple):
+    label: str
+    address: str
+    is_current: bool
+
+
+def tabs_of(page: TableAdmin, request: HttpRequest, name: str) -> list[Tab]:
+    """Return the pages about a queue that the user may view; nothing if there is no such queue."""
+    queues = Queue.objects.using(conf.load().DATABASE).filter(name=name) if is_name(name) else Queue.objects.none()
+    if (queue := queues.values_list("pk", flat=True).first()) is None:
+        return []
+    filters = {"queue": name}
+    charts = f"{page.list_address(Queue)}charts/"
+    pages: list[tuple[str, str, type[Model], dict[str, str] | None]] = [
+        (_("Now and settings"), page.page_address(Queue, queue), Queue, None),
+        (_("Charts"), charts, Queue, filters),
+        (_("Messages"), page.list_address(Message), Message, filters),
+        (_("Retrying"), page.list_address(Message), Message, filters | {"state": RETRYING}),
+        (_("Dead letters"), page.list_address(Message), Message, filters | {"state": DEAD_LETTERS}),
+        (_("Consumers"), page.list_address(Consumer), Consumer, filters),
+        (_("Finished"), page.list_address(History), History, filters),
+        (_("Failed attempts"), page.list_address(Attempt), Attempt, filters),
+    ]
+    shown = {name: value for name, value in request.GET.items() if name not in WHERE}
+    return [
+        Tab(
+            label,
+            f"{path}?{urlencode(wanted)}" if wanted else path,
+            request.path == path and (wanted is None or wanted == shown),
+        )
+        for label, path, model, wanted in pages
+        if page.may(request, f"view_{model._meta.model_name}")
+    ]
