@@ -105,6 +105,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "older_values": ({"queue_id": 10**6, "key": "a", "newest": 1, "due": True, "replaced": "r"}, "value"),
     "set_value_key": ({"id": 1, "key": "a"}, "pkey"),
     "mark_replaced": ({"ids": [1, 2], "replaced": "r"}, "pkey"),
+    "end_replaced": ({"ids": [1, 2], "session": 1, "replaced": "r"}, "pkey"),
     "message_taken": ({"queue": "q1", "message_id": "0" * 32}, "once"),
 }
 #: What a worker prepares once and then runs with a plan that must suit any values.
@@ -412,7 +413,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "reschedule", "redrive_dead", "release_held"),
         *("measure_queue", "newest_in_queue", "overfull_rings", "lowest_level", "evictable"),
-        *("older_values", "set_value_key", "mark_replaced"),
+        *("older_values", "set_value_key", "mark_replaced", "end_replaced"),
         *("constrained_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
         *("page", "arrivals"),
         *("held_replaced", "bury"),

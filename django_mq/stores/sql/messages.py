@@ -317,6 +317,8 @@ class Settlements(Part):
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         if held := self._held(session_id, settlements):
             how = {"delay_seconds": [0.0] * len(held), "counted": [False] * len(held)}
+            ids = [item.id for item in held]
+            self.rows("end_replaced", session=session_id, ids=ids, replaced=BY_LATER_VALUE)
             self._write("settle_released", **fence(session_id, held), **how)
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import InvalidMessage
-from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, settle
+from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, settle, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,6 +170,34 @@ def test_a_dead_value_stays_where_it_is(store: Store, prices: str, session: int)
     put(store, "apple")
 
     assert ids(store.browse(prices, states=[3])) == [older.id]
+
+
+@pytest.mark.parametrize("ttl_seconds", [None, 60])
+def test_a_value_that_was_replaced_before_it_failed_for_good_keeps_its_time_to_live(
+    store: Store, prices: str, session: int, ttl_seconds: float | None
+) -> None:
+    declare(store, "other")
+    put(store, "apple", ttl_seconds=ttl_seconds)
+    [held] = claim(store, session, prices)
+    put(store, "apple")
+    settle(store, session, held, Verdict.DEAD)
+
+    assert store.move([held.id], "other") == 1
+    [moved] = claim(store, session, "other")
+    assert (moved.expires_at, moved.expired) == (held.expires_at, False)
+
+
+def test_a_replaced_value_whose_verdict_cannot_be_written_is_over(
+    store: Store, prices: str, session: int, finished: Callable[[], list[History]]
+) -> None:
+    put(store, "apple")
+    [held] = claim(store, session, prices)
+    put(store, "apple")
+
+    store.give_back(session, [verdict(held, Verdict.ACCEPT)])
+    store.expire()
+
+    assert [row.outcome for row in finished()] == [REPLACED]
 
 
 def test_a_dead_value_is_redriven_beside_a_held_one_that_was_replaced(

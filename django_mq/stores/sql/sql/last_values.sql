@@ -28,9 +28,15 @@ WHERE queue_id = %(queue_id)s AND value_key = %(key)s AND state < 3 AND dead_rea
 {for_update}
 
 -- name: mark_replaced. Marks claimed messages that a later value has replaced: they are removed when they come back.
--- The end of the time to live says the same to code that does not read the mark.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
-UPDATE django_mq_message SET dead_reason = %(replaced)s, expires_at = {now} WHERE id {in:ids} {returning:id}
+UPDATE django_mq_message SET dead_reason = %(replaced)s WHERE id {in:ids} {returning:id}
+
+-- name: end_replaced. Ends the time to live of a session's messages that a later value has replaced: they expire as
+-- soon as they come back.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message SET expires_at = {now}
+WHERE id {in:ids} AND session_id + 0 = %(session)s AND dead_reason = %(replaced)s
+{returning:id}
 
 -- name: held_replaced. Finds the messages of a session that a later value has replaced.
 -- Locks: nothing. Index: django_mq_message_claimed. Returns: ids.
