@@ -77,8 +77,9 @@ def portions_of(request: ClaimRequest) -> list[Portion] | None:
         if queue not in request.wanted:
             portions.append(Portion(queue, limit))
             continue
-        if len(request.wanted[queue]) > 1 and queue in request.byte_credit:
-            return None  # the bytes of all handlers together are counted in Python
+        together = min(request.credit, sum(each.limit for each in request.wanted[queue]))
+        if len(request.wanted[queue]) > 1 and (queue in request.byte_credit or limit < together):
+            return None  # what all handlers get together is counted in Python
         selectors = tuple(each.selector for each in request.wanted[queue])
         for number, each in enumerate(request.wanted[queue]):
             if each.limit <= 0:

@@ -170,6 +170,14 @@ def test_each_handler_gets_no_more_than_its_limit(store: Store, session: int) ->
     assert result.more
 
 
+def test_the_limit_of_a_queue_is_one_for_all_of_its_handlers(store: Store, session: int) -> None:
+    first, second, _ = (publish_with(store, {"region": name}) for name in ("eu", "us", "eu"))
+
+    found = claim(store, session, limits={"orders": 2}, wanted=wanted("region = 'eu'", "region = 'us'"))
+
+    assert ids(found) == [first, second]
+
+
 def test_a_handler_that_is_full_leaves_its_messages(store: Store, session: int) -> None:
     publish_with(store, {"region": "eu"})
     us = publish_with(store, {"region": "us"})
