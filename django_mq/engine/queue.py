@@ -339,8 +339,7 @@ class Queue:
     def unreserve(self, message: Message) -> None:
         """Give up the room for a reserved message."""
         self._capacity.reserve(message, -1)
-        if message.duplicate_id is not None:
-            self.duplicate_ids.forget(message.duplicate_id)
+        self.duplicate_ids.forget(message.duplicate_id)
 
     def publish_reserved(self, message: Message, now: float) -> None:
         """Add a reserved message, as ``publish``."""

@@ -45,8 +45,6 @@ class DuplicateIds:
         #: among all deleted ones.
         self._ids: OrderedDict[Hashable, tuple[object, float]] = OrderedDict()
         self._at_least = at_least
-        self.size = 0
-        self.seconds: float | None = None
         self.resize(size, seconds)
 
     @property
