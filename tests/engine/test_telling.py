@@ -117,6 +117,19 @@ def test_who_is_awake_for_something_else_does_not_keep_the_others_asleep() -> No
     assert woken == ["busy", "gone", "idle"]
 
 
+def test_an_idle_consumer_is_told_though_a_better_one_has_yet_to_take_the_message_before() -> None:
+    queue, woken = Queue(), []
+    wake: Callable[[Consumer], None] = lambda consumer: woken.append(consumer.name)  # noqa: E731
+    subscribe(queue, "better", priority=1, selector=Selector("k = 'own'"), wake=wake)
+    subscribe(queue, "any", wake=wake)
+    subscribe(queue, "other", selector=Selector("k = 'other'"), wake=wake)
+    publish(queue, "own", headers={"k": "own"})
+
+    publish(queue, "other", headers={"k": "other"})
+
+    assert woken == ["better", "other"]
+
+
 def test_a_turn_hands_over_what_was_reserved_before_anything_else() -> None:
     queue = Queue()
     consumer = subscribe(queue)
