@@ -10,6 +10,7 @@ from kombu.asynchronous import Hub
 from redis import Redis as Client
 
 from django_mq.integrations.celery import publisher
+from django_mq.models import Message
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -32,6 +33,19 @@ class Loop:
 
     def turn(self) -> None:
         next(self._hub.loop)
+
+    def tick(self) -> None:
+        """Do what a turn does before it waits for events."""
+        for each in list(self._hub.on_tick):
+            each()
+
+    def hear(self) -> None:
+        self._transport._hear()
+
+    @property
+    def turns_at_once(self) -> bool:
+        """Whether the next wait for events ends at once."""
+        return self._transport.runtime.wake.wait(0, clear=False)
 
     def turn_until(self, condition: Any) -> None:
         wait_until(lambda: self.turn() or condition())
@@ -74,6 +88,35 @@ def test_nobody_is_told_that_we_are_idle_before_the_pool_has_its_task(connection
     assert not loop.is_idle
     loop.turn()
     assert loop.is_idle
+
+
+def test_the_loop_turns_again_at_once_after_a_delivery_for_the_pool_to_write(
+    connection: Connection, loop: Loop
+) -> None:
+    received: dict[str, Any] = {}
+    consume(connection, THINGS, received)
+    loop.turn_until(lambda: loop.is_idle)
+    Producer(connection.default_channel).publish("now", routing_key="things")
+    loop.hear()
+
+    loop.tick()
+
+    assert received
+    assert loop.turns_at_once
+
+
+def test_an_exception_of_a_callback_fails_its_message_and_does_not_end_the_loop(
+    connection: Connection, loop: Loop, committed_database: str
+) -> None:
+    def fail(_: Any) -> None:
+        raise ValueError("not for me")
+
+    channel = connection.default_channel
+    THINGS(channel).declare()
+    Consumer(channel, [THINGS], on_message=fail).consume()
+    Producer(channel).publish("now", routing_key="things")
+
+    loop.turn_until(Message.objects.using(committed_database).filter(attempts=1).exists)
 
 
 def test_a_key_that_another_program_wrote_to_redis_does_not_end_the_loop(
