@@ -47,10 +47,13 @@ def publish_dead(store: Store, dead_letters: Sequence[DeadLetter]) -> list[int]:
 def _publish(store: Store, dead_letter: DeadLetter, routes: Sequence[Route]) -> bool:
     taken = 0
     for copy in _copies(dead_letter, routes):
+        queue = store.queue(copy.queue_name)
+        sorting = None if queue is None else queue.sorting
+        place = None if sorting is None else sorting.place_or_first(headers_in(copy.headers))
         try:
             # A refusal undoes nothing else. In memory, a transaction would put the message off.
             with store.transaction() if store.features.durable else nullcontext():
-                taken += store.append_by_rules([copy]) != [0]
+                taken += store.append_by_rules([replace(copy, sort_place=place)]) != [0]
         except (PublishError, UnknownQueue):
             continue  # the queue is full or closed, or has the message already
     return taken > 0

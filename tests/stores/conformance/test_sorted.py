@@ -103,16 +103,18 @@ def test_a_message_that_is_moved_stands_by_its_number_or_first_without_one(store
     assert waiting(store) == ["none", "None", "1", "2", "3"]
 
 
-def test_dead_letters_are_sorted_where_they_arrive(store: Store, session: int) -> None:
+@pytest.mark.parametrize("where", [{"dead_letter_queue": "orders"}, {"dead_letter_exchange": "failures"}])
+def test_dead_letters_are_sorted_where_they_arrive(store: Store, session: int, where: dict[str, Any]) -> None:
     declare(store, **BY_NUMBER)
-    declare(store, "others", dead_letter_queue="orders")
+    declare(store, "others", **where)
+    store.bind(exchange="failures", exchange_type="fanout", pattern="", queue="orders")
     publish(store, 2)
-    publish(store, 3, 1, queue="others")
+    publish(store, 3, 1, None, queue="others")
 
     for message in claim(store, session, "others"):
         settle(store, session, message, Verdict.DEAD)
 
-    assert waiting(store) == ["1", "2", "3"]
+    assert waiting(store) == ["None", "1", "2", "3"]
 
 
 def test_a_limited_queue_is_sorted_too(store: Store) -> None:
