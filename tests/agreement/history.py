@@ -23,6 +23,8 @@ STEP_SECONDS = 100
 LONGEST_SECONDS = 5000
 #: The header of a last-value queue.
 KEY = "k"
+#: The header by which a queue is sorted.
+WEIGHT = "w"
 
 #: What handlers want, the last ones by calculations.
 SELECTORS = (
@@ -40,7 +42,11 @@ SELECTORS = (
 #: Values that an option is given instead of its default. Some stand alone, some belong together.
 CHOICES: dict[str, list[dict[str, Any]]] = {
     "levels": [{"levels": 3}, {"levels": 1}],
-    "kind": [{"kind": "fifo"}, {"kind": "last_value", "last_value_key": KEY}],
+    "kind": [
+        {"kind": "fifo"},
+        {"kind": "last_value", "last_value_key": KEY},
+        {"kind": "fifo", "sort_key": WEIGHT},
+    ],
     "due_order": [{"due_order": "keep_place"}],
     "max_attempts": [{"max_attempts": number} for number in (0, 1, 2)],
     "limits": [
@@ -85,6 +91,11 @@ class History:
         lines = [f"    {name!r}: {options!r}," for name, options in self.queues.items()]
         played = [f"    {operation!r}," for operation in self.operations]
         return "\n".join(["queues = {", *lines, "}", "operations = [", *played, "]"])
+
+
+def exchange_to(queue: str) -> str:
+    """Return the name of the exchange to which the queue is bound."""
+    return f"to.{queue}"
 
 
 def history_of(seed: str, length: int = OPERATIONS) -> History:
@@ -145,6 +156,8 @@ class _Author:
         for target in ("dead_letter_queue", "expiry_queue"):
             if later and self._random.random() < 0.35:
                 options[target] = self._random.choice(later)
+        if later and "dead_letter_queue" not in options and self._random.random() < 0.15:
+            options["dead_letter_exchange"] = exchange_to(self._random.choice(later))
         if self._in_advance:
             options |= {"kind": "last_value", "last_value_key": KEY}
         return options if not list(QueueOptions(**options).contradictions()) else self._options(name)
@@ -185,6 +198,8 @@ class _Author:
             message["group"] = self._random.choice("xyz")
         if self._random.random() < (0.9 if self._in_advance else 0.4):
             message["key"] = self._random.choice(["p", "q", 7])
+        if self._random.random() < 0.7:
+            message["weight"] = self._random.choice([-1, 0, 0.5, 2, 2])
         if self._random.random() < 0.6:
             message["region"] = self._random.choice(["eu", "us", 3, True])
         if self._random.random() < 0.4:
@@ -233,6 +248,7 @@ class _Author:
                 "priority": self._random.choice([0, 0, 1, 2]),
                 "credit": self._random.choice([0, 1, 2, 3]),
                 "used": self._random.choice([0, 0, 1]),
+                "selector": self._random.choice(["", "", *SELECTORS]),
             }
             for name in self._queues()
         ]
@@ -300,13 +316,15 @@ class _Author:
             }
         if self._random.random() < 0.3:
             claim["promoted"] = True
+        if self._random.random() < 0.4:
+            claim["in_order"] = [name for name in queues if self._random.random() < 0.7]
         if self._random.random() < 0.25:
-            claim["wanted"] = self._wanted(queues)
+            claim["wanted"] = self._wanted(queues, several=len(queues) == 1 or "listed" in claim)
         return claim
 
-    def _wanted(self, queues: list[str]) -> dict[str, list[list[Any]]]:
-        """Selectors of handlers, each with a limit; several of one queue only where it is claimed alone."""
-        most = 3 if len(queues) == 1 else 1
+    def _wanted(self, queues: list[str], *, several: bool) -> dict[str, list[list[Any]]]:
+        """Selectors of handlers, each with a limit; several of one queue only where no queues take turns."""
+        most = 3 if several else 1
         chosen = self._random.sample(queues, self._random.randint(1, len(queues)))
         return {
             name: [
@@ -384,6 +402,9 @@ class _Author:
             changes = {option: getattr(default, option) for option in changes}
         return {"queue": self._queue(), "changes": changes}
 
+    def _free_groups(self) -> dict[str, Any]:
+        return {"queue": self._queue(), "group": self._maybe(0.5, lambda: self._random.choice("xyz"))}
+
     def _declare(self) -> dict[str, Any]:
         return {"queue": self._queue(), "is_use": self._random.random() < 0.5}
 
@@ -424,6 +445,7 @@ KINDS = {
     "purge": 1,
     "pause": 2,
     "edit": 2,
+    "free_groups": 1,
     "declare": 2,
     "delete": 1,
 }

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from django_mq.engine.options import QueueOptions
 from tests.agreement.pair import Disagreement
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 #: Arguments that an operation does without.
 OPTIONAL = (
     {"group", "key", "size", "delay", "deliver_at", "ttl", "expires_at", "dedup"}
-    | {"slots", "listed", "max_bytes", "limits", "promoted"}
+    | {"slots", "listed", "max_bytes", "limits", "promoted", "in_order", "weight"}
     | {"counted", "failed", "claim", "kind", "spare"}
 )
 
@@ -74,7 +75,8 @@ def _shorter(history: History) -> Iterator[History]:
         yield replace(history, queues={other: given for other, given in history.queues.items() if other != name})
         for option in options:
             fewer = {other: value for other, value in options.items() if other != option}
-            yield replace(history, queues=history.queues | {name: fewer})
+            if not list(QueueOptions(**fewer).contradictions()):
+                yield replace(history, queues=history.queues | {name: fewer})
     for index, (name, given) in enumerate(operations):
         for less in _less(given):
             yield replace(history, operations=[*operations[:index], (name, less), *operations[index + 1 :]])

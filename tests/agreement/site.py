@@ -36,7 +36,7 @@ from django_mq.stores.records import (
     Settlement,
 )
 from django_mq.stores.registry import private_store, shared_store
-from tests.agreement.history import KEY, SLOTS, STEP_SECONDS
+from tests.agreement.history import KEY, SLOTS, STEP_SECONDS, WEIGHT, exchange_to
 from tests.scenarios.stored.environment import empty
 from tests.stores.builders import declare
 from tests.stores.conftest import edit_in_memory
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Browsed, Claimed, ClaimResult
+    from django_mq.stores.records import Browsed, Claimed, ClaimResult, QueueRecord
 
 #: A server that has just started gives every session a deadline of grace.
 HEAD_START = timedelta(hours=1)
@@ -97,7 +97,7 @@ class Site:
         self.past: list[tuple[int, Claimed]] = []
         self.pass_to(0)
         for name in reversed(queues):
-            declare(self.store, name, **queues[name])
+            self._make(name)
         self._told_history = self._told_attempts = 0
 
     def pass_to(self, steps: int) -> None:
@@ -233,6 +233,7 @@ class Site:
             content_type="json",
             headers=json.dumps(
                 ({KEY: given["key"]} if "key" in given else {"a": 1.5})
+                | ({WEIGHT: given["weight"]} if "weight" in given else {})
                 | ({"region": given["region"]} if "region" in given else {})
             ),
             properties='{"p": 1}' if number % 2 else None,
@@ -252,6 +253,7 @@ class Site:
         """Publish as the publisher does: by rules where there are some."""
         made = [self._new(**message) for message in messages]
         records = [self.store.queue(message.queue_name) for message in made]
+        made = [_placed(*each) for each in zip(made, records, strict=True)]
         if any(message.dedup_id is not None for message in made) or any(
             record is not None and record.has_publish_rules for record in records
         ):
@@ -307,6 +309,7 @@ class Site:
                 credit_limit=one["credit"],
                 credit_used=one["used"],
                 state=state,
+                selector=one.get("selector", ""),
             )
             for one in consumers
         )
@@ -375,6 +378,7 @@ class Site:
             full_scan=True,
             max_bytes=given.get("max_bytes", MOST_BYTES),
             limits=given.get("limits", {}),
+            in_order=frozenset(given.get("in_order", ())),
             byte_credit={name: ByteCredit(*each) for name, each in given.get("byte_credit", {}).items()},
             wanted={
                 name: [Wanted(Selector(text), limit) for text, limit in each]
@@ -489,6 +493,9 @@ class Site:
     def _pause(self, queue: str, *, paused: bool, seconds: float | None) -> None:
         self.store.set_paused(queue, paused=paused, seconds=seconds)
 
+    def _free_groups(self, queue: str, group: str | None) -> int:
+        return self.store.free_groups(queue, group)
+
     def _edit(self, queue: str, changes: dict[str, Any]) -> None:
         """What an operator does in the admin."""
         options = self.options[queue] | {name: value for name, value in changes.items() if name != "closed"}
@@ -500,23 +507,35 @@ class Site:
         else:
             Queue.objects.using(self.store.alias).filter(name=queue).update(counted_at=None, **changes)
 
+    def _make(self, queue: str) -> None:
+        declare(self.store, queue, **self.queues[queue])
+        self.store.bind(exchange=exchange_to(queue), exchange_type="fanout", pattern="", queue=queue)
+
     def _declare(self, queue: str, *, is_use: bool) -> None:
         """Declare the queue, which may have been deleted because it was not used."""
         if self.store.queue(queue) is None:
             self.options[queue] = self.queues[queue]
-        declare(self.store, queue, **self.queues[queue])
+        self._make(queue)
         if is_use:
             self.store.note_use([queue])
 
     def _delete(self, queue: str, *, force: bool) -> Any:
         """Delete the queue, if that is allowed, and declare it again as it was at first."""
         deleted = self.store.delete_queue(queue, force=force)
+        self.store.promote()  # a dead-letter queue may have noticed what is due
         self.options[queue] = self.queues[queue]
-        declare(self.store, queue, **self.queues[queue])
+        self._make(queue)
         return deleted
 
     def _wait(self, steps: int) -> None:
         self.pass_to(round(self.now.total_seconds()) // STEP_SECONDS + steps)
+
+
+def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:
+    """Return the message as the publisher gives it to a sorted queue."""
+    if queue is None or queue.sorting is None:
+        return message
+    return replace(message, sort_place=queue.sorting.place(queue.name, json.loads(message.headers)))
 
 
 def _headers(text: str) -> Any:
