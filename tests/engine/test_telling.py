@@ -130,6 +130,22 @@ def test_an_idle_consumer_is_told_though_a_better_one_has_yet_to_take_the_messag
     assert woken == ["better", "other"]
 
 
+def test_a_consumer_whose_credit_is_too_small_for_a_message_is_told_of_that_ones_leaving_only() -> None:
+    queue, woken = Queue(), []
+    small = subscribe(queue, "small", size_bytes=10, wake=lambda consumer: woken.append(consumer.name))
+    other = subscribe(queue, "other", selector=Selector("k = 'own'"))
+    any_size = subscribe(queue, "any size")
+    publish(queue, "large", size=20)
+    publish(queue, "own", headers={"k": "own"}, size=20)
+    assert drain(queue, small) == []
+    woken.clear()
+
+    assert drain(queue, other) == ["own"]
+    assert not woken
+    assert drain(queue, any_size) == ["large"]
+    assert woken == ["small"]
+
+
 def test_a_turn_hands_over_what_was_reserved_before_anything_else() -> None:
     queue = Queue()
     consumer = subscribe(queue)
