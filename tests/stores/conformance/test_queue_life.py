@@ -160,3 +160,4 @@ def test_no_expiry_contradicts_a_time_to_live() -> None:
 @pytest.mark.parametrize("seconds", [0, -1, 0.5, float("nan")])
 def test_a_queue_cannot_expire_in_less_than_a_second(seconds: float) -> None:
     assert list(QueueOptions(expires_seconds=seconds).problems())
+    assert not list(QueueOptions(expires_seconds=1).problems())

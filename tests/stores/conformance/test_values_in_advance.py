@@ -137,6 +137,15 @@ def test_a_value_can_be_delivered_before_its_time(store: Store, prices: str) -> 
     assert bodies(store, READY, SCHEDULED) == ["early"]
 
 
+def test_a_value_in_advance_of_another_priority_replaces_nothing_before_its_time(store: Store, prices: str) -> None:
+    put(store, "early", delay_seconds=10)
+    store.prioritise([each.id for each in store.browse("prices", states=(SCHEDULED,))], 9)
+
+    put(store, "now")
+
+    assert (bodies(store), bodies(store, SCHEDULED)) == (["now"], ["early"])
+
+
 def test_a_value_in_advance_can_be_cancelled(store: Store, prices: str, session: int) -> None:
     put(store, "early", delay_seconds=10)
     put(store, "now")
@@ -151,6 +160,16 @@ def test_a_scheduled_message_does_not_move_into_the_queue(store: Store, prices: 
     store.append(a_message(orders, headers=headers, delay_seconds=1000))
 
     assert store.move(ids(store.browse(orders, states=[SCHEDULED])), "prices") == 0
+
+
+def test_a_value_that_was_due_makes_room_for_a_message_that_moves(store: Store, orders: str) -> None:
+    declare(store, "prices", kind="last_value", last_value_key="sku", max_messages=2)
+    put(store, "now")
+    put(store, "early", delay_seconds=10)
+    store.append(a_message(orders))
+    pass_time(store, 20)
+
+    assert store.move(ids(store.browse(orders, states=[READY])), "prices") == 1
 
 
 def test_a_claim_that_brings_a_value_knows_when_the_next_is_due(store: Store, prices: str, session: int) -> None:
