@@ -137,7 +137,9 @@ def test_a_value_can_be_delivered_before_its_time(store: Store, prices: str) -> 
     assert bodies(store, READY, SCHEDULED) == ["early"]
 
 
-def test_a_value_in_advance_of_another_priority_replaces_nothing_before_its_time(store: Store, prices: str) -> None:
+def test_a_value_in_advance_of_another_priority_replaces_nothing_before_its_time(
+    store: Store, prices: str
+) -> None:
     put(store, "early", delay_seconds=10)
     store.prioritise([each.id for each in store.browse("prices", states=(SCHEDULED,))], 9)
 
