@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from celery.exceptions import Reject
+from celery.states import REJECTED
 from django.db import connections, transaction
 from django.utils.timezone import now
 
@@ -21,17 +23,20 @@ if TYPE_CHECKING:
     Fail = Callable[[], str]
 
 
+def a_task() -> Any:
+    request = SimpleNamespace(id=str(uuid4()), retries=0, hostname="here", delivery_info={"routing_key": "celery"})
+    return SimpleNamespace(name="note", request=request)
+
+
 @pytest.fixture
 def fail(committed_database: str) -> Iterator[Fail]:
     """Fails a task as Celery's pool processes tell it."""
     failures.connect(committed_database)
 
     def report() -> str:
-        request = SimpleNamespace(
-            id=str(uuid4()), retries=0, hostname="here", delivery_info={"routing_key": "celery"}
-        )
-        failures.on_failure(SimpleNamespace(name="note", request=request), request.id, ValueError("why"), "where")
-        return request.id
+        task = a_task()
+        failures.on_failure(task, task.request.id, ValueError("why"), "where")
+        return task.request.id
 
     yield report
     failures._kept[0].store.close()
@@ -71,3 +76,14 @@ def test_a_task_called_in_a_transaction_fails_within_it(fail: Fail, committed_da
         transaction.set_rollback(True, using=committed_database)
 
     assert not Attempt.objects.using(committed_database).filter(correlation_id=task).exists()
+
+
+def test_a_rejected_task_is_recorded_unless_it_goes_back(committed_database: str) -> None:
+    failures.connect(committed_database)
+    rejected, requeued = a_task(), a_task()
+
+    failures.on_end(rejected, REJECTED, Reject(ValueError("why")))
+    failures.on_end(requeued, REJECTED, Reject(ValueError("later"), requeue=True))
+
+    [line] = Attempt.objects.using(committed_database).all()
+    assert (line.correlation_id, line.detail) == (rejected.request.id, "why")

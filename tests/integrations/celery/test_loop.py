@@ -169,4 +169,6 @@ def test_a_consumer_that_is_added_later_counts_with_its_priority(
 def consume(connection: Connection, queue: Queue, received: dict[str, Any], *, name: str = "") -> None:
     channel = connection.default_channel
     queue(channel).declare()
-    Consumer(channel, [queue], on_message=lambda message: received.update({name: message})).consume()
+    consumer = Consumer(channel, [queue], on_message=lambda message: received.update({name: message}))
+    consumer.qos(prefetch_count=1)
+    consumer.consume()
