@@ -102,6 +102,16 @@ def test_a_registered_tasks_own_priority_counts(app: Celery, rows: Rows) -> None
     assert [row.priority for row in rows()] == [0, 8]
 
 
+def test_a_zero_of_kombus_producer_counts_for_a_task_that_was_published_before(
+    app: Celery, connection: Connection, rows: Rows
+) -> None:
+    task = app.send_task("note")
+
+    publish(connection, headers={"id": task.id}, priority=0)
+
+    assert [row.priority for row in rows()] == [4, 0]
+
+
 def test_the_projects_default_priority_counts_where_no_other_is_given(url: str, rows: Rows) -> None:
     def defaulted() -> None:
         """Do nothing."""

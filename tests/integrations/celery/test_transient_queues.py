@@ -160,6 +160,8 @@ def test_a_deleted_queue_leaves_nothing(connection: Connection, committed_databa
     Producer(connection.default_channel, COMMANDS).publish("unread")
 
     connection.default_channel.queue_delete("one")
+    connection.transport.transient._renew_at = 0.0  # the time to renew has come
+    connection.transport.transient.renew()
 
     assert not VolatileBinding.objects.using(committed_database).exists()
     assert not VolatileMessage.objects.using(committed_database).exists()
