@@ -122,8 +122,11 @@ def test_force_deletes_the_messages_too(store: Store, orders: str, session: int)
     assert store.queue(orders) is None
 
 
-def test_force_sends_the_messages_to_the_dead_letter_queue(store: Store, session: int) -> None:
-    declare(store, "failures")
+@pytest.mark.parametrize("limits", [{}, {"max_messages": 2}])
+def test_force_sends_the_messages_to_the_dead_letter_queue(
+    store: Store, session: int, limits: dict[str, int]
+) -> None:
+    declare(store, "failures", **limits)
     declare(store, dead_letter_queue="failures")
     published = [uuid4() for _ in range(2)]
     for message_id, delay in zip(published, (None, 60), strict=True):
