@@ -265,7 +265,7 @@ class ClaimRequest:
     def left_behind(self, claimed: Sequence[Claimed], seen: int) -> frozenset[str]:
         """Return the queues in which the claim may have left messages; it could have claimed ``seen`` messages."""
         left = left_behind(self, [item.queue_name for item in claimed], seen)
-        for queue, wanted in self.wanted.items() if claimed else ():
+        for queue, wanted in self.wanted.items():
             mine = [item for item in claimed if item.queue_name == queue]
             if len(wanted) > 1 and Assignment(wanted, Claimed.as_message).until_used_up(mine) is not None:
                 left |= {queue}
