@@ -233,7 +233,10 @@ def test_a_reaped_session_goes_on_with_what_nobody_else_has_claimed(alias: str, 
 
 
 @pytest.mark.usefixtures("absent_heartbeat")
-def test_a_reaped_session_is_lost_when_another_has_claimed_its_messages(alias: str, open_session: Open) -> None:
+@pytest.mark.parametrize("ask", [claim, lambda session: session.subscribe("orders")], ids=["claim", "subscribe"])
+def test_a_reaped_session_is_lost_when_another_has_claimed_its_messages(
+    alias: str, open_session: Open, ask: Callable[[Session], object]
+) -> None:
     publish("orders", 1)
     publish("orders", 2)
     session, other = open_session(), open_session()
@@ -242,7 +245,7 @@ def test_a_reaped_session_is_lost_when_another_has_claimed_its_messages(alias: s
     (taken,) = claim(other)
 
     with pytest.raises(SessionLost):
-        claim(session)
+        ask(session)
 
     assert session.lost
     assert session.wake.wait(0)
