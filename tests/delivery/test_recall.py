@@ -191,8 +191,14 @@ def test_a_purge_does_not_wait_for_workers_that_hold_nothing_of_the_queue(alias:
 
 
 def test_in_a_transaction_a_purge_takes_nothing_back(alias: str) -> None:
-    with a_busy_worker(alias, 5), transaction.atomic(using=alias):
+    with (
+        a_busy_worker(alias, 5),
+        transaction.atomic(using=alias),
+        CaptureQueriesContext(connections[alias]) as queries,
+    ):
         assert purge("orders") == 0
+
+    assert not any("paused_reason" in query["sql"] for query in queries)
 
 
 def test_a_cancel_by_ids_reaches_what_has_not_begun(alias: str) -> None:
