@@ -11,6 +11,7 @@ from celery import Celery
 from kombu import Connection, Producer
 
 from django_mq.errors import BodyNotSerialisable, DuplicateMessage
+from django_mq.integrations.celery.native import traces_in
 
 if TYPE_CHECKING:
     from tests.integrations.celery.conftest import Rows
@@ -79,6 +80,10 @@ def test_the_columns_of_a_task_say_what_it_is(app: Celery, rows: Rows) -> None:
     assert row.correlation_id == result.id
     assert row.priority == 9
     assert row.headers["argsrepr"] == "(1,)"
+
+
+def test_of_the_headers_of_a_handlers_message_only_its_trace_goes_with_the_task() -> None:
+    assert traces_in('{"traceparent": "00-a", "other": "x"}') == {"traceparent": "00-a"}
 
 
 @pytest.mark.parametrize(
