@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.stores.sql import admission
 from tests.stores.builders import a_message, claim, declare, ids, look, pass_time, settle
 
 if TYPE_CHECKING:
@@ -61,6 +62,19 @@ def test_a_value_that_is_published_after_one_was_due_is_the_later_one(
 
     assert bodies(store) == ["last"]
     assert (claimed(store, session), bodies(store, SCHEDULED)) == (["last"], [])
+
+
+def test_a_value_replaces_one_that_is_due_and_has_not_arrived(
+    store: Store, prices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "PROMOTE_LIMIT", 1)
+    put(store, "pear", sku="pear", delay_seconds=5)
+    put(store, "early", delay_seconds=10)
+    pass_time(store, 20)
+
+    put(store, "last")
+
+    assert (sorted(bodies(store)), bodies(store, SCHEDULED)) == (["last", "pear"], [])
 
 
 def test_of_two_values_the_one_that_is_due_later_holds(store: Store, prices: str, session: int) -> None:
