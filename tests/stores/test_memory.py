@@ -63,6 +63,12 @@ def test_the_clock_is_moved_for_every_handle(store: Store) -> None:
     assert len(claim(worker, open_session(worker))) == 1
 
 
+def test_all_duties_of_maintenance_are_always_to_do(store: Store) -> None:
+    chores = store.chores()
+
+    assert (chores.reap, chores.promote, chores.expire, chores.trim) == (True, True, True, True)
+
+
 def test_messages_of_a_transaction_come_with_its_commit(store: Store) -> None:
     declare(store)
     called: list[int] = []
