@@ -113,6 +113,14 @@ def test_a_better_consumer_is_left_only_what_it_wants(store: Store, session: int
     assert ids(claim_for(store, other, better)) == [kept]
 
 
+def test_a_better_consumer_that_browses_is_left_nothing(store: Store, session: int, other: int) -> None:
+    store.subscribe(other, "orders", Consumer("browsing", priority=1, browser=True))
+
+    published = publish(store)
+
+    assert ids(claim(store, session)) == [published]
+
+
 # Credit
 
 
