@@ -10,7 +10,7 @@ import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
-from django_mq.stores.records import Failure, Settlement
+from django_mq.stores.records import Failure, SessionInfo, Settlement
 from tests.stores.builders import (
     claim,
     declare,
@@ -267,6 +267,20 @@ def test_a_late_verdict_counts_once(store: Store, session: int, held: Claimed, h
     settle(store, session, held, how)
 
     assert settle(store, session, held, how) == {held.id}
+
+
+def test_after_a_late_verdict_a_revived_session_holds_what_it_held(
+    store: Store, orders: str, session: int
+) -> None:
+    publish(store)
+    publish(store)
+    kept, late = claim(store, session)
+    lose_worker(store, session)
+    info = SessionInfo(name="worker", kind="native", host="host", pid=1, version="1", queues=(orders,))
+    store.revive(session, info, [kept.receipt], deadline_seconds=60)
+
+    assert not settle(store, session, late, Verdict.ACCEPT)
+    assert not settle(store, session, kept, Verdict.ACCEPT)
 
 
 @pytest.mark.parametrize("times", [0, 1], ids=["first claim", "claim of a suspect"])
