@@ -71,9 +71,9 @@ class Gathering:
         for queue in queues:
             self._none_idle_until[queue] = asked_at + moment_seconds if notified == 0 else 0.0
 
-    def found_none(self, queues: Collection[str]) -> bool:
-        """Whether the last hint of each of these queues found no idle session."""
-        return all(self._none_idle_until.get(queue) for queue in queues)
+    def found_none(self, queue: str) -> bool:
+        """Whether the last hint of the queue found no idle session."""
+        return bool(self._none_idle_until.get(queue))
 
     def keep(self, news: Mapping[str, News]) -> bool:
         """Keep the news for a moment if no idle session would hear it now; return whether it is kept."""

@@ -1,9 +1,9 @@
 """Hints between processes, through PostgreSQL itself: NOTIFY and LISTEN.
 
-The table ``django_mq_idle`` has a row for each idle session. After its commit a publisher runs one statement, in a
-transaction of its own: it deletes the rows of as many sessions as there are messages, and notifies each on the
-channel of its process. Where no session is idle the statement writes nothing. A topic has a channel for all that
-listen to it. ``stores/postgresql/sql/hints.sql`` has the statements.
+The table ``django_mq_idle`` has a row for each idle session. After its commit a publisher runs one statement for
+each queue, in a transaction of its own: it deletes the rows of as many sessions as there are messages, and
+notifies each on the channel of its process. Where no session is idle the statement writes nothing. A topic has a
+channel for all that listen to it. ``stores/postgresql/sql/hints.sql`` has the statements.
 
     publisher ── the connection that has published, after the commit
     session ──── the listening connection, one for each process with sessions (``ListeningConnection``)
@@ -22,7 +22,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary, finalize
 
 from psycopg.errors import ProgramLimitExceeded
@@ -33,13 +33,14 @@ from django_mq.outages import Outage
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from django_mq.notifications.base import News
     from django_mq.stores.base import Store
     from django_mq.stores.sql.database import Rows
 
 logger = logging.getLogger("django_mq.notifications")
+T = TypeVar("T")
 
 #: A registration lasts so long unless it is renewed, which its session does so often, in seconds.
 REGISTRATION_SECONDS, RENEWAL_SECONDS = 90.0, 30.0
@@ -93,7 +94,7 @@ class PostgreSQLNotifier(Notifier):
 
     def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:
         if named := list(topics):
-            self.ask("notify_topics", {"topics": named}, over)
+            self.ask(lambda database: database.run_unseen("notify_topics", {"topics": named}), over)
 
     def announce(self, news: Mapping[str, News], *, may_wait: bool = False, over: Store | None = None) -> None:
         if may_wait and self._gathering.keep(news):
@@ -101,35 +102,34 @@ class PostgreSQLNotifier(Notifier):
         self._announce(self._gathering.with_kept(news), over)
 
     def _announce(self, news: Mapping[str, News], over: Store | None = None) -> None:
-        asked_at = time.monotonic()
-        # Much cheaper than the statement that notifies; asked where the last one found no idle session.
-        if self._gathering.found_none(news) and self._finds_none(news, over):
+        self.ask(partial(self._notify, news), over)
+
+    def _notify(self, news: Mapping[str, News], database: Any) -> None:
+        """Notify idle sessions. What is due later needs one, unless one looks by then."""
+        for queue, item in news.items():
+            asked_at, wanted = time.monotonic(), item.messages
+            if item.due_seconds is not None:
+                rows = database.run_unseen("looks_by", {"queue": queue, "due": item.due_seconds})
+                wanted += not (rows and rows[0][0])
+            topic = notification_topic(queue, back=item.back)
+            params = {"queue": queue, "wanted": wanted, "topic": topic, "own_lock": self.line.lock_number}
+            notified = database.number_unseen("announce", params) if wanted else None
+            if notified is not None:
+                self._answered(queue, asked_at, notified)
+
+    def _answered(self, queue: str, asked_at: float, notified: int) -> None:
+        moment = MOMENT_SECONDS
+        if not notified and self._gathering.found_none(queue):
             self._look_seconds = min(time.monotonic() - asked_at, self._look_seconds * GROWTH)
             moment = min(max(MOMENT_SECONDS, self._look_seconds * MOST_PARTS), LONGEST_MOMENT_SECONDS)
-            self._gathering.answered(tuple(news), asked_at, 0, moment_seconds=moment)
-            return
-        params = {
-            "queues": list(news),
-            "wanted": [item.messages for item in news.values()],
-            "dues": [item.due_seconds for item in news.values()],
-            "kinds": [notification_topic("", back=item.back)[0] for item in news.values()],
-            "own_lock": self.line.lock_number,
-        }
-        if rows := self.ask("announce", params, over):
-            self._gathering.answered(tuple(news), asked_at, rows[0][0])
+        self._gathering.answered((queue,), asked_at, notified, moment_seconds=moment)
 
-    def _finds_none(self, news: Mapping[str, News], over: Store | None) -> bool:
-        if any(item.due_seconds is not None for item in news.values()):
-            return False
-        rows = self.ask("none_idle", {"queues": list(news)}, over)
-        return rows is None or bool(rows and rows[0][0])
-
-    def ask(self, name: str, params: dict[str, Any], over: Store | None = None) -> Rows | None:
-        """Run a statement in a transaction of its own; return its rows, None if that fails. Never raises."""
+    def ask(self, question: Callable[[Any], T], over: Store | None = None) -> T | None:
+        """Ask a database, in transactions of their own; return the answer, None if that fails. Never raises."""
         if not self._breaker.lets_through(PATIENCE_SECONDS):
             return None
         try:
-            rows = self._run(name, params, over)
+            answer = self._ask(question, over)
         except Exception as error:  # noqa: BLE001 - a publisher must not fail, for any error here
             self._breaker.failed()
             self._outage.failed(self, error, LOST)
@@ -138,31 +138,29 @@ class PostgreSQLNotifier(Notifier):
             return None
         self._breaker.succeeded()
         self._outage.succeeded(self)
-        return rows
+        return answer
 
     def _make_room(self, over: Store | None) -> None:
         """Empty a full queue of notifications of what all sessions have read: nothing else does."""
         with suppress(Exception):
-            self._run("notification_usage", {}, over)
+            self._ask(lambda database: database.run_unseen("notification_usage", {}), over)
 
-    def _run(self, name: str, params: dict[str, Any], over: Any) -> Rows | None:
+    def _ask(self, question: Callable[[Any], T], over: Any) -> T | None:
         if over is not None and over.alias == self.alias:
             if over.in_transaction:
                 return None  # what a test runs before its commit, which never comes
-            found: Rows = over.database.run_unseen(name, params)
-            return found
+            return question(over.database)
         if self.line.connected:
-            return self.line.run(name, params)
+            return self.line.ask(question)
         # A process that publishes keeps no connection that its project did not open, and threads share none.
         sender: Any = (self._sender if self._gathering.runs_here else None) or private_store(self.alias)
         try:
-            rows: Rows = sender.database.run_unseen(name, params)
+            return question(sender.database)
         finally:
             if self._gathering.runs_here:
                 self._sender = sender
             else:
                 sender.close()
-        return rows
 
     def _close_sender(self) -> None:
         if self._sender is not None:
@@ -236,7 +234,9 @@ class PostgreSQLListener(Listener):
         is_new = now > self._registered_until or lock_number != self._lock_number
         self._registered_until, self._lock_number = now + REGISTRATION_SECONDS / 2, lock_number
         params = self._line.registration(self.name, queues, priority=priority, due=due)
-        rows = self._notifier.ask("register_idle", params) if self._line.connected else None
+        rows: Rows | None = None
+        if self._line.connected:
+            rows = self._notifier.ask(lambda database: database.run_unseen("register_idle", params))
         if not rows:
             return Registration(due_seconds=due_seconds)
         self._known = True
@@ -247,7 +247,8 @@ class PostgreSQLListener(Listener):
     def withdraw(self, answered: Collection[str] = ()) -> None:  # noqa: ARG002 - a notification is not answered
         if self._registered_until and self._hears:
             self._registered_until = 0.0
-            self._notifier.ask("unregister_idle", {"session": self.name})
+            params = {"session": self.name}
+            self._notifier.ask(lambda database: database.run_unseen("unregister_idle", params))
 
     def hear(self, notification: str) -> None:
         """Take a notification: the session is no longer registered."""
@@ -353,12 +354,12 @@ class ListeningConnection:
             "seconds": REGISTRATION_SECONDS,
         }
 
-    def run(self, name: str, params: dict[str, Any]) -> Rows:
-        """Run a statement. Raises any error of the driver; the connection is then opened again."""
+    def ask(self, question: Callable[[Any], T]) -> T:
+        """Ask the database. Raises any error of the driver; the connection is then opened again."""
         if not self._speaking.acquire(timeout=PATIENCE_SECONDS):
             raise TimeoutError("the listening connection is busy")
         try:
-            rows: Rows = self.store.database.run_unseen(name, params)
+            return question(self.store.database)
         except BaseException:
             self.connected = False
             if self._bell is not None:
@@ -366,7 +367,6 @@ class ListeningConnection:
             raise
         finally:
             self._speaking.release()
-        return rows
 
     # The thread.
 
@@ -411,14 +411,14 @@ class ListeningConnection:
 
     def _send_echo(self) -> None:
         """Be notified over the way that publishers take. Raises UnheardError if that does not arrive."""
-        announced = {"queues": [self.channel], "wanted": [1], "dues": [None], "kinds": ["n"]}
+        announced = {"queue": self.channel, "wanted": 1, "topic": notification_topic(self.channel)}
         database = self.store.database
         # A session and a queue that nothing else names.
         database.run_unseen("register_idle", self.registration(self.channel, [self.channel]))
         separate: Any = None if self._listen_alias in (None, self._alias) else private_store(self._alias)
         try:
             publisher = database if separate is None else separate.database
-            publisher.run_unseen("announce", {**announced, "own_lock": self.lock_number})
+            publisher.number_unseen("announce", {**announced, "own_lock": self.lock_number})
         finally:
             if separate is not None:
                 separate.close()
@@ -447,7 +447,8 @@ class ListeningConnection:
         before = {topic: channel for channel, topic in self._topics.items()}
         if wanted != before.keys():
             added = sorted(wanted - before.keys())
-            channels = [row[0] for row in self.run("topic_channels", {"topics": added})] if added else []
+            rows = self.ask(lambda database: database.run_unseen("topic_channels", {"topics": added}))
+            channels = [row[0] for row in rows]
             gone = [before[topic] for topic in before.keys() - wanted]
             self._topics = {**self._topics, **dict(zip(channels, added, strict=True))}
             commands = [*(f"LISTEN {name}" for name in channels), *(f"UNLISTEN {name}" for name in gone)]

@@ -26,7 +26,7 @@ TABLES = {model._meta.db_table: model for model in apps.get_app_config("django_m
 #: Statements that not every folder has, and why.
 ONLY = {
     "announce": "only PostgreSQL notifies sessions itself",
-    "none_idle": "as above",
+    "looks_by": "as above",
     "register_idle": "as above",
     "unregister_idle": "as above",
     "notify_topics": "as above",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import Cursor, generators
 from psycopg.adapt import Loader
-from psycopg.errors import error_from_result
+from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.numeric import Int8BinaryLoader
@@ -29,7 +29,7 @@ from django_mq.stores.postgresql.settings import bounded
 from django_mq.stores.sql.database import PARAMETER, Database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from psycopg import Connection
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 #: Types by the server's numbers, which never change.
-BYTES_OID, SMALL_NUMBER_OID, TEXT_OID, UUID_OID = 17, 21, 25, 2950
+BYTES_OID, SMALL_NUMBER_OID, NUMBER_OID, TEXT_OID, UUID_OID = 17, 21, 23, 25, 2950
 DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 # Plain names, for speed: Python 3.11 takes as long to look up a member of an enum as to compare it.
 BINARY, IDLE, IN_TRANSACTION, NO_PIPELINE = (
@@ -225,6 +225,29 @@ class PostgreSQLDatabase(Database):
             cursor = prepared_on(driver).cursor if prepare else Cursor(driver)
             cursor.execute(self.text(name), params, prepare=prepare, binary=True)
             return cursor.fetchall() if cursor.description else []
+
+    def number_unseen(self, name: str, params: Mapping[str, str | int]) -> int | None:
+        """Do the same for a statement that returns a whole number, and prepare it where Django's driver would not.
+
+        None if the connection is closed.
+        """
+        with self.alone():
+            driver = self.connection.connection
+            if driver is not None and self.may_prepare() and is_open(driver):
+                types = tuple(
+                    (key, TEXT_OID if isinstance(value, str) else NUMBER_OID) for key, value in params.items()
+                )
+                values = [
+                    value.encode() if isinstance(value, str) else value.to_bytes(4, signed=True)
+                    for value in params.values()
+                ]
+                try:
+                    return int.from_bytes(first_value(driver, self.text(name), types, values) or b"")
+                except InvalidSqlStatementName:
+                    # The project has dropped prepared statements.
+                    prepared_on(driver).is_direct = False
+        rows = self.run_unseen(name, dict(params))
+        return int(rows[0][0]) if rows else None
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:

@@ -1,39 +1,29 @@
 -- name: announce.
--- Takes as many idle sessions of each queue as it has news for, the best consumers first, then those idle longest,
--- and notifies each on the channel of its process: SESSION KIND:QUEUE. A message that is due later takes one, unless
--- a session is idle that looks by then.
+-- Takes as many idle sessions of a queue as it has news for, the best consumers first, then those idle longest, and
+-- notifies each on the channel of its process: SESSION KIND:QUEUE.
 -- Locks: the rows of these sessions, passing over those that others have locked; and where it notifies, the
 -- server's notifications for a moment, so it must be a transaction of its own. Finds no session: writes nothing.
 -- A process that has ended holds its lock no more, and is passed over. A process that asks is no witness of its own.
 -- Index: django_mq_idle_expires. Returns: how many sessions were notified.
-WITH news AS (
-    SELECT n.queue, n.kind, n.wanted + CASE WHEN n.due IS NULL OR EXISTS (
-        SELECT FROM django_mq_idle a
-        WHERE a.expires_at > now() AND n.queue = ANY (a.queues)
-            AND a.due_at BETWEEN now() AND now() + n.due * interval '1 second'
-    ) THEN 0 ELSE 1 END AS wanted
-    FROM unnest(%(queues)s::text[], %(wanted)s::int[], %(dues)s::float8[], %(kinds)s::text[])
-        AS n (queue, wanted, due, kind)
-), chosen AS MATERIALIZED (
-    SELECT n.queue, n.kind, i.session
-    FROM news n CROSS JOIN LATERAL (
-        SELECT s.session FROM django_mq_idle s
-        WHERE s.expires_at > now() AND CASE WHEN n.queue = ANY (s.queues) THEN {connected:s} ELSE false END
-        ORDER BY s.priority DESC, s.since
-        LIMIT n.wanted
-        FOR UPDATE SKIP LOCKED
-    ) i
+WITH chosen AS MATERIALIZED (
+    SELECT s.session FROM django_mq_idle s
+    WHERE s.expires_at > now() AND CASE WHEN %(queue)s::text = ANY (s.queues) THEN {connected:s} ELSE false END
+    ORDER BY s.priority DESC, s.since
+    LIMIT %(wanted)s::int
+    FOR UPDATE SKIP LOCKED
 ), notified AS (
     DELETE FROM django_mq_idle d
     WHERE d.session IN (SELECT session FROM chosen)
     RETURNING d.session, d.channel
 )
-SELECT count(pg_notify(t.channel, t.session || ' ' || c.kind || ':' || c.queue))
-FROM notified t JOIN chosen c USING (session)
+SELECT count(pg_notify(t.channel, t.session || ' ' || %(topic)s::text)) FROM notified t
 
--- name: none_idle. Looks for an idle session of these queues.
--- Locks: nothing. Index: django_mq_idle_expires. Returns: whether there is none.
-SELECT NOT EXISTS (SELECT FROM django_mq_idle WHERE expires_at > now() AND queues && %(queues)s::text[])
+-- name: looks_by. Looks for an idle session of a queue that looks for what is due within so many seconds.
+-- Locks: nothing. Index: django_mq_idle_expires. Returns: whether there is one.
+SELECT EXISTS (
+    SELECT FROM django_mq_idle
+    WHERE expires_at > now() AND %(queue)s::text = ANY (queues)
+        AND due_at BETWEEN now() AND now() + %(due)s::float8 * interval '1 second')
 
 -- name: _connected.
 -- Whether the process of an idle session still holds its lock.
