@@ -145,6 +145,7 @@ def test_an_impossible_option_of_a_queue_is_refused(
         ({"kind": "last_value"}, "needs last_value_key"),
         ({"last_value_key": "sku"}, "needs kind 'last_value'"),
         ({"ttl_seconds": 5, "max_ttl_seconds": 9}, "ttl_seconds cannot be combined"),
+        ({"selectors": "a = 1\na = 1 OR"}, "selectors has 'a = 1 OR': Expected a value"),
         ({"min_ttl_seconds": 9, "max_ttl_seconds": 5}, "min_ttl_seconds is 9, above max_ttl_seconds, 5"),
     ],
 )

@@ -12,6 +12,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from django_mq.engine.decisions.declared import problems_of
 from django_mq.engine.decisions.sorting import Sorting
 from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
@@ -260,6 +261,15 @@ class QueueOptions:
     max_in_flight: int | None = _consumers(
         None, _("most in flight"), _("Most messages claimed at once, over all workers."), beside=True, least=1
     )
+    selectors: str = _consumers(
+        "",
+        _("selectors"),
+        _(
+            "Selectors of handlers, one in each line. A claim by one of them is quick behind any number of "
+            "messages that do not match."
+        ),
+        length=2000,
+    )
     auto_delete: bool = _consumers(
         False,
         _("auto-delete"),
@@ -402,8 +412,8 @@ class QueueOptions:
 
     @property
     def has_publish_rules(self) -> bool:
-        """Whether publishing depends on the messages in the queue."""
-        return self.is_limited or bool(self.last_value_key) or self.sorting is not None
+        """Whether publishing does more than to write the message."""
+        return self.is_limited or bool(self.last_value_key or self.selectors) or self.sorting is not None
 
     @property
     def sorting(self) -> Sorting | None:
@@ -442,6 +452,7 @@ class QueueOptions:
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
         yield from self._contradictions_of_sorting()
+        yield from problems_of(self.selectors)
         if self.overflow != "reject" and not self.is_limited:
             yield f"overflow is {self.overflow!r}, but the queue has no limit: set max_messages or max_bytes"
         base, cap = self.backoff_seconds, self.backoff_cap_seconds

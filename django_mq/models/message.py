@@ -70,6 +70,8 @@ class Message(models.Model):
         blank=True,
         help_text=_("The key of its value in a last-value queue."),
     )
+    # Which declared selector of its queue matches the message; null where the queue declares none.
+    meets = models.BigIntegerField(null=True, editable=False)
     published_at = UTCDateTimeField(_("published at"))
     deliver_at = UTCDateTimeField(_("deliver at"), null=True, blank=True)
     expires_at = UTCDateTimeField(_("expires at"), null=True, blank=True)
@@ -116,6 +118,16 @@ class Message(models.Model):
                 "id",
                 name="django_mq_message_ready",
                 condition=Q(state=1),
+            ),
+            # The same for each of the selectors that a queue declares.
+            models.Index(
+                "queue",
+                "meets",
+                models.F("level").desc(),
+                "place",
+                "id",
+                name="django_mq_message_meets",
+                condition=Q(state=1, meets__isnull=False),
             ),
             models.Index("queue", "deliver_at", name="django_mq_message_due", condition=Q(state=0)),
             models.Index("queue", "session", name="django_mq_message_claimed", condition=Q(state=2)),

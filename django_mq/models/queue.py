@@ -95,6 +95,10 @@ class Queue(models.Model):
     max_in_flight = models.PositiveIntegerField(null=True, blank=True, **_of("max_in_flight"))
     max_consumers = models.PositiveIntegerField(null=True, blank=True, **_of("max_consumers"))
     exclusive = models.BooleanField(db_default=False, **_of("exclusive"))
+    selectors = models.CharField(blank=True, db_default="", **_of("selectors"))
+    # The list of selectors that messages are asked by, as a number, and whether all messages have been asked.
+    declared = models.BigIntegerField(null=True, editable=False)
+    covered = models.BooleanField(default=False, db_default=False, editable=False)
     auto_delete = models.BooleanField(db_default=False, **_of("auto_delete"))
     expires_seconds = models.FloatField(null=True, blank=True, **_of("expires_seconds"))
     # Written for queues that may be deleted without an operator, and for no others.

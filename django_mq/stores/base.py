@@ -315,6 +315,13 @@ class Store(Protocol):
         as this store has seen in earlier calls.
         """
 
+    def cover(self) -> bool:
+        """Ask messages by the selectors that their queues declare, for a moment; return whether some are left.
+
+        It changes nothing but how long a claim by such a selector takes.
+        """
+        return False
+
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         """Delete history, attempts, summed-up minutes and volatile rows past their time; return how many.
 

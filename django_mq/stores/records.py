@@ -472,6 +472,8 @@ class Chores:
     unused: bool = False
     #: Whether messages have been declined.
     bury_unwanted: bool = False
+    #: Whether queues declare selectors.
+    cover: bool = False
 
 
 #: Unused bytes from which rebuilding a table is worth it.

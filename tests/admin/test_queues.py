@@ -150,6 +150,17 @@ def test_the_queues_are_edited_on_their_alias_without_a_router(
     assert queue.bindings.using(site).count() == 1
 
 
+def test_selectors_are_declared_one_in_each_line(site: str, browse: Client) -> None:
+    lines = ["region = 'eu'", "region = 'us' AND size > 5"]
+    refused = browse.post("/admin/django_mq/queue/add/", form_data(selectors="region = "))
+    browse.post("/admin/django_mq/queue/add/", form_data(selectors="\r\n".join(lines)))
+
+    assert "Expected a value, found the end at position 8." in refused.content.decode()
+    queue = Queue.objects.using(site).get()
+    assert queue.selectors == "\n".join(lines)
+    assert "<textarea" in browse.get(page_of(queue)).content.decode()
+
+
 @pytest.mark.django_db
 def test_saving_a_form_does_not_undo_a_pause_made_meanwhile(
     browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch

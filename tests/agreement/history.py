@@ -75,9 +75,17 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "max_in_flight": [{"max_in_flight": number} for number in (1, 2, 3)],
     "max_consumers": [{"max_consumers": number} for number in (1, 2)],
     "exclusive": [{"exclusive": True}],
+    "selectors": [
+        {"selectors": "\n".join(SELECTORS[:3])},
+        {"selectors": "\n".join(SELECTORS[3:5])},
+        {"selectors": "\n".join(SELECTORS[-2:])},
+    ],
 }
 #: Options that an operator changes while a history lasts.
-EDITABLE = ("max_attempts", "limits", "ttl", "history", "grouping", "max_in_flight", "max_consumers", "exclusive")
+EDITABLE = (
+    *("max_attempts", "limits", "ttl", "history", "grouping", "max_in_flight", "max_consumers", "exclusive"),
+    "selectors",
+)
 
 
 @dataclass
@@ -367,7 +375,7 @@ class _Author:
 
     def _maintenance(self) -> dict[str, Any]:
         duties = ["promote", "expire", "expire", "trim", "prune", "prune", "roll_up", "delete_unused"]
-        return {"duty": self._random.choice([*duties, "bury_unwanted", "bury_unwanted"])}
+        return {"duty": self._random.choice([*duties, *["bury_unwanted", "cover"] * 2])}
 
     def _steer(self) -> dict[str, Any]:
         how = self._random.choice(["cancel", "release_held", "deliver_now", "redrive_dead", "redrive_dead"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -464,6 +465,9 @@ class Site:
 
     def _maintenance(self, duty: str) -> Any:
         done = getattr(self.store, duty)()
+        if duty == "cover":
+            for name, handle in product(self.queues, (self.store, *self.workers)):
+                handle.queue(name)  # notices it at once
         return done if duty in {"trim", "prune", "delete_unused", "bury_unwanted"} else None
 
     def _ids(self, numbers: Iterable[int]) -> list[int]:

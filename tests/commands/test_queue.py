@@ -97,6 +97,7 @@ def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run)
         (["edit", "orders", "--ttl-seconds=-1"], "ttl_seconds is -1.0"),
         (["edit", "orders", "--levels=11"], "levels is 11; use 1 to 10"),
         (["edit", "orders", "--levels=many"], "invalid int value: 'many'"),
+        (["edit", "orders", "--selectors=size >"], "selectors has 'size >': Expected a value"),
         (["create", "orders"], "There is a queue 'orders' already"),
         (["create", ""], "name: "),
         (["create", "q" * 201], "name: "),

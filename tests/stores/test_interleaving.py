@@ -15,14 +15,18 @@ import pytest
 
 from django_mq.delivery.follower import Follower
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS
+from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.selector import Selector
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
+from django_mq.models import Queue
 from django_mq.stores.mysql import database as mysql_database
 from django_mq.stores.mysql import store as mysql
 from django_mq.stores.postgresql import store as postgresql
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
 from django_mq.stores.sql.claims import TRIES
+from django_mq.stores.sql.queues import IDLE_SECONDS
 from tests.conftest import SERVED
 from tests.stores.builders import (
     DEADLINE_SECONDS,
@@ -810,3 +814,69 @@ def test_a_follower_is_not_kept_back_by_those_who_came_later(first: SQLStore, se
 
         assert shown == [[], []]
         assert not follower._shown
+
+
+# Declared selectors
+
+
+def cover(store: SQLStore) -> bool:
+    """Let maintenance ask all messages by declared selectors; return whether claims may use the index now."""
+    store.cover()
+    pass_time(store, IDLE_SECONDS + 1)
+    while store.cover():
+        pass
+    assert store.queue("orders") is not None
+    return store.queues.declared("orders") is not None
+
+
+def declare_selectors(alias: str) -> None:
+    # By its key: on MariaDB, an open publish has locked its name.
+    queue = Queue.objects.using(alias).get(name="orders")
+    Queue.objects.using(alias).filter(pk=queue.pk).update(selectors="region = 'eu'")
+
+
+@pytest.mark.parametrize("publish_one", [publish, lambda store, **_: store.append_many(MANY)], ids=["one", "many"])
+def test_the_index_waits_for_publishers_that_began_before_selectors_were_declared(
+    alias: str, first: SQLStore, second: SQLStore, publish_one: Callable[..., object]
+) -> None:
+    with holding_open(first) as commit:
+        publish_one(first, headers='{"region": "eu"}')
+        declare_selectors(alias)
+        assert not cover(second)
+        publish(second, headers='{"region": "eu"}')
+        commit()
+
+    assert cover(second) is (alias == "postgresql")
+    wanted = {"orders": [Wanted(Selector("region = 'eu' OR region IS NULL"), 200)]}
+    by_declared = {"orders": [Wanted(Selector("region = 'eu'"), 200)]}
+    session = open_session(second)
+    assert len(claim(second, session, credit=200, wanted=by_declared)) == (2 if publish_one is publish else 1)
+    assert len(claim(second, session, credit=200, wanted=wanted)) == (0 if publish_one is publish else len(MANY))
+
+
+def test_the_index_waits_for_messages_that_others_have_locked(
+    alias: str, first: SQLStore, second: SQLStore
+) -> None:
+    there = [publish(first, headers='{"region": "eu"}') for _ in range(3)]
+    declare_selectors(alias)
+    with holding_open(first) as commit:
+        first.database.rows("lock_to_ask", ids=there[:1], queue_id=first.queues.existing("orders").id)
+        assert not cover(second)
+        commit()
+
+    assert cover(second) is (alias == "postgresql")
+    wanted = {"orders": [Wanted(Selector("region = 'eu'"), 9)]}
+    assert ids(claim(second, open_session(second), wanted=wanted)) == there
+
+
+def test_selectors_are_declared_once_no_publisher_has_locked_the_queue(
+    alias: str, first: SQLStore, second: SQLStore
+) -> None:
+    publish(first, headers='{"region": "eu"}')
+    declare_selectors(alias)
+    with holding_open(first) as commit:
+        first.database.rows("queue_use", queue="orders")
+        assert not cover(second)
+        commit()
+
+    assert cover(second) is (alias == "postgresql")

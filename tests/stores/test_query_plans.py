@@ -107,6 +107,11 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "mark_replaced": ({"ids": [1, 2], "replaced": "r"}, "pkey"),
     "end_replaced": ({"ids": [1, 2], "session": 1, "replaced": "r"}, "pkey"),
     "message_taken": ({"queue": "q1", "message_id": "0" * 32}, "once"),
+    "part_end": ({"after": 50, "limit": 100}, "pkey"),
+    "unasked": ({"after": 50, "last": 150, "queue_id": 1, "mark": 1024, "end": 2048}, "pkey"),
+    "unasked_ready": ({"queue_id": 1, "limit": 100}, "meets"),
+    "lock_to_ask": ({"ids": [1, 2], "queue_id": 1}, "pkey"),
+    "set_meets": ({"ids": [1, 2], "meets": 1027, "queue": "q1", "mark": 1024}, "pkey"),
 }
 #: What a worker prepares once and then runs with a plan that must suit any values.
 PREPARED = {
@@ -227,9 +232,11 @@ def postgresql() -> SQLStore:
     return filled("postgresql")
 
 
-def explained(store: SQLStore, name: str, *, generic: bool, wanted: str = "") -> Iterator[dict[str, Any]]:
+def explained(
+    store: SQLStore, name: str, *, generic: bool, wanted: str = "", **more: Any
+) -> Iterator[dict[str, Any]]:
     """Yield the nodes of a statement's plan: for these values, or for any."""
-    text = store.database.text(name, {"wanted": wanted})
+    text = store.database.text(name, {"wanted": wanted} | more)
     with store.connection.cursor() as cursor:
         if generic:
             names = sorted(set(re.findall(r"%\((\w+)\)s", text)))
@@ -284,6 +291,49 @@ def test_a_claim_by_selectors_walks_the_ready_messages_in_order(postgresql: SQLS
     assert any("jsonb_typeof" in node.get("Filter", "") for node in plan)
     sorts = [node for node in plan if node["Node Type"] == "Sort" and "m.level DESC" in node["Sort Key"]]
     assert "across" in name or not sorts
+
+
+#: A claim by a declared selector, with one handler and with several.
+BY_DECLARED = sorted(name for name in PREPARED - {"claim_chosen"} if "claim" in name and "cursor" not in name)
+MEETS = "UPDATE django_mq_message SET meets = 1024 + level WHERE queue_id = (SELECT min(id) FROM django_mq_queue)"
+
+
+def declared_plan(store: SQLStore, name: str) -> list[dict[str, Any]]:
+    condition = condition_of((Selector("region = 'eu' AND size < 10"),), "q1", "w0_")
+    assert condition is not None
+    return list(explained(store, name, generic=True, wanted=f"AND {condition.text}", meets=""))
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+def test_a_claim_by_a_declared_selector_reads_what_it_takes() -> None:
+    filled("postgresql")
+    with worker_store() as store, store.connection.cursor() as cursor:
+        cursor.execute(MEETS)
+        cursor.execute("ANALYZE django_mq_message")
+
+        plans = {name: declared_plan(store, name) for name in BY_DECLARED}
+
+    for name, plan in plans.items():
+        assert list(faults(plan, "meets")) == [], name
+        [walk] = [node for node in plan if node.get("Index Name") == "django_mq_message_meets"]
+        assert all(column in walk["Index Cond"] for column in ("queue_id =", "meets =")), name
+        assert ("across" in name) == any(node.get("Index Name") == "django_mq_message_ready" for node in plan)
+        sorts = [node for node in plan if node["Node Type"] == "Sort"]
+        assert "across" in name or not any("m.level DESC" in node["Sort Key"] for node in sorts), name
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+@pytest.mark.parametrize("dead", [0, 500])
+@pytest.mark.parametrize("name", BY_DECLARED)
+def test_a_plan_made_without_declared_messages_suits_many(name: str, dead: int) -> None:
+    with worker_store() as store, store.connection.cursor() as cursor:
+        leave_dead_rows(dead)
+        cursor.execute("ANALYZE django_mq_message")
+
+        found = [node for node in declared_plan(store, name) if reads_messages(node)]
+
+        assert [node for node in found if not begins_with_its_first_column(node)] == []
+        assert "django_mq_message_meets" in {node.get("Index Name") for node in found}
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
@@ -499,6 +549,23 @@ def test_every_statement_uses_its_index_on_sqlite() -> None:
             found[name] = steps
 
     assert not found
+
+
+@pytest.mark.django_db(databases=["default"])
+def test_a_claim_by_a_declared_selector_reads_its_index_on_sqlite() -> None:
+    store = filled("default")
+    params = PLANS["claim"][0] | {"wanted": "AND m.priority > 3", "meets": "[1027, 1024, 0]"}
+    with store.connection.cursor() as cursor:
+        cursor.execute(MEETS, [])
+        cursor.execute("ANALYZE")
+        text = store.database.text("claim", params)
+        cursor.execute(f"EXPLAIN QUERY PLAN {text}", store.database.fitted(params))
+        steps = [row[3] for row in cursor.fetchall()]
+
+    walks = [step for step in steps if "django_mq_message_meets" in step]
+    assert len(walks) == 3
+    assert all("queue_id=? AND meets=?" in step for step in walks)
+    assert not any("django_mq_message_ready" in step or "SCAN m" in step for step in steps)
 
 
 def is_whole_table(store: SQLStore, name: str, step: str) -> bool:

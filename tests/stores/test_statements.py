@@ -114,7 +114,7 @@ def test_every_shared_fragment_is_used() -> None:
 def fragments(folder: str) -> set[str]:
     """The names of a folder's fragments; a claim by selectors has some in place of others."""
     names = {name.removeprefix("_") for name in texts(folder) if name.startswith("_")}
-    return {name.removesuffix("_wanted") for name in names}
+    return {name.removesuffix("_wanted").removesuffix("_declared") for name in names}
 
 
 def words_in(text: str) -> Iterator[str]:

@@ -50,6 +50,7 @@ class QueueForm(TableForm):
             # A read-only page has no form fields that could give the help texts and labels.
             **{name: _(OPTIONS[name].help) for name in OTHERS},
         }
+        widgets: ClassVar = {"selectors": forms.Textarea(attrs={"rows": 3, "cols": 80})}
         labels: ClassVar = {name: capfirst(_(OPTIONS[name].label)) for name in OTHERS}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -69,6 +70,10 @@ class QueueForm(TableForm):
                 _("Dead letters of “%(queue)s” lead back to this queue."), params={"queue": chosen.name}
             )
         return chosen
+
+    def clean_selectors(self) -> str:
+        """Return the lines as the settings have them: a browser sends other ends."""
+        return "\n".join(self.cleaned_data["selectors"].splitlines())
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

@@ -57,6 +57,7 @@ def run_maintenance(
 ) -> dict[str, int]:
     """Run every duty once, reaping any session but ``spare``; return how many rows each changed.
 
+    "uncovered" says whether messages are left to ask by declared selectors.
     ``take_over`` is called if an operation has stalled.
     """
     done = {"shortened": 0, "reaped": 0, "released": 0}
@@ -75,6 +76,7 @@ def run_maintenance(
     done["promoted"] = store.promote(CHUNK) if chores.promote else 0
     done["expired"] = store.expire(CHUNK) if chores.expire else 0
     done["unwanted"] = store.bury_unwanted() if chores.bury_unwanted else 0
+    done["uncovered"] = int(chores.cover and store.cover())
     done["trimmed"] = store.trim() if chores.trim else 0
     done["deleted"] = _delete_unused(store) if chores.unused else 0
     done["pruned"] = store.prune() if prune else 0
@@ -126,7 +128,7 @@ class PacedMaintenance:
         self._minute = -1
         self._next_at = time.monotonic()
         self._reap_from = 0.0
-        self._pruning = False
+        self._pruning = self._covering = False
         self._take_over = TakeOver(store.alias)
         #: Whether to do every round. Until the first renewal answers, this session may be the leader.
         self.leader = True
@@ -143,6 +145,8 @@ class PacedMaintenance:
         if self._pruning:
             # One batch for each call: a heartbeat cannot wait.
             self._prune()
+        if self._covering:
+            self._covering = self._store.cover()
         if now < self._next_at:
             return
         # Jitter spreads workers that were started together.
@@ -164,6 +168,7 @@ class PacedMaintenance:
             spare=spare,
             take_over=self._take_over.begin if self.leader else None,
         )
+        self._covering = bool(done["uncovered"])
         if done["shortened"]:
             # From the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)

@@ -10,5 +10,6 @@ arbiter.py      which ready messages a session may have
 decline.py      when a declined message is dead
 recall.py       which prefetched messages a worker gives back
 worker_mode.py  what a worker is told to do
+declared.py     what the index of a queue's declared selectors says of a message
 verdict.py      the outcome of an attempt
 """

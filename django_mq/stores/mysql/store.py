@@ -21,6 +21,7 @@ from django_mq.stores.records import Claimed, Space
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
+from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, MOVED, Messages, Settlements, first_of, named
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
@@ -264,6 +265,11 @@ class MySQLSettlements(Settlements):
             super().give_back(session_id, settlements)
 
 
+class MySQLDeclaredSelectors(DeclaredSelectors):
+    def cover(self) -> bool:
+        return False  # there are no partial indexes, and an index of all messages would slow down plain queues
+
+
 class MySQLMaintenance(Maintenance):
     def _grace(self) -> dict[str, Any]:
         running = float(self.rows("uptime")[0][1]) + self.database.clock_offset.total_seconds()
@@ -342,6 +348,7 @@ class MySQLStore(SQLStore):
     operations = cached_property(MySQLOperations)
     sessions = cached_property(MySQLSessions)
     claims = cached_property(MySQLClaims)
+    declared = cached_property(MySQLDeclaredSelectors)
     settlements = cached_property(MySQLSettlements)
     maintenance = cached_property(MySQLMaintenance)
     browser = cached_property(MySQLBrowser)

@@ -237,6 +237,7 @@ class PostgreSQLClaims(Claims):
             name = "claim_across_apart"
         if name != "claim" and "wanted" in params:
             params |= spots(ScanCursor())
+        params |= {name: numbers(params[name]) for name in ("met_by", "meets") if name in params}
         return name, params
 
     def _one_statement(
@@ -248,8 +249,8 @@ class PostgreSQLClaims(Claims):
         if settlements:
             params |= fence(session_id, settlements) | {"outcome": ACCEPTED}
             params |= {name: numbers(params[name]) for name in ("ids", "claims")}
-        if len(request.queues) > 1:
-            return self._answered(name, params, request)
+        if len(request.queues) > 1 or (name == "claim" and "meets" in params):
+            return self._answered(name, params, request)  # an index of declared selectors passes nothing
         return self._from_cursor(name, params, request)
 
     def _answered(

@@ -12,6 +12,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions import declared
 from django_mq.engine.decisions.expiry import Lifetime
 from django_mq.engine.decisions.places import MOST_LEVELS, level_of, levels_of, place_at
 from django_mq.engine.states import State
@@ -30,7 +31,7 @@ BEGINNING, END = b"PGCOPY\n\xff\r\n\x00" + bytes(8), b"\xff\xff"
 LENGTH = Struct(">i")
 NULL = LENGTH.pack(-1)
 #: Columns of a row without the id, which the table gives then.
-COLUMNS = 21
+COLUMNS = 22
 #: Number of columns. Queue, published at, level, priority.
 BEGUN = Struct(">hiqiqihih")
 #: Attempts, redelivered, suspect and reason of a new message.
@@ -39,6 +40,8 @@ FRESH = Struct(">iii?i?i").pack(4, 0, 1, False, 1, False, 0)
 DUE = Struct(">ihiqiq")
 AT_ONCE = Struct(">ihiqi").pack(2, State.READY.value, 8, 0, -1)
 TIME = Struct(">iq")
+#: What a message meets of the selectors that its queue declares; it is asked next.
+UNASKED = Struct(">iq").pack(8, declared.UNASKED)
 #: Microseconds from 1970 to 2000, where PostgreSQL's time begins.
 SINCE_2000 = 946_684_800_000_000
 #: Id and message id, and the length of the body that follows; the same without the id.
@@ -58,6 +61,7 @@ class CopyTarget:
     max_ttl_seconds: float | None = None
     ttl_seconds: float | None = None
     no_expiry: bool = False
+    has_selectors: bool = False
     lifetime: Lifetime = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,11 +70,12 @@ class CopyTarget:
         self.lifetime = Lifetime(least, most, usual, self.no_expiry)
 
     def common(self, message: NewMessage, columns: int = COLUMNS) -> bytes:
-        """Return the columns up to the properties, which all messages of a kind share."""
+        """Return the columns up to what the message meets, which all messages of a kind share."""
         priority = message.priority
         level = level_of(priority, levels_of(self.kind, self.levels))
         begun = BEGUN.pack(columns, 8, self.queue_id, 8, self.published_at, 2, level, 2, priority)
-        return begun + FRESH + b"".join(map(_value, TEXTS(message))) + b"".join(map(_json, JSON(message)))
+        texts = b"".join(map(_value, TEXTS(message))) + b"".join(map(_json, JSON(message)))
+        return begun + FRESH + texts + (UNASKED if self.has_selectors else NULL)
 
     def times(self, due: int | None = None, end: int | None = None) -> bytes:
         """Return state, place and both times of a message, given in microseconds since 1970."""

@@ -19,6 +19,7 @@ from django_mq.stores.postgresql.publications import PostgreSQLPublications
 from django_mq.stores.postgresql.settings import OpenTransaction, impatient, isolation_in, problems, untended
 from django_mq.stores.records import Renewal, Space
 from django_mq.stores.sql.browser import Browser
+from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.sessions import Sessions
@@ -68,6 +69,11 @@ class PostgreSQLBrowser(Browser):
         # A later transaction takes a later number: only those count that were open at first.
         there = frozenset(row[0] for row in self.rows(statement))
         return there if known is None else known & there
+
+
+class PostgreSQLDeclaredSelectors(DeclaredSelectors):
+    def writers(self) -> frozenset[str]:
+        return frozenset(row[0] for row in self.rows("writers"))
 
 
 #: Seconds for a session to come back after its connection has ended.
@@ -155,6 +161,7 @@ class PostgreSQLStore(SQLStore):
     operations = cached_property(PostgreSQLOperations)
     sessions = cached_property(PostgreSQLSessions)
     claims = cached_property(PostgreSQLClaims)
+    declared = cached_property(PostgreSQLDeclaredSelectors)
     maintenance = cached_property(PostgreSQLMaintenance)
     browser = cached_property(PostgreSQLBrowser)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Situation
+    from django_mq.engine.selector import Selector
     from django_mq.stores.records import ClaimRequest
     from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.store import SQLStore
@@ -67,6 +68,9 @@ class Portion(NamedTuple):
     limit: int
     #: None for all messages.
     condition: Condition | None = None
+    selector: Selector | None = None
+    #: Where the index of declared selectors has what matches, None if the selector is not declared.
+    meets: list[int] | None = None
 
 
 def portions_of(request: ClaimRequest) -> list[Portion] | None:
@@ -87,7 +91,7 @@ def portions_of(request: ClaimRequest) -> list[Portion] | None:
             condition = condition_of(selectors[: number + 1], queue, f"w{len(portions)}_")
             if condition is None:
                 return None
-            portions.append(Portion(queue, min(limit, each.limit), condition))
+            portions.append(Portion(queue, min(limit, each.limit), condition, each.selector))
     return portions or [Portion(queue, 0) for queue in request.queues[:1]]
 
 
@@ -101,7 +105,11 @@ def conditioned(portions: Sequence[Portion]) -> dict[str, Any]:
     else:
         cases = " ".join(f"WHEN {number} THEN {each.text}" for number, each in found.items())
         wanted = f"AND CASE {{position}} {cases} ELSE TRUE END"
-    return {"wanted": wanted} | {name: value for each in found.values() for name, value in each.params.items()}
+    given = {"wanted": wanted} | {name: value for each in found.values() for name, value in each.params.items()}
+    pairs = [(number, meets) for number, each in enumerate(portions, 1) for meets in each.meets or ()]
+    if pairs:
+        given |= {"met_by": [number for number, _ in pairs], "meets": [meets for _, meets in pairs]}
+    return given
 
 
 def prefilter(request: ClaimRequest, queue: str, *, every: bool) -> dict[str, Any]:
@@ -172,6 +180,13 @@ class Claims(Part):
         """Return what one statement reads, None if it takes several: then the claim is one by rules."""
         return portions_of(request)
 
+    def _looked_up(self, portion: Portion) -> Portion:
+        """Return a portion with the places in the index of what its declared selector matches."""
+        declared = None if portion.selector is None else self.store.queues.declared(portion.queue)
+        if declared is None or portion.selector is None:
+            return portion
+        return portion._replace(meets=declared.where(portion.selector))
+
     def subscribe(self, session_id: int, name: str) -> None:
         with self.database.transaction():
             for statement, params in self._locking([name]):
@@ -226,7 +241,9 @@ class Claims(Part):
             "first_bytes": ANY_SIZE,
         }
         portions = self.portions(request) or []
-        params |= conditioned(portions)
+        if request.wanted:
+            portions = [self._looked_up(each) for each in portions]
+            params |= conditioned(portions)
         in_bytes = [request.byte_credit.get(portion.queue) for portion in portions]
         if len(portions) == 1:
             [portion], [given] = portions, in_bytes
@@ -249,8 +266,9 @@ class Claims(Part):
         }
 
     def _result_of(self, rows: Rows, request: ClaimRequest, due: float | None) -> ClaimResult:
-        # Without selectors, each queue is one portion.
-        across = len((self.portions(request) or ()) if request.wanted else request.queues) > 1
+        # Each queue is one portion, or one for each handler that may have messages.
+        handlers = (request.wanted.get(queue) for queue in request.queues)
+        across = sum(1 if some is None else sum(each.limit > 0 for each in some) for some in handlers) > 1
         if across:
             rows.sort(key=lambda row: row[-1])
         claimed = [self._claimed(row) for row in rows]

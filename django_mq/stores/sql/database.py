@@ -58,7 +58,7 @@ class Database:
         raise NotImplementedError
 
     def text(self, name: str, params: Mapping[str, Any] = NO_PARAMS) -> str:
-        return statement(self.package, name, self.now(), params.get("wanted", ""))
+        return statement(self.package, name, self.now(), params.get("wanted", ""), declared="meets" in params)
 
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return params
@@ -223,18 +223,19 @@ HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 
 
 @lru_cache(maxsize=4096)
-def statement(package: str, name: str, now: str, wanted: str = "") -> str:
+def statement(package: str, name: str, now: str, wanted: str = "", *, declared: bool = False) -> str:
     """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
 
-    ``wanted`` is the condition of a claim by selectors.
+    ``wanted`` is the condition of a claim by selectors; ``declared`` says that their queue declares some of them.
 
     Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
     in a folder or has no text: programming errors.
     """
     texts = _defined(SHARED) | _defined(package)
     if wanted:
-        own = {key.removesuffix("_wanted"): text for key, text in texts.items() if key.endswith("_wanted")}
-        texts |= own | {"_wanted": wanted}
+        for suffix in ["_wanted", "_declared"][: 1 + declared]:
+            texts |= {key.removesuffix(suffix): text for key, text in texts.items() if key.endswith(suffix)}
+        texts["_wanted"] = wanted
     if name not in texts:
         raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
     return _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()

@@ -140,6 +140,8 @@ class Publications(Part):
         for message in kept:
             if message.sort_place is not None:
                 self.rows("set_place", id=ids[id(message)], place=message.sort_place)
+        for name in {message.queue_name for message in kept}:
+            self.store.declared.ask_new(name, [ids[id(each)] for each in kept if each.queue_name == name])
         for name, capacity in capacities.items():
             mine = [message for message in kept if message.queue_name == name]
             self.store.last_values.replace(

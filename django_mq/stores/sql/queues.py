@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.declared import declared_in
 from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.decisions.routing import Route
 from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
@@ -19,6 +20,7 @@ from django_mq.stores.values import storable, time_of, time_or_none
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from django_mq.engine.decisions.declared import Declared
     from django_mq.stores.sql.store import SQLStore
 
 logger = logging.getLogger("django_mq.stores")
@@ -40,8 +42,9 @@ PAGE = 200
 class Queues(Part):
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        #: Queue to when its row was read, whether it is constrained, and whether a claim may pass many messages.
-        self._rules: dict[str, tuple[float, bool, bool]] = {}
+        #: Queue to when its row was read, whether it is constrained, whether a claim may pass many messages, and
+        #: the declared selectors that all of its messages were asked.
+        self._rules: dict[str, tuple[float, bool, bool, Declared | None]] = {}
         #: Unused queues that could not be deleted, and when to try again.
         self.retry_at: dict[str, float] = {}
         self._keeps_last_values: dict[str, bool] = {}
@@ -56,7 +59,7 @@ class Queues(Part):
         rows = self.rows("queue", queue=name)
         if not rows:
             return None
-        id_, name, closed, paused, priorities_differ, *values = rows[0]
+        id_, name, closed, paused, priorities_differ, covered_by, *values = rows[0]
         record = QueueRecord(
             id=id_,
             name=name,
@@ -67,7 +70,10 @@ class Queues(Part):
         )
         self._keeps_last_values[name] = bool(record.last_value_key)
         wide = record.has_groups or record.priorities_differ
-        self.remember(name, is_constrained=record.has_rules, wide=wide)
+        declared = declared_in(record.selectors) if covered_by else None
+        if declared is not None and declared.mark != covered_by:
+            declared = None  # not all messages were asked by the new list
+        self.remember(name, is_constrained=record.has_rules, wide=wide, declared=declared)
         return record
 
     def existing(self, name: str) -> QueueRecord:
@@ -150,8 +156,12 @@ class Queues(Part):
 
     # The cached rules.
 
-    def remember(self, name: str, *, is_constrained: bool, wide: bool) -> None:
-        self._rules[name] = (time.monotonic(), is_constrained, wide)
+    def remember(self, name: str, *, is_constrained: bool, wide: bool, declared: Declared | None = None) -> None:
+        self._rules[name] = (time.monotonic(), is_constrained, wide, declared)
+
+    def declared(self, name: str) -> Declared | None:
+        """Return the declared selectors by which all messages were asked, as of the last read of the row."""
+        return self._rules[name][3] if name in self._rules else None
 
     def page_size(self, name: str, credit: int) -> int:
         """Return how many messages to read at first: the credit, where a claim passes few messages."""

@@ -11,6 +11,7 @@ from django_mq.stores.sql.admission import LastValues, QueueCapacities, UsedIds
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims
 from django_mq.stores.sql.database import Database
+from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages, Moves, Settlements
 from django_mq.stores.sql.operations import Operations
@@ -51,6 +52,7 @@ class SQLStore(Store):
     capacity = cached_property(QueueCapacities)
     last_values = cached_property(LastValues)
     duplicate_ids = cached_property(UsedIds)
+    declared = cached_property(DeclaredSelectors)
     sessions = cached_property(Sessions)
     claims = cached_property(Claims)
     settlements = cached_property(Settlements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import fields
 from datetime import datetime
@@ -76,6 +77,13 @@ class SQLiteClaims(Claims):
         if rows("claimable", **queues) or not rows("session_alive", session=session_id):
             return None
         return self._result_of([], request, rows("next_due", **queues)[0][0])
+
+    def _claim_statement(self, session_id: int, request: ClaimRequest) -> tuple[str, dict[str, Any]]:
+        name, params = super()._claim_statement(session_id, request)
+        meets = params.pop("meets", None)
+        params.pop("met_by", None)
+        # A claim for several handlers, or from several queues, asks all messages.
+        return name, params | ({"meets": json.dumps(meets)} if meets and name == "claim" else {})
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)

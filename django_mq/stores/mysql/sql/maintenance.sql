@@ -1,9 +1,9 @@
 -- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over,
--- delete unused queues, bury what all have declined. To
+-- delete unused queues, bury what all have declined, ask messages by declared selectors. To
 -- be reaped is an expired session, unless the server has just started, and a message that is held in the name of no
 -- session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
--- seven truths.
+-- eight truths.
 SELECT
     {past_grace} AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE deadline < {now})
     OR EXISTS (
@@ -23,7 +23,8 @@ SELECT
         WHERE operation.status = 'running'
           AND operation.beat_at < {now} - INTERVAL %(stalled_seconds)s SECOND),
     EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}),
-    EXISTS (SELECT 1 FROM django_mq_declined)
+    EXISTS (SELECT 1 FROM django_mq_declined),
+    false
 
 -- name: _expired_in_state
 (SELECT id FROM django_mq_message FORCE INDEX (django_mq_message_expiring)

@@ -47,6 +47,22 @@ head AS MATERIALIZED (
     ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
 ), {chosen}
 
+-- name: _first_declared. A claim by a declared selector looks where the index has what matches.
+head AS MATERIALIZED (
+    SELECT r.id, r.suspect, r.level, r.place, r.size_bytes
+    FROM unnest(%(meets)s::bigint[]) AS met(meets)
+    CROSS JOIN LATERAL (
+        SELECT m.id, m.suspect, m.level, m.place, octet_length(m.body) AS size_bytes
+        FROM django_mq_message m
+        WHERE m.state = 1 AND m.meets = met.meets AND m.queue_id = (
+            SELECT q.id FROM django_mq_queue q
+            WHERE q.name = %(queue)s AND NOT {paused}
+              AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)) {wanted}
+        ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
+    ) r
+    ORDER BY r.level DESC, r.place, r.id LIMIT %(credit)s
+), {chosen}
+
 -- name: _from_cursor
 head AS MATERIALIZED (
     SELECT r.id, r.suspect, r.level, r.place, r.size_bytes AS size_bytes

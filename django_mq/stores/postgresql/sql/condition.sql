@@ -16,6 +16,31 @@ CROSS JOIN LATERAL (
 ) beyond
 LIMIT %(candidates)s
 
+-- name: _portion_declared. A part of a claim by a declared selector looks where the index has what matches.
+(
+    SELECT beyond.id, beyond.priority, beyond.level, beyond.place
+    FROM unnest(%(levels)s::int[], %(places)s::bigint[], %(passed)s::bigint[]) AS from_here(level, place, id)
+    CROSS JOIN LATERAL (
+        SELECT m.id, m.priority, m.level, m.place
+        FROM django_mq_message m
+        WHERE m.state = 1 AND m.level = from_here.level AND (m.place, m.id) > (from_here.place, from_here.id)
+          AND m.queue_id = q.id {wanted}
+        ORDER BY m.place, m.id LIMIT %(candidates)s
+    ) beyond
+    WHERE given.position <> ALL(%(met_by)s::bigint[])
+    LIMIT %(candidates)s
+) UNION ALL (
+    SELECT known.id, known.priority, known.level, known.place
+    FROM unnest(%(met_by)s::bigint[], %(meets)s::bigint[]) AS met(position, meets)
+    CROSS JOIN LATERAL (
+        SELECT m.id, m.priority, m.level, m.place
+        FROM django_mq_message m
+        WHERE m.state = 1 AND m.queue_id = q.id AND m.meets = met.meets {wanted}
+        ORDER BY m.level DESC, m.place, m.id LIMIT %(candidates)s
+    ) known
+    WHERE met.position = given.position
+)
+
 -- name: _position. The number, from 1, of what a claim across several queues reads.
 given.position
 

@@ -20,7 +20,7 @@ AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.i
 INSERT INTO django_mq_message (
     {ready_columns})
 SELECT
-    q.id, 1, {level:%(priority)s}, 0, %(priority)s, 0, false, false,
+    q.id, {unasked}, 1, {level:%(priority)s}, 0, %(priority)s, 0, false, false,
     %(message_id)s, %(type)s, %(correlation_id)s, %(group_key)s, {now}, {queue_expiry},
     '', %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(body)s
 FROM django_mq_queue q
@@ -64,6 +64,7 @@ WITH nothing AS (
 SELECT
     q.name, q.id, (extract(epoch FROM {now}) * 1000000)::bigint - 946684800000000,
     q.kind, q.levels, q.due_order, q.min_ttl_seconds, q.max_ttl_seconds, q.ttl_seconds, q.no_expiry,
+    q.declared IS NOT NULL,
     CASE WHEN has_sequence_privilege(pg_get_serial_sequence('django_mq_message', 'id'), 'USAGE')
          THEN ARRAY(SELECT nextval((SELECT pg_get_serial_sequence('django_mq_message', 'id')::regclass))
                     FROM generate_series(1, %(amount)s::int)) END
@@ -74,7 +75,7 @@ WHERE q.name {in_texts:names} AND NOT q.closed {stays}
 COPY django_mq_message (
     queue_id, published_at, level, priority, attempts, redelivered, suspect, dead_reason,
     type, correlation_id, group_key, content_type, content_encoding, headers, properties,
-    state, place, deliver_at, expires_at, {it} message_id, body)
+    meets, state, place, deliver_at, expires_at, {it} message_id, body)
 FROM STDIN (FORMAT BINARY)
 
 -- name: copy_messages. Writes many messages in PostgreSQL's binary format; copying.py makes the rows, with their

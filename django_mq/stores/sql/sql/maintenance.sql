@@ -1,9 +1,9 @@
 -- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over,
--- delete unused queues, bury what all have declined. To
+-- delete unused queues, bury what all have declined, ask messages by declared selectors. To
 -- be reaped is an expired session or one whose connection has ended, unless the server has just started, and a message
 -- that is held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
--- seven truths.
+-- eight truths.
 SELECT
     {reapable},
     EXISTS (
@@ -17,7 +17,8 @@ SELECT
     EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
     EXISTS (SELECT 1 FROM django_mq_operation operation WHERE operation.status = 'running' AND {stalled}),
     EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}),
-    EXISTS (SELECT 1 FROM django_mq_declined)
+    EXISTS (SELECT 1 FROM django_mq_declined),
+    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {declaring})
 
 -- name: find_expired. Finds scheduled and ready messages whose time to live is over.
 -- Locks: nothing. Index: django_mq_message_expiring. Returns: ids.

@@ -1,11 +1,13 @@
 -- name: _message_columns
-queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type, correlation_id, group_key,
+queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type, correlation_id, group_key,
     published_at, deliver_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, body
 -- name: _ready_columns. As message_columns, of a message that is ready at once.
-queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type, correlation_id, group_key,
+queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type, correlation_id, group_key,
     published_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, body
 -- name: _new_message. The first of message_columns, of a message that is published.
-q.id, CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, {level:n.priority}, {place}, n.priority, 0, false, false
+q.id, {unasked}, CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, {level:n.priority}, {place}, n.priority, 0, false, false
+-- name: _unasked. What a new message of a queue meets: it is asked next, if the queue declares selectors.
+CASE WHEN q.declared IS NOT NULL THEN 0 END
 -- name: _queue_expiry. When a message without a time to live of its own expires. A queue with no_expiry has none.
 {after:coalesce(q.ttl_seconds, q.max_ttl_seconds)}
 

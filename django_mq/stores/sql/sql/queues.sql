@@ -25,7 +25,7 @@ WHERE name = %(queue)s
 SELECT
     q.id, q.name, q.closed, {paused},
     (SELECT coalesce(min(c.priority) <> max(c.priority), false) FROM django_mq_consumer c WHERE c.queue_name = q.name),
-    {option_reads}
+    CASE WHEN q.covered THEN q.declared END, {option_reads}
 FROM django_mq_queue q
 WHERE q.name = %(queue)s
 

@@ -58,11 +58,11 @@ WHERE id {in:ids} AND state = 3
 
 -- name: _copy_with_priority. Writes messages m again at the tail of their new level, with the priority of n.
 INSERT INTO django_mq_message (
-    queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
+    queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
     correlation_id, group_key, value_key, published_at, deliver_at, expires_at, dead_reason, content_type,
     content_encoding, headers, properties, body)
 SELECT
-    q.id, m.state, {level:n.priority}, CASE WHEN m.state = 0 OR q.sort_key <> '' THEN m.place ELSE 0 END, n.priority, m.attempts,
+    q.id, {unasked}, m.state, {level:n.priority}, CASE WHEN m.state = 0 OR q.sort_key <> '' THEN m.place ELSE 0 END, n.priority, m.attempts,
     m.redelivered, m.suspect, m.message_id, m.type, m.correlation_id, m.group_key, m.value_key, m.published_at,
     m.deliver_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.body
 
@@ -76,7 +76,7 @@ WHERE id {in:ids} AND state < 2
 INSERT INTO django_mq_message (
     {message_columns})
 SELECT
-    q.id, CASE WHEN n.state = 0 THEN 0 ELSE 1 END, {level:n.priority}, CASE WHEN n.state = 0 THEN {place} ELSE 0 END,
+    q.id, {unasked}, CASE WHEN n.state = 0 THEN 0 ELSE 1 END, {level:n.priority}, CASE WHEN n.state = 0 THEN {place} ELSE 0 END,
     n.priority, 0, n.redelivered, false, n.message_id, n.type, n.correlation_id, n.group_key,
     n.published_at, CASE WHEN n.state = 0 THEN n.deliver_at END, CASE WHEN NOT q.no_expiry THEN n.expires_at END, '', n.content_type,
     n.content_encoding, n.headers, n.properties, n.body
@@ -99,7 +99,7 @@ SELECT id, message_id FROM django_mq_message WHERE message_id {in_uuids:message_
 INSERT INTO django_mq_message (
     {ready_columns})
 SELECT
-    q.id, 1, {level:n.priority}, 0, n.priority, 0, false, false, n.message_id, n.type, n.correlation_id, n.group_key, {now},
+    q.id, {unasked}, 1, {level:n.priority}, 0, n.priority, 0, false, false, n.message_id, n.type, n.correlation_id, n.group_key, {now},
     {queue_expiry}, n.dead_reason, n.content_type, n.content_encoding, {with_origin}, n.properties, n.body
 
 -- name: dead_for_exchanges. Reads dead letters whose queue names an exchange for them.

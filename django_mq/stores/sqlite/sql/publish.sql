@@ -18,7 +18,7 @@ CASE WHEN NOT q.no_expiry THEN min({bounded}, coalesce({after:q.max_ttl_seconds}
 INSERT INTO django_mq_message (
     {ready_columns})
 SELECT
-    q.id, 1, {level:n.priority}, 0, n.priority, 0, 0, 0, %(message_id)s, %(type)s,
+    q.id, {unasked}, 1, {level:n.priority}, 0, n.priority, 0, 0, 0, %(message_id)s, %(type)s,
     %(correlation_id)s, %(group_key)s, {now}, {queue_expiry}, '',
     %(content_type)s, %(content_encoding)s, %(headers)s, %(properties)s, %(body)s
 FROM django_mq_queue q

@@ -8,10 +8,11 @@ RETURNING id
 -- at the tail of its new level.
 -- Locks: the database for writing. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message AS m
-SET id = {tail:message} + moving.rank, priority = moving.priority, level = moving.level, place = moving.place
+SET id = {tail:message} + moving.rank, priority = moving.priority, level = moving.level, place = moving.place, meets = moving.meets
 FROM (
     SELECT
         n.id, n.priority, {level:n.priority} AS level, CASE WHEN n.state = 0 OR q.sort_key <> '' THEN n.place ELSE 0 END AS place,
+        {unasked} AS meets,
         row_number() OVER (ORDER BY n.old_level DESC, n.place, n.id) AS rank
     FROM (
         SELECT id, queue_id, state, place, level AS old_level, %(priority)s AS priority
@@ -39,12 +40,12 @@ RETURNING id
 -- stays where it is.
 -- Locks: the database for writing. Index: the primary key. Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
-SET id = {tail:message} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = moving.state, level = moving.level,
+SET id = {tail:message} + moving.rank, queue_id = moving.target_id, meets = moving.meets, value_key = NULL, state = moving.state, level = moving.level,
     place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at,
     expires_at = CASE WHEN NOT moving.no_expiry THEN m.expires_at END, dead_reason = '', dead_at = NULL, claim = NULL
 FROM (
     SELECT
-        n.id, q.id AS target_id, q.no_expiry, min(n.state, 1) AS state, {level:n.priority} AS level,
+        n.id, q.id AS target_id, {unasked} AS meets, q.no_expiry, min(n.state, 1) AS state, {level:n.priority} AS level,
         CASE WHEN n.state = 0 THEN {place} ELSE 0 END AS place,
         CASE WHEN n.state = 0 THEN n.deliver_at END AS deliver_at,
         row_number() OVER (ORDER BY n.level DESC, n.place, n.id) AS rank
@@ -60,7 +61,7 @@ RETURNING id
 -- queue, or when it is there already, they stay where they are.
 -- Locks: the database for writing. Index: the primary key. Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
-SET id = {tail:message} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = 1, level = moving.level,
+SET id = {tail:message} + moving.rank, queue_id = moving.target_id, meets = moving.meets, value_key = NULL, state = 1, level = moving.level,
     place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, expires_at = moving.expires_at, dead_at = NULL, claim = NULL,
     headers = json_set(
         CASE WHEN json_valid(m.headers) THEN m.headers ELSE json_object('x-damaged-headers', m.headers) END,
@@ -68,7 +69,7 @@ SET id = {tail:message} + moving.rank, queue_id = moving.target_id, value_key = 
         '$."x-dead-reason"', m.dead_reason, '$."x-dead-at"', replace(m.dead_at, ' ', 'T') || '+00:00')
 FROM (
     SELECT
-        n.id, q.id AS target_id, origin.name AS origin_name, {level:n.priority} AS level, {queue_expiry} AS expires_at,
+        n.id, q.id AS target_id, {unasked} AS meets, origin.name AS origin_name, {level:n.priority} AS level, {queue_expiry} AS expires_at,
         row_number() OVER (ORDER BY n.id) AS rank
     FROM django_mq_message n
     JOIN django_mq_queue origin ON origin.id = n.queue_id
