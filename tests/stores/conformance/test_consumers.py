@@ -178,6 +178,26 @@ def test_a_consumer_is_not_woken_for_what_it_has_declined(store: Store, session:
     assert (claim_for(store, session, consumer), woken) == ([], [consumer])
 
 
+# Waking
+
+
+@pytest.mark.parametrize("rules", [{}, {"max_in_flight": 5}], ids=["no rules", "rules"])
+def test_a_consumer_that_has_found_nothing_is_woken_by_the_next_message(
+    store: Store, session: int, rules: dict[str, int]
+) -> None:
+    declare(store, "ruled", **rules)
+    woken: list[Consumer] = []
+    consumer = Consumer("idle", wake=woken.append)
+    store.subscribe(session, "ruled", consumer)
+    publish(store, "ruled")
+    while claim(store, session, "ruled", consumer=consumer):
+        pass
+
+    publish(store, "ruled")
+
+    assert len(woken) == 2
+
+
 # Taking back
 
 

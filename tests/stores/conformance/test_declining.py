@@ -11,6 +11,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo
+from django_mq.stores.sql import claims
 from tests.stores.builders import (
     a_message,
     claim,
@@ -67,6 +68,16 @@ def wait_out(store: Store) -> int:
 
 
 # For the others
+
+
+def test_what_a_session_has_declined_it_does_not_get_later_either(
+    store: Store, session: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "COMMIT_SECONDS", 0.0)
+    publish(store)
+    decline(store, session)
+
+    assert [claim(store, session) for _ in range(3)] == [[], [], []]
 
 
 def test_what_a_session_declines_is_for_others(store: Store, session: int, other: int) -> None:
