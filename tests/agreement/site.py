@@ -100,6 +100,8 @@ class Site:
         for name in reversed(queues):
             self._make(name)
         self._told_history = self._told_attempts = 0
+        #: Rows in memory that were told, by their identity.
+        self._told_rows: dict[int, Any] = {}
 
     def pass_to(self, steps: int) -> None:
         self.now = timedelta(seconds=steps * STEP_SECONDS)
@@ -146,8 +148,7 @@ class Site:
 
     def _finished(self) -> list[dict[str, Any]]:
         if isinstance(self.store, MemoryStore):
-            rows: Sequence[Any] = list(self.store.broker.history)[self._told_history :]
-            self._told_history += len(rows)
+            rows = self._untold(self.store.broker.history)
         else:
             rows = self._news(History, self._told_history)
             self._told_history = max([self._told_history, *(row.id for row in rows)])
@@ -168,6 +169,12 @@ class Site:
             for row in rows
         ]
 
+    def _untold(self, rows: Iterable[Any]) -> Sequence[Any]:
+        """The rows in memory since the last look. Those before them may have been pruned."""
+        found = {id(row): row for row in rows if id(row) not in self._told_rows}
+        self._told_rows |= found
+        return list(found.values())
+
     def _news(self, model: Any, told: int) -> Sequence[Any]:
         """The rows of a table beyond an id. Mostly there are none, and Django takes long to ask."""
         [(last,)] = self.store.fetch(f"SELECT max(id) FROM {model._meta.db_table}", ())  # type: ignore[attr-defined]
@@ -176,8 +183,7 @@ class Site:
 
     def _failed(self) -> list[dict[str, Any]]:
         if isinstance(self.store, MemoryStore):
-            rows: Sequence[Any] = list(self.store.broker.attempts)[self._told_attempts :]
-            self._told_attempts += len(rows)
+            rows = self._untold(self.store.broker.attempts)
         else:
             rows = self._news(Attempt, self._told_attempts)
             self._told_attempts = max([self._told_attempts, *(row.id for row in rows)])
