@@ -26,6 +26,7 @@ from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, Operation, Queue, Rollup
 from django_mq.stores.records import ClaimRequest, SessionInfo
+from django_mq.stores.sql import declared
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -70,6 +71,28 @@ def test_expired_messages_are_finished_as_expired(store: Any, database: str, ord
     assert run_maintenance(store)["expired"] == 1
 
     assert History.objects.using(database).get().outcome == History.Outcome.EXPIRED
+
+
+def test_a_worker_asks_the_messages_that_are_there_by_declared_selectors(
+    store: Any, database: str, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for region in ("eu", "us", "eu"):
+        publish(orders, headers={"region": region})
+    Queue.objects.using(database).update(selectors="region = 'eu'")
+    monkeypatch.setattr(declared, "PART", 1)
+    monkeypatch.setattr(declared, "ROUND_SECONDS", -1.0)  # a part in each round
+    rounds = PacedMaintenance(store, 0, grace_seconds=1)
+
+    rounds.run_if_due()
+    assert not Message.objects.using(database).filter(meets__isnull=False).exists()
+    store.clock_offset = LATER
+    for _ in range(5):
+        rounds.run_if_due()
+
+    met = list(Message.objects.using(database).order_by("id").values_list("meets", flat=True))
+    has_index = database != "mariadb"
+    assert Queue.objects.using(database).get().covered is has_index
+    assert (met[0] == met[2], met[0] != met[1], None in met) == (True, has_index, not has_index)
 
 
 def test_minutes_that_are_over_are_summed_up_once_a_minute(
