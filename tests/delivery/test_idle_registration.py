@@ -153,6 +153,22 @@ def test_what_comes_between_the_claim_and_the_sleep_is_not_slept_through(pair: t
     assert first.turn() == [b"2"]
 
 
+def test_a_session_that_ends_wakes_as_many_as_it_gives_back_messages(
+    hinted: str, pair: tuple[Sleeper, Sleeper]
+) -> None:
+    leaving = Sleeper(hinted)
+    publish("orders", 1)
+    publish("orders", 2)
+    assert leaving.turn() == [b"1", b"2"]
+    for sleeper in pair:
+        assert sleeper.turn() == []
+        sleeper.wake.clear()
+
+    leaving.close()
+
+    assert [sleeper.told() for sleeper in pair] == [True, True]
+
+
 def scheduled_and_seen(sleeper: Sleeper, delay: float) -> bool:
     """Publish something for later; whether the session knew of it before it was due, which a pause may prevent."""
     publish("orders", delay, delay=delay)
