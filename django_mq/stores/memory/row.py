@@ -110,6 +110,11 @@ class LiveMessage:
     def attempts(self) -> int:
         return self.entry.attempts - (self.held and not self.entry.suspect)
 
+    @property
+    def has_expiry_queue(self) -> bool:
+        """Whether it goes to another queue when it has expired."""
+        return self.queue.settings.expiry_queue is not None and not self.entry.replaced
+
     def let_go(self) -> None:
         self.session_id = self.claimed_at = None
 

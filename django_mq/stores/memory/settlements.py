@@ -29,11 +29,15 @@ LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
 class Settlements(Part):
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
-        # Expired messages enter an expiry queue in the order of their ids.
-        in_order = sorted(settlements, key=lambda item: (ORDER.index(item.verdict), item.id))
+        # What goes to an expiry queue goes last, in the order of the ids: the others may have made room there.
+        in_order = sorted(settlements, key=lambda item: (self._leaves(item), ORDER.index(item.verdict), item.id))
         done = set() if session is None else self._settle_all(session, in_order)
         done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
         return frozenset(item.id for item in settlements) - done
+
+    def _leaves(self, settlement: Settlement) -> bool:
+        row = self.broker.rows.get(settlement.id)
+        return settlement.verdict is Verdict.EXPIRE and row is not None and row.has_expiry_queue
 
     def begin_settle(self, session_id: int, receipts: Sequence[Receipt]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
@@ -113,7 +117,7 @@ class Settlements(Part):
             case Verdict.CANCEL:
                 engine.remove(entry, Cause.CANCELLED)
             case Verdict.EXPIRE:
-                if row.queue.settings.expiry_queue is not None and not entry.replaced:
+                if row.has_expiry_queue:
                     row.let_go()
                 engine.report_expired(entry, consumer, now=now.timestamp())
             case Verdict.DEAD:

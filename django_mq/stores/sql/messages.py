@@ -271,11 +271,15 @@ class Settlements(Part):
         held = self._held(session_id, settlements)
         expired = [item for item in held if item.verdict is Verdict.EXPIRE]
         leaving = self._leaving([item.id for item in expired])
-        done = self._let_leave(session_id, [item for item in expired if item.id in leaving], leaving)
         staying = [item for item in held if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
+        done = set[int]()
         for name, params in verdicts(session_id, staying):
             done.update(self._write(name, **params))
         self._after_settling(staying, done, session_id)
+        # What goes to other queues goes last: the others may have made room there.
+        done |= self._let_leave(session_id, [item for item in expired if item.id in leaving], leaving)
+        if dead := [item.id for item in staying if item.verdict is Verdict.DEAD and item.id in done]:
+            self.store.moves.move_dead(dead)
         return done
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002
@@ -302,14 +306,11 @@ class Settlements(Part):
         return gone
 
     def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
-        """Record failed attempts while the rows are there; then remove replaced values and move dead messages."""
+        """Record failed attempts while the rows are there; then remove replaced values."""
         settled = [item for item in settlements if item.id in done]
         if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
             self.store.messages.record_attempts(session_id, failed)
         self.store.messages.drop_replaced([item.id for item in settled if item.verdict is RELEASE])
-        dead = [item.id for item in settled if item.verdict is Verdict.DEAD]
-        if dead:
-            self.store.moves.move_dead(dead)
         if declined := [item.id for item in settled if item.verdict is DECLINE]:
             self.store.messages.drop_replaced(declined)
             self.store.claims.note_declined(session_id, declined)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -381,6 +382,24 @@ def test_void_verdicts_do_not_spoil_the_others(store: Store, orders: str, sessio
 
     assert void == {lost.id}
     assert store.counts()[orders].ready == 1
+
+
+@pytest.mark.parametrize("how", [Verdict.ACCEPT, Verdict.CANCEL, Verdict.EXPIRE])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_expired_message_goes_where_the_same_batch_has_made_room(
+    store: Store, session: int, how: Verdict, *, is_first: bool
+) -> None:
+    declare(store, "late", max_messages=1)
+    declare(store, expiry_queue="late")
+    message_id = uuid4()
+    for queue in ("late", "orders") if is_first else ("orders", "late"):
+        publish(store, queue, message_id=message_id)
+    [over] = claim(store, session, "orders")
+    [copy] = claim(store, session, "late")
+
+    store.settle(session, [verdict(over, Verdict.EXPIRE), verdict(copy, how)])
+
+    assert [item.message_id for item in store.browse("late", states=[1])] == [message_id]
 
 
 @pytest.mark.parametrize("how", [Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD])
