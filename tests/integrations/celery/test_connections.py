@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.db import transaction
+import pytest
+from django.db import connections, transaction
 from kombu import Connection
 
+from django_mq.errors import StoreUnavailable
 from django_mq.integrations.celery import publisher
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def private_of(connection: Connection) -> Any:
@@ -62,3 +61,15 @@ def test_transports_outside_of_a_worker_close_their_connections_after_use(
 
         first, second = (private_of(each) for each in (one, other))
         assert first is not second
+
+
+def test_a_program_that_cannot_reach_the_database_is_told_at_once(
+    url: str, committed_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = connections[committed_database]
+    database.close()
+    for setting in ("HOST", "NAME"):
+        monkeypatch.setitem(database.settings_dict, setting, "/missing/database")
+
+    with pytest.raises(StoreUnavailable):
+        Connection(url).connect()
