@@ -452,7 +452,8 @@ class QueueOptions:
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
         yield from self._contradictions_of_sorting()
-        yield from problems_of(self.selectors)
+        if self.selectors:
+            yield from problems_of(self.selectors)
         if self.overflow != "reject" and not self.is_limited:
             yield f"overflow is {self.overflow!r}, but the queue has no limit: set max_messages or max_bytes"
         base, cap = self.backoff_seconds, self.backoff_cap_seconds

@@ -36,6 +36,7 @@ WITHOUT_SENSE = (
     "--ttl-seconds=5",
     "--min-ttl-seconds=9",
     "--max-ttl-seconds=5",
+    "--selectors=key = = 'one'\nkey = 1\nkey=1\nJMSExpiration > 0",
 )
 #: Conditions of every kind, as users ask for them when they browse.
 SELECTORS = (
@@ -175,6 +176,29 @@ def interfaces() -> None:
     _publish_many_alike("plain", "bounded", "lasting")
     handle_all("tasks", _Endings())
     _one_group_before_another()
+    _look_selectors_up("selected")
+
+
+def _look_selectors_up(queue: str) -> None:
+    """Declare selectors of a queue with messages, let maintenance ask these, and handle what one wants."""
+    from django_mq.api import consumer, publish
+    from django_mq.delivery.consumer.handlers import forget, handler_of
+    from django_mq.delivery.consumer.worker import Worker
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare, pass_time
+
+    store, handled = shared_store("default"), []
+    declare(store, queue, selectors="key = 'one'\nsize > 5")
+    store.cover()
+    pass_time(store, 60)
+    store.cover()
+    pass_time(store, -60)
+    for headers in ({"key": "one"}, {"key": "two"}, {"size": 6}, {"key": "one", "size": 6}):
+        publish(queue, headers=headers)
+    consumer(queue, selector="key='one'")(handled.append)
+    Worker([handler_of(queue)], threads=2).run(until_empty=True)
+    forget(queue)
+    assert len(handled) == 2
 
 
 def _route_by_headers(queue: str) -> None:
