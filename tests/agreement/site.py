@@ -503,7 +503,7 @@ class Site:
     def _pause(self, queue: str, *, paused: bool, seconds: float | None) -> None:
         self.store.set_paused(queue, paused=paused, seconds=seconds)
 
-    def _free_groups(self, queue: str, group: str | None) -> int:
+    def _free_groups(self, queue: str, group: str | None = None) -> int:
         return self.store.free_groups(queue, group)
 
     def _edit(self, queue: str, changes: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.routing import Route
@@ -94,7 +94,8 @@ class Queues(Part):
         return len(messages)
 
     def _publish_all(self, queue: BrokerQueue) -> int:
-        dead_letters = [row.dead_letter(self.broker.now(), QUEUE_DELETED) for row in queue.rows]
+        rows = sorted(queue.rows, key=attrgetter("id"))
+        dead_letters = [row.dead_letter(self.broker.now(), QUEUE_DELETED) for row in rows]
         published = publish_dead(self.store, dead_letters)
         for row in [self.broker.rows[id_] for id_ in published]:
             row.queue.engine.discard(row.entry, Cause.DEAD)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -50,6 +51,16 @@ def test_a_dead_letter_goes_to_the_queues_of_the_exchange(
     assert headers["x-dead-reason"] == "broken"
     assert (store.browse("other", states=[1]), store.browse("orders", states=[0, 1, 2, 3])) == ([], [])
     assert [(row.queue_name, row.outcome) for row in finished()] == [("orders", 6)]
+
+
+def test_the_messages_of_a_deleted_queue_come_in_the_order_of_their_arrival(store: Store, failures: str) -> None:
+    published = [uuid4() for _ in range(2)]
+    for message_id, delay in zip(published, (60, None), strict=True):
+        publish(store, message_id=message_id, delay_seconds=delay)
+
+    assert store.delete_queue("orders", force=True) == 2
+
+    assert [item.message_id for item in store.browse("all", states=[1])] == published
 
 
 def test_each_matching_queue_gets_a_copy(store: Store, session: int, failures: str) -> None:
