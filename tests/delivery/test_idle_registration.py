@@ -161,8 +161,8 @@ def test_a_session_that_ends_wakes_as_many_as_it_gives_back_messages(
     publish("orders", 2)
     assert leaving.turn() == [b"1", b"2"]
     for sleeper in pair:
+        assert sleeper.told()
         assert sleeper.turn() == []
-        sleeper.wake.clear()
 
     leaving.close()
 
