@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: After a hint that found no idle session, hints are gathered for so long, in seconds.
 MOMENT_SECONDS = 0.005
+#: So long after the end of a moment, in seconds, the next one is short again.
+QUIET_SECONDS = 1.0
 #: After so long, in seconds, the thread has failed: some servers let no threads run.
 STALLED_SECONDS = 1.0
 #: The thread ends after so many moments without hints.
@@ -42,10 +44,15 @@ class Gathering:
         send: Callable[[Mapping[str, News]], None],
         *,
         grace_seconds: float = 0.0,
+        longest_moment_seconds: float = MOMENT_SECONDS,
         on_quiet: Callable[[], None] = lambda: None,
     ) -> None:
-        """The thread leaves the publisher a grace to send what is kept, and calls ``on_quiet`` before it ends."""
+        """The thread leaves the publisher a grace to send what is kept, and calls ``on_quiet`` before it ends.
+
+        While hints find no idle session again and again, moments double up to the longest.
+        """
         self._send = send
+        self._longest_moment_seconds = longest_moment_seconds
         self._grace_seconds = grace_seconds
         self._on_quiet = on_quiet
         self._forget_parent()
@@ -55,6 +62,8 @@ class Gathering:
     def _forget_parent(self) -> None:
         # Until when a queue's news would find no idle session, as far as is known.
         self._none_idle_until: dict[str, float] = {}
+        # How long that moment is, in seconds.
+        self._moments: dict[str, float] = {}
         self._waiting: Counter[str] = Counter()
         self._since = self._flush_at = 0.0
         self._thread: threading.Thread | None = None
@@ -62,18 +71,20 @@ class Gathering:
         # A publisher never waits for it: this thread may hold it, interrupted by a signal's handler.
         self._lock = threading.Lock()
 
-    def answered(
-        self, queues: Collection[str], asked_at: float, notified: object, *, moment_seconds: float = MOMENT_SECONDS
-    ) -> None:
+    def answered(self, queues: Collection[str], asked_at: float, notified: object) -> None:
         """Take the answer to a hint of these queues, sent at ``asked_at``: how many sessions were notified."""
         if len(self._none_idle_until) >= KNOWN:
             self._none_idle_until.clear()
+            self._moments.clear()
         for queue in queues:
-            self._none_idle_until[queue] = asked_at + moment_seconds if notified == 0 else 0.0
-
-    def found_none(self, queue: str) -> bool:
-        """Whether the last hint of the queue found no idle session."""
-        return bool(self._none_idle_until.get(queue))
+            until = self._none_idle_until.get(queue, 0.0)
+            if notified != 0:
+                self._none_idle_until[queue] = 0.0
+                continue
+            # Its last moment, if that has not ended long ago.
+            last = self._moments.get(queue, 0.0) if until and asked_at < until + QUIET_SECONDS else 0.0
+            self._moments[queue] = min(max(2 * last, MOMENT_SECONDS), self._longest_moment_seconds)
+            self._none_idle_until[queue] = asked_at + self._moments[queue]
 
     def keep(self, news: Mapping[str, News]) -> bool:
         """Keep the news for a moment if no idle session would hear it now; return whether it is kept."""
@@ -136,7 +147,8 @@ class Gathering:
     def _run(self) -> None:
         quiet = 0
         while True:
-            time.sleep(MOMENT_SECONDS)
+            left = self._flush_at - time.monotonic() if self._waiting else 0.0
+            time.sleep(max(MOMENT_SECONDS, left))  # each turn takes the interpreter's lock from the publishers
             quiet = 0 if self._waiting else quiet + 1
             if self._waiting and time.monotonic() >= self._flush_at:
                 self.flush()

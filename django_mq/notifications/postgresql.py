@@ -48,11 +48,8 @@ REGISTRATION_SECONDS, RENEWAL_SECONDS = 90.0, 30.0
 PATIENCE_SECONDS = 2.0
 #: First and longest pause between two tries to listen, and the pause where no notification arrives.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, UNHEARD_PAUSE_SECONDS = 0.1, 1.0, 60.0
-#: A publisher whose hints find no idle session spends one part in so many of its time on them, but waits no longer
-#: than this for the next look, in seconds.
-MOST_PARTS, LONGEST_MOMENT_SECONDS = 20, 0.1
-#: A single look may be slow by chance: what a look is taken to need grows by this factor at most.
-GROWTH = 1.1
+#: While hints find no idle session again and again, they are sent so seldom, in seconds.
+LONGEST_MOMENT_SECONDS = 0.04
 #: What an outage costs, for the log.
 LOST = "; hints are dropped, workers look regularly instead"
 
@@ -86,9 +83,12 @@ class PostgreSQLNotifier(Notifier):
         self._outage = Outage("PostgreSQL's NOTIFY", logger)
         self.line = ListeningConnection(alias, listen_alias, self._outage)
         self._breaker = Breaker()
-        self._gathering = Gathering(self._announce, grace_seconds=MOMENT_SECONDS, on_quiet=self._close_sender)
-        # What it takes to look for an idle session in vain.
-        self._look_seconds = MOMENT_SECONDS / MOST_PARTS
+        self._gathering = Gathering(
+            self._announce,
+            grace_seconds=MOMENT_SECONDS,
+            longest_moment_seconds=LONGEST_MOMENT_SECONDS,
+            on_quiet=self._close_sender,
+        )
         # The connection of the thread that sends what a burst leaves, until it ends.
         self._sender: Store | None = None
 
@@ -115,14 +115,7 @@ class PostgreSQLNotifier(Notifier):
             params = {"queue": queue, "wanted": wanted, "topic": topic, "own_lock": self.line.lock_number}
             notified = database.number_unseen("announce", params) if wanted else None
             if notified is not None:
-                self._answered(queue, asked_at, notified)
-
-    def _answered(self, queue: str, asked_at: float, notified: int) -> None:
-        moment = MOMENT_SECONDS
-        if not notified and self._gathering.found_none(queue):
-            self._look_seconds = min(time.monotonic() - asked_at, self._look_seconds * GROWTH)
-            moment = min(max(MOMENT_SECONDS, self._look_seconds * MOST_PARTS), LONGEST_MOMENT_SECONDS)
-        self._gathering.answered((queue,), asked_at, notified, moment_seconds=moment)
+                self._gathering.answered((queue,), asked_at, notified)
 
     def ask(self, question: Callable[[Any], T], over: Store | None = None) -> T | None:
         """Ask a database, in transactions of their own; return the answer, None if that fails. Never raises."""

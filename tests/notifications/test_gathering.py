@@ -146,3 +146,20 @@ def test_the_answer_to_one_hint_of_a_burst_speaks_for_the_others(notifier: Redis
     notifier.announce(ONE, may_wait=True)
 
     assert notifier._gathering._none_idle_until["orders"] > 0
+
+
+def test_moments_grow_while_no_session_is_idle_and_begin_anew_after_one_was_or_a_pause(
+    sent: list[Mapping[str, News]],
+) -> None:
+    gathering = Gathering(sent.append, longest_moment_seconds=4 * MOMENT_SECONDS)
+
+    def moment(asked_at: float) -> float:
+        gathering.answered(["orders"], asked_at, 0)
+        return gathering._none_idle_until["orders"] - asked_at
+
+    grown = [moment(100.0), moment(100.01), moment(100.02), moment(100.03)]
+    gathering.answered(["orders"], 100.04, 1)
+    after_one, after_a_pause = moment(100.05), moment(200.0)
+
+    assert grown == pytest.approx([MOMENT_SECONDS * factor for factor in (1, 2, 4, 4)])
+    assert [after_one, after_a_pause] == pytest.approx([MOMENT_SECONDS] * 2)
