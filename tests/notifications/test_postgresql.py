@@ -211,18 +211,18 @@ def test_a_hint_that_fails_harms_neither_the_publisher_nor_its_connection(
     ears: Ears, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     hold_queues(settings, ALIAS)
-    declare(shared_store(ALIAS), "orders")
+    declare(shared_store(ALIAS), "unknown")  # this process knows of no session, idle or not, and keeps no hint
     sql("ALTER TABLE django_mq_idle RENAME TO django_mq_idle_away")
     try:
         for number in range(20):
-            publish("orders", number)
+            publish("unknown", number)
             with transaction.atomic(using=ALIAS):
-                publish("orders", number)
+                publish("unknown", number)
     finally:
         sql("ALTER TABLE django_mq_idle_away RENAME TO django_mq_idle")
 
     assert not connections[ALIAS].errors_occurred
-    assert shared_store(ALIAS).counts()["orders"].ready == 40
+    assert shared_store(ALIAS).counts()["unknown"].ready == 40
     assert 1 <= caplog.text.count("hints are dropped") < 20
 
 
