@@ -130,7 +130,8 @@ PAGES = (
             "from django_mq.api import publish; publish('receipts', {'order': 7}); publish('payments', [5])\n"
             "publish('orders', {'order': 1}, headers={'region': 'eu', 'size': 3})\n"
             "publish('orders', {'order': 2}, headers={'region': 'eu', 'size': 30})\n"
-            "publish('orders', {'order': 3}, headers={'region': 'us', 'size': 3})"
+            "publish('orders', {'order': 3}, headers={'region': 'us', 'size': 3})\n"
+            "publish('orders', {'order': 4}, headers={'region': 'jp', 'size': 3})"
         ),
         # The threads may print between each other's words.
         prints=("a small order from Europe:", "a large order from Europe:", "any other order:"),
