@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
 from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator, with_ids_only
-from django_mq.admin.tabs import tabs_of
+from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.messages import slices
 from django_mq.diagnosis.messages.terms import identified
 
@@ -96,7 +96,7 @@ class TableAdmin(BaseAdmin):
         return TemplateResponse(request, f"admin/django_mq/{template}.html", shared | context)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        tabs = tabs_of(self, request, request.GET.get("queue", ""))
+        tabs = tabs_of(self, request, queue_in(request))
         context = {"title": self.list_title(request), "tabs": tabs}
         return super().changelist_view(request, context | (extra_context or {}))
 

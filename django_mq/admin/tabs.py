@@ -30,15 +30,20 @@ class Tab(NamedTuple):
     is_current: bool
 
 
-def tabs_of(page: TableAdmin, request: HttpRequest, name: str) -> list[Tab]:
-    """Return the pages about a queue that the user may view; nothing if there is no such queue."""
-    queues = Queue.objects.using(conf.load().DATABASE).filter(name=name) if is_name(name) else Queue.objects.none()
-    if (queue := queues.values_list("pk", flat=True).first()) is None:
+def queue_in(request: HttpRequest) -> Queue | None:
+    """Return the queue that the URL names, None if there is no such queue."""
+    name = request.GET.get("queue", "")
+    return Queue.objects.using(conf.load().DATABASE).filter(name=name).first() if is_name(name) else None
+
+
+def tabs_of(page: TableAdmin, request: HttpRequest, queue: Queue | None) -> list[Tab]:
+    """Return the pages about a queue that the user may view."""
+    if queue is None:
         return []
-    filters = {"queue": name}
+    filters = {"queue": queue.name}
     charts = f"{page.list_address(Queue)}charts/"
     pages: list[tuple[str, str, type[Model], dict[str, str] | None]] = [
-        (_("Now and settings"), page.page_address(Queue, queue), Queue, None),
+        (_("Now and settings"), page.page_address(Queue, queue.pk), Queue, None),
         (_("Charts"), charts, Queue, filters),
         (_("Messages"), page.list_address(Message), Message, filters),
         (_("Retrying"), page.list_address(Message), Message, filters | {"state": RETRYING}),

@@ -20,14 +20,13 @@ from django_mq.admin import columns
 from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, shown
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
-from django_mq.admin.tabs import tabs_of
+from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.series import COUNTED, SPANS, recent_rates, series
 from django_mq.diagnosis.state.unwanted import unwanted
-from django_mq.engine.names import is_name
 from django_mq.models import History, InsightHour, Message, Queue
 
 if TYPE_CHECKING:
@@ -128,8 +127,7 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
 
 def queue_page(admin: QueueAdmin, request: HttpRequest) -> HttpResponse:
     """Show the charts of a queue, under the tabs of its page."""
-    name = request.GET.get("queue", "")
-    queue = Queue.objects.using(alias()).filter(name=name).first() if is_name(name) else None
+    queue = queue_in(request)
     if queue is None:
         raise Http404
     span = _span(request)
@@ -144,7 +142,7 @@ def queue_page(admin: QueueAdmin, request: HttpRequest) -> HttpResponse:
         past=past,
         charts=charts(past.points),
         queue_address=admin.page_address(Queue, queue.pk),
-        tabs=tabs_of(admin, request, queue.name),
+        tabs=tabs_of(admin, request, queue),
     )
 
 

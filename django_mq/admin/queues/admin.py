@@ -165,7 +165,7 @@ class QueueAdmin(ActionAdmin):
         told = {
             "line_address": line,
             "groups": self._groups(request, row),
-            "tabs": tabs_of(self, request, row.name),
+            "tabs": tabs_of(self, request, row),
         }
         return self.buttons(self._buttons_for(request, row)) | told
 
