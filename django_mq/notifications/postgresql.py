@@ -404,14 +404,15 @@ class ListeningConnection:
 
     def _send_echo(self) -> None:
         """Be notified over the way that publishers take. Raises UnheardError if that does not arrive."""
-        announced = {"queue": self.channel, "wanted": 1, "topic": notification_topic(self.channel)}
+        topic = notification_topic(self.channel)
+        announced = {"queue": self.channel, "wanted": 1, "topic": topic, "own_lock": self.lock_number}
         database = self.store.database
         # A session and a queue that nothing else names.
         database.run_unseen("register_idle", self.registration(self.channel, [self.channel]))
         separate: Any = None if self._listen_alias in (None, self._alias) else private_store(self._alias)
         try:
             publisher = database if separate is None else separate.database
-            publisher.number_unseen("announce", {**announced, "own_lock": self.lock_number})
+            publisher.number_unseen("announce", announced)
         finally:
             if separate is not None:
                 separate.close()

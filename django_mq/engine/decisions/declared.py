@@ -58,9 +58,13 @@ def _plain(selector: Selector) -> str:
     return repr([(token.kind, token.value) for token in tokens(selector.text)])
 
 
+def _lines(text: str) -> Iterator[str]:
+    return filter(None, map(str.strip, text.splitlines()))
+
+
 def selectors_in(text: str) -> list[Selector]:
     """Return the selectors of a text, one in each line. Raises MalformedSelector."""
-    return [Selector(line.strip()) for line in text.splitlines() if line.strip()]
+    return [Selector(line) for line in _lines(text)]
 
 
 @lru_cache(maxsize=1024)
@@ -76,7 +80,7 @@ def declared_in(text: str) -> Declared | None:
 def problems_of(text: str) -> Iterator[str]:
     """Yield a sentence for what cannot be declared."""
     seen = set[str]()
-    for line in filter(None, map(str.strip, text.splitlines())):
+    for line in _lines(text):
         try:
             plain = _plain(Selector(line))
         except MalformedSelector as error:

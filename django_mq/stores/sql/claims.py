@@ -182,8 +182,7 @@ class Claims(Part):
 
     def _looked_up(self, portion: Portion) -> Portion:
         """Return a portion with the places in the index of what its declared selector matches."""
-        declared = None if portion.selector is None else self.store.queues.declared(portion.queue)
-        if declared is None or portion.selector is None:
+        if portion.selector is None or (declared := self.store.queues.declared(portion.queue)) is None:
             return portion
         return portion._replace(meets=declared.where(portion.selector))
 

@@ -4,7 +4,11 @@ FROM django_mq_message m
 WHERE m.state = 1 AND m.queue_id = q.id
 ORDER BY m.level DESC, m.place, m.id LIMIT %(candidates)s
 
--- name: _portion_wanted. A claim by selectors begins in each level where the cursor is.
+-- name: _portion_wanted
+{beyond_cursor}
+LIMIT %(candidates)s
+
+-- name: _beyond_cursor. A claim by selectors begins in each level where the cursor is.
 SELECT beyond.id, beyond.priority, beyond.level, beyond.place
 FROM unnest(%(levels)s::int[], %(places)s::bigint[], %(passed)s::bigint[]) AS from_here(level, place, id)
 CROSS JOIN LATERAL (
@@ -14,19 +18,10 @@ CROSS JOIN LATERAL (
       AND m.queue_id = q.id {wanted}
     ORDER BY m.place, m.id LIMIT %(candidates)s
 ) beyond
-LIMIT %(candidates)s
 
 -- name: _portion_declared. A part of a claim by a declared selector looks where the index has what matches.
 (
-    SELECT beyond.id, beyond.priority, beyond.level, beyond.place
-    FROM unnest(%(levels)s::int[], %(places)s::bigint[], %(passed)s::bigint[]) AS from_here(level, place, id)
-    CROSS JOIN LATERAL (
-        SELECT m.id, m.priority, m.level, m.place
-        FROM django_mq_message m
-        WHERE m.state = 1 AND m.level = from_here.level AND (m.place, m.id) > (from_here.place, from_here.id)
-          AND m.queue_id = q.id {wanted}
-        ORDER BY m.place, m.id LIMIT %(candidates)s
-    ) beyond
+    {beyond_cursor}
     WHERE given.position <> ALL(%(met_by)s::bigint[])
     LIMIT %(candidates)s
 ) UNION ALL (
