@@ -17,7 +17,7 @@ from django_mq.stores import errors
 from django_mq.stores.records import Chores, ClaimResult, Settlement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
     from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
     from typing import Any
@@ -485,6 +485,10 @@ class Store(Protocol):
     def now_skew_seconds(self) -> float:
         """Return the database's clock minus this machine's."""
         return self.clock_offset.total_seconds()
+
+    def shape(self) -> Set[tuple[str, str]]:
+        """Return (table, name) of each column and index of our tables; none in memory."""
+        return frozenset()
 
     def spaces(self) -> list[Space]:
         """Return the sizes of our tables, without reading them; none in memory."""

@@ -12,7 +12,7 @@ from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Set
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Model
@@ -31,10 +31,9 @@ HARMLESS = {
 
 def look_at_shape(alias: str) -> Iterator[Finding]:
     """Compare tables, columns and indexes with the models."""
-    connection = connections[alias]
-    with connection.cursor() as cursor:
-        tables = frozenset(connection.introspection.table_names(cursor))
-    absent = [name for model in _models() for name in _absent(connection, model, tables)]
+    shape = shared_store(alias).shape()
+    tables = {table for table, _ in shape}
+    absent = [name for model in _models() for name in _absent(connections[alias], model, shape)]
     if not any(model._meta.db_table in tables for model in _models()):
         mend = (
             f"Django also records migrations that a router keeps away. Let it allow them on {alias!r} "
@@ -56,19 +55,17 @@ def _models() -> Iterator[type[Model]]:
     return iter(apps.get_app_config(APP).get_models())
 
 
-def _absent(connection: BaseDatabaseWrapper, model: type[Model], tables: frozenset[str]) -> Iterator[str]:
+def _absent(connection: BaseDatabaseWrapper, model: type[Model], shape: Set[tuple[str, str]]) -> Iterator[str]:
     """Yield what of a model's table does not exist."""
-    name = model._meta.db_table
-    if name not in tables:
-        yield name
+    table = model._meta.db_table
+    found = {name for of, name in shape if of == table}
+    if not found:
+        yield table
         return
-    with connection.cursor() as cursor:
-        columns = {column.name for column in connection.introspection.get_table_description(cursor, name)}
-        indexes = connection.introspection.get_constraints(cursor, name)
-    for column in sorted({str(field.column) for field in model._meta.local_fields} - columns):
-        yield f"{name}.{column}"
-    for index in sorted(_wanted_indexes(connection, model) - set(indexes)):
-        yield f"the index {index} of {name}"
+    for column in sorted({str(field.column) for field in model._meta.local_fields} - found):
+        yield f"{table}.{column}"
+    for index in sorted(_wanted_indexes(connection, model) - found):
+        yield f"the index {index} of {table}"
 
 
 def _wanted_indexes(connection: BaseDatabaseWrapper, model: type[Model]) -> set[str]:

@@ -21,7 +21,7 @@ from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.volatile import VolatileMessages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -108,6 +108,9 @@ class SQLStore(Store):
     @property
     def in_transaction(self) -> bool:
         return self.database.in_transaction
+
+    def shape(self) -> Set[tuple[str, str]]:
+        return {(table, name) for table, name in self.database.rows("shape")}
 
     def fetch(self, query: str, params: Sequence[Any]) -> Rows:
         """Return a query's rows as the driver makes them, for a caller that reads millions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import fields
 from datetime import datetime
@@ -26,7 +27,7 @@ from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters
 from django_mq.stores.values import time_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from django_mq.stores.records import ClaimRequest, ClaimResult, NewMessage, Reaped
     from django_mq.stores.sql.database import Rows, Statement
@@ -145,6 +146,8 @@ class SQLiteVolatileMessages(VolatileMessages):
         return super()._taken(queues, limit) if self.rows("volatile_waiting", queues=queues) else []
 
 
+#: Finds the names of constraints in a CREATE TABLE of Django.
+CONSTRAINT = re.compile(r'CONSTRAINT "(\w+)"')
 #: The names in place of tables: SQLite has one file for all of them.
 FILE, JOURNAL = "database file", "write-ahead log"
 #: Checkpoints keep the log at a few MiB, unless a reader blocks them.
@@ -185,6 +188,11 @@ class SQLiteStore(SQLStore):
     claims = cached_property(SQLiteClaims)
     maintenance = cached_property(SQLiteMaintenance)
     volatile = cached_property(SQLiteVolatileMessages)
+
+    def shape(self) -> Set[tuple[str, str]]:
+        definitions = self.database.rows("definitions")
+        constraints = {(table, name) for table, text in definitions for name in CONSTRAINT.findall(text)}
+        return super().shape() | constraints
 
     def spaces(self) -> list[Space]:
         [(size, loose)] = self.database.rows("space")

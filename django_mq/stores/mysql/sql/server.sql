@@ -14,6 +14,14 @@ FROM information_schema.tables
 WHERE table_schema = DATABASE() AND table_name LIKE 'django\_mq\_%%'
 ORDER BY table_name
 
+-- name: shape. Reads which columns and indexes our tables have.
+-- Locks: nothing. Returns: table, and the name of a column or index.
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name LIKE 'django\_mq\_%%'
+UNION
+SELECT table_name, index_name FROM information_schema.statistics
+WHERE table_schema = DATABASE() AND table_name LIKE 'django\_mq\_%%'
+
 -- name: see_committed. Lets the connection see what is committed, as it was opened to do.
 -- Locks: nothing. Returns: nothing.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED

@@ -37,6 +37,19 @@ JOIN pg_stat_user_tables s ON s.relid = c.oid
 WHERE c.relkind = 'r' AND c.relname LIKE 'django\_mq\_%%' AND pg_table_is_visible(c.oid)
 ORDER BY c.relname
 
+-- name: shape. Reads which columns and indexes our tables have.
+-- Locks: nothing. Reads catalogues only. Returns: table, and the name of a column or index.
+SELECT c.relname::text, a.attname::text
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relkind IN ('r', 'p') AND c.relname LIKE 'django\_mq\_%%' AND pg_table_is_visible(c.oid)
+UNION ALL
+SELECT c.relname::text, ic.relname::text
+FROM pg_class c
+JOIN pg_index i ON i.indrelid = c.oid
+JOIN pg_class ic ON ic.oid = i.indexrelid
+WHERE c.relname LIKE 'django\_mq\_%%' AND pg_table_is_visible(c.oid)
+
 -- name: see_present. Makes the transaction READ COMMITTED. The server refuses that if another isolation is set and
 -- the transaction has read something, or has a savepoint.
 -- Locks: nothing. Returns: nothing.

@@ -3,6 +3,19 @@
 SELECT p.page_count * s.page_size, f.freelist_count * s.page_size
 FROM pragma_page_count p, pragma_page_size s, pragma_freelist_count f
 
+-- name: shape. Reads which columns and indexes our tables have.
+-- Locks: nothing. Reads the schema only. Returns: table, and the name of a column or index.
+SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c
+WHERE t.type = 'table' AND t.name GLOB 'django_mq_*'
+UNION ALL
+SELECT tbl_name, name FROM sqlite_master
+WHERE type = 'index' AND tbl_name GLOB 'django_mq_*'
+
+-- name: definitions. Reads how our tables were created: the names of unique constraints stand only there.
+-- Locks: nothing. Reads the schema only. Returns: table, and its CREATE TABLE.
+SELECT name, sql FROM sqlite_master
+WHERE type = 'table' AND name GLOB 'django_mq_*'
+
 -- name: change_marker. Reads a number that moves when another connection commits.
 -- Locks: nothing, reads nothing. Returns: the number, which means something on this connection only.
 PRAGMA data_version
