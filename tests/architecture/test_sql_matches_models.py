@@ -60,6 +60,7 @@ ONLY = {
     "limit_waiting": "SQLite's one write lock keeps publishers out already",
     "lock_messages": "MariaDB's publishers hold the queue's name instead",
     "see_present": "as above",
+    "definitions": "only SQLite's catalogue leaves out the names of unique constraints",
     "refused_sequences": "only PostgreSQL has sequences with privileges of their own",
     "hold_liveness_lock": "only PostgreSQL's locks end with the connection and can be looked at by others",
     "lock_disconnected": "as above",
