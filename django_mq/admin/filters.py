@@ -43,8 +43,12 @@ class Filter(admin.SimpleListFilter):
         """Return the values of some rows and the value in the URL."""
         if self.offered:
             return self.offered
-        values = {*self.found(model_admin.model), *request.GET.getlist(str(self.parameter_name))}
-        return [(value, value) for value in sorted(values - {""})[:CHOICES]]
+        return [(value, value) for value in self.values(request, model_admin)[:CHOICES]]
+
+    def values(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> list[str]:
+        """Return the values in the URL, and those of some rows unless an action is posted, which shows no list."""
+        found = () if request.method == "POST" else self.found(model_admin.model)
+        return sorted({*found, *request.GET.getlist(str(self.parameter_name))} - {""})
 
     def found(self, model: type[Any]) -> Iterable[str]:
         return ()
@@ -97,8 +101,7 @@ class TypeFilter(PastTypeFilter):
     """The type of messages; every type of the sample is offered."""
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        types = {*self.found(model_admin.model), *request.GET.getlist("type")}
-        return [(name, name) for name in sorted(types - {""})]
+        return [(name, name) for name in self.values(request, model_admin)]
 
 
 class PriorityFilter(Filter):

@@ -65,7 +65,8 @@ class MessageList(BoundedChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        descriptions.describe(self.result_list)
+        if request.method != "POST":  # an action shows no list
+            descriptions.describe(self.result_list)
         self.shows_dead_letters = _shows_dead_letters(request.GET)
 
 
