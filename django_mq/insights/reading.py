@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 
 from django_mq.errors import PipelineError
 from django_mq.insights import figures
-from django_mq.models import InsightCause, InsightHour
+from django_mq.models import InsightCause, InsightDay, InsightHour
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,23 +80,51 @@ class _Hour(NamedTuple):
     starved: int
     consumers: int
     fairness: float | None
-    #: Histograms as JSON.
-    waits: str
-    runs: str
 
 
 def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> list[QueueSummary]:
-    """Return the summary of this queue or of all, by name. One statement."""
+    """Return the summary of this queue or of all, by name. Three statements."""
     rows = hours(alias, since=since, until=until, queue=queue).filter(level=InsightHour.ALL_LEVELS)
-    texts = {"waits": Cast("wait_histogram", TextField()), "runs": Cast("run_histogram", TextField())}
-    found = map(_Hour._make, rows.annotate(**texts).values_list(*_Hour._fields))
-    told = [_summary(name, [*one]) for name, one in groupby(found, key=lambda row: row.queue_name)]
+    found = [_Hour._make(row) for row in rows.values_list(*_Hour._fields)]
+    histograms = _histograms(rows, found, _whole_days(alias, since, until, queue))
+    told = [
+        _summary(name, [*one], histograms[name]) for name, one in groupby(found, key=lambda row: row.queue_name)
+    ]
     return sorted(told, key=lambda one: one.queue)
 
 
-def _summary(queue: str, rows: Sequence[_Hour]) -> QueueSummary:
-    waits = figures.merged(row.waits for row in rows)
-    runs = figures.merged(row.runs for row in rows)
+def _whole_days(alias: str, since: datetime, until: datetime, queue: str | None) -> QuerySet[InsightDay]:
+    """Return the days that lie wholly within the span."""
+    first = (since + timedelta(days=1) - timedelta.resolution).date()
+    rows = InsightDay.objects.using(alias).filter(day__gte=first, day__lt=until.date())
+    return rows if queue is None else rows.filter(queue_name=queue)
+
+
+#: Histograms as JSON: of waits, and of the times that messages were held.
+Histograms = list[tuple[str, str]]
+TEXTS = {"waits": Cast("wait_histogram", TextField()), "runs": Cast("run_histogram", TextField())}
+
+
+def _histograms(
+    rows: QuerySet[InsightHour], found: Iterable[_Hour], days: QuerySet[InsightDay]
+) -> dict[str, Histograms]:
+    """Return the histograms of each queue: of whole days, and of the hours of days that have no such sum."""
+    of_days = days.annotate(**TEXTS).values_list("queue_name", "day", *TEXTS)
+    summed = {(queue, day): (waits, runs) for queue, day, waits, runs in of_days}
+    hours_left = {row.hour for row in found if (row.queue_name, row.hour.date()) not in summed}
+    of_hours = rows.filter(hour__in=hours_left).annotate(**TEXTS).values_list("queue_name", "hour", *TEXTS)
+    histograms: defaultdict[str, Histograms] = defaultdict(list)
+    for (queue, _), texts in summed.items():
+        histograms[queue].append(texts)
+    for queue, hour, *texts in of_hours:
+        if (queue, hour.date()) not in summed:
+            histograms[queue].append((texts[0], texts[1]))
+    return histograms
+
+
+def _summary(queue: str, rows: Sequence[_Hour], histograms: Histograms) -> QueueSummary:
+    waits = figures.merged(waits for waits, _ in histograms)
+    runs = figures.merged(runs for _, runs in histograms)
     done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)
     end = figures.outgrown(_days(rows))
     return QueueSummary(

@@ -8,7 +8,7 @@ the SQL files with the fields here.
 from django_mq.models.history import Attempt, History, Rollup, TaskResult
 from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
-from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightHour
+from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Queue
 from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, WorkerSession
 
@@ -24,6 +24,7 @@ __all__ = [
     "DuplicateId",
     "History",
     "InsightCause",
+    "InsightDay",
     "InsightHour",
     "Message",
     "Operation",

@@ -151,6 +151,26 @@ class InsightHour(models.Model):
         return f"{self.queue_name} {self.hour:%Y-%m-%d %H:00}"
 
 
+class InsightDay(models.Model):
+    """How long the messages of one day of a queue waited and were held: the sums of its hours, at all levels."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue_name = models.CharField(_("queue"), max_length=200)
+    day = models.DateField(_("day"))
+    wait_histogram = models.JSONField(_("waits"), default=dict, blank=True)
+    run_histogram = models.JSONField(_("times held"), default=dict, blank=True)
+
+    class Meta:
+        db_table = "django_mq_insightday"
+        verbose_name = _("day")
+        verbose_name_plural = _("days")
+        ordering = ["-day", "queue_name"]
+        constraints = [models.UniqueConstraint(fields=["queue_name", "day"], name="django_mq_insightday_once")]
+
+    def __str__(self) -> str:
+        return f"{self.queue_name} {self.day}"
+
+
 class InsightCause(models.Model):
     """How many attempts failed, or messages died, on one day, in one queue, for one reason."""
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from django_mq.insights import reading
 from django_mq.insights.reading import harmless
-from django_mq.models import InsightCause, InsightHour
+from django_mq.models import InsightCause, InsightDay, InsightHour
+from django_mq.pipeline.insights.tables import keep_hours
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -45,6 +48,59 @@ def test_the_table_has_a_row_for_each_queue(browse: Client, known: str, address:
     assert "&lt;b&gt;orders&lt;/b&gt;&amp;x=1" in page
     assert known not in page
     assert "<td>60</td><td>50</td>" in page
+
+
+def test_whole_days_are_read_as_sums_and_other_hours_one_by_one(site: str) -> None:
+    begin = datetime(2026, 3, 1, 10, tzinfo=UTC)
+    span = {"since": begin, "until": begin + timedelta(hours=50)}
+    keep_hours(
+        [
+            {
+                "queue": queue,
+                "level": InsightHour.ALL_LEVELS,
+                "hour": int((begin + timedelta(hours=number)).timestamp()) * 1_000_000,
+                "wait_histogram": json.dumps({str(40 + number): 3, "41": number + 1}),
+                "run_histogram": json.dumps({str(90 - number): 2}),
+            }
+            for number in range(50)
+            for queue in ("orders", "mails")
+        ],
+        site,
+    )
+    hours, days = InsightHour.objects.using(site), InsightDay.objects.using(site)
+    summed = reading.summaries(site, **span)
+    assert days.count() == 6
+
+    hours.filter(hour__gte=datetime(2026, 3, 2, tzinfo=UTC), hour__lt=datetime(2026, 3, 3, tzinfo=UTC)).update(
+        wait_histogram={}, run_histogram={}
+    )
+    assert reading.summaries(site, **span) == summed
+
+    days.filter(queue_name="mails").delete()
+    mails, orders = reading.summaries(site, **span)
+    assert orders == summed[1]
+    assert mails != summed[0]
+
+
+def test_days_without_sums_are_read_by_their_hours(site: str) -> None:
+    begin = datetime(2026, 3, 1, tzinfo=UTC)
+    span = {"since": begin, "until": begin + timedelta(days=2)}
+    rows = [
+        {
+            "queue": "orders",
+            "level": InsightHour.ALL_LEVELS,
+            "hour": int((begin + timedelta(hours=number)).timestamp()) * 1_000_000,
+            "wait_histogram": json.dumps({str(number): 1}),
+            "run_histogram": "{}",
+        }
+        for number in range(48)
+    ]
+    keep_hours(rows, site)
+    summed = reading.summaries(site, **span)
+
+    InsightDay.objects.using(site).filter(day=begin.date()).delete()
+
+    assert reading.summaries(site, **span) == summed
 
 
 def test_a_queue_has_a_page_with_charts(browse: Client, known: str, address: str) -> None:

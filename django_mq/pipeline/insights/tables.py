@@ -14,7 +14,8 @@ from django.db import connections, transaction
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KeyTextTransform
 
-from django_mq.models import Attempt, InsightCause, InsightHour, Message
+from django_mq.insights.figures import merged
+from django_mq.models import Attempt, InsightCause, InsightDay, InsightHour, Message
 from django_mq.models.times import UTCDate
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Cause = tuple[str, date, bool, str]
 
 
 def keep_hours(rows: list[dict[str, Any]], alias: str) -> None:
-    """Write the figures of the hours.
+    """Write the figures of the hours, and the sums of their histograms by day.
 
     All rows of a queue and day are replaced: with fewer levels, or after a restore
     elsewhere, old rows would be left over. A day without messages
@@ -47,12 +48,34 @@ def keep_hours(rows: list[dict[str, Any]], alias: str) -> None:
             known = InsightHour.objects.using(alias).filter(hour__gte=start, hour__lt=start + timedelta(days=1))
             known.filter(queue_name__in=names).delete()
         upsert(InsightHour, made, ["queue_name", "level", "hour"], alias)
+        upsert(InsightDay, _days(rows), ["queue_name", "day"], alias)
+
+
+def _days(rows: list[dict[str, Any]]) -> list[InsightDay]:
+    """Return the sums of the histograms of all levels, for each queue and day."""
+    found: defaultdict[tuple[str, date], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["level"] == InsightHour.ALL_LEVELS:
+            found[row["queue"], _time(row["hour"]).date()].append(row)
+    return [
+        InsightDay(
+            queue_name=queue,
+            day=day,
+            wait_histogram=merged(row["wait_histogram"] for row in hours),
+            run_histogram=merged(row["run_histogram"] for row in hours),
+        )
+        for (queue, day), hours in found.items()
+    ]
+
+
+def _time(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(microseconds / 1_000_000, tz=UTC)
 
 
 def _hour(row: dict[str, Any]) -> InsightHour:
     fields = dict(row)
     fields["queue_name"] = fields.pop("queue")
-    fields["hour"] = datetime.fromtimestamp(fields["hour"] / 1_000_000, tz=UTC)
+    fields["hour"] = _time(fields["hour"])
     for name in ("wait_histogram", "run_histogram"):
         fields[name] = json.loads(fields[name])
     return InsightHour(**fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -10,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from django_mq.models import Attempt, Consumer, History, InsightHour, Message, Queue, Rollup, WorkerSession
+from django_mq.pipeline.insights.tables import keep_hours
 
 QUEUES = 20
 WORKERS = 50
@@ -53,7 +55,7 @@ def fill(messages: int, shape: str = "mixed", *, kept: bool = True) -> None:
     _multiply(History, messages)
     Attempt.objects.bulk_create((_attempt(number) for number in range(min(SEED, messages // 10))), 1000)
     Rollup.objects.bulk_create(_minutes([queue.name for queue in queues]), 1000)
-    InsightHour.objects.bulk_create(_hours([queue.name for queue in queues]), 1000)
+    keep_hours(_hours([queue.name for queue in queues]), "default")
     if kept:
         with connection.cursor() as cursor:
             cursor.execute(TIDY[connection.vendor])
@@ -149,7 +151,8 @@ def _minutes(names: list[str]) -> list[Rollup]:
     ]
 
 
-def _hours(names: list[str]) -> list[InsightHour]:
+def _hours(names: list[str]) -> list[dict[str, Any]]:
+    """Return four weeks of hours, as the job that computes them has them."""
     begin = timezone.now().replace(minute=0, second=0, microsecond=0)
     spans = {
         "arrivals": 3600,
@@ -159,15 +162,16 @@ def _hours(names: list[str]) -> list[InsightHour]:
         "run_p50": 0.2,
         "run_p95": 0.9,
     }
-    histogram = {str(bucket): 90 for bucket in range(40, 80)}
+    histogram = json.dumps({str(bucket): 90 for bucket in range(40, 80)})
     return [
-        InsightHour(
-            queue_name=name,
-            hour=begin - timedelta(hours=hour),
-            wait_histogram=histogram,
-            run_histogram=histogram,
+        {
+            "queue": name,
+            "level": InsightHour.ALL_LEVELS,
+            "hour": int((begin - timedelta(hours=hour)).timestamp()) * 1_000_000,
+            "wait_histogram": histogram,
+            "run_histogram": histogram,
             **spans,
-        )
+        }
         for hour in range(28 * 24)
         for name in names
     ]
