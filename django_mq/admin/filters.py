@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.admin.paginator import posts_action
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages import criteria, indexes, slices
 from django_mq.models import Attempt, Message, Queue, WorkerSession
@@ -38,17 +39,16 @@ class Filter(admin.SimpleListFilter):
 
     #: The choices, if they are always the same.
     offered: ClassVar[list[tuple[str, StrOrPromise]]] = []
+    #: The most choices, None for all.
+    most: ClassVar[int | None] = CHOICES
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         """Return the values of some rows and the value in the URL."""
         if self.offered:
             return self.offered
-        return [(value, value) for value in self.values(request, model_admin)[:CHOICES]]
-
-    def values(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> list[str]:
-        """Return the values in the URL, and those of some rows unless an action is posted, which shows no list."""
-        found = () if request.method == "POST" else self.found(model_admin.model)
-        return sorted({*found, *request.GET.getlist(str(self.parameter_name))} - {""})
+        found = () if posts_action(request) else self.found(model_admin.model)
+        values = {*found, *request.GET.getlist(str(self.parameter_name))}
+        return [(value, value) for value in sorted(values - {""})[: self.most]]
 
     def found(self, model: type[Any]) -> Iterable[str]:
         return ()
@@ -100,8 +100,7 @@ class PastTypeFilter(Filter):
 class TypeFilter(PastTypeFilter):
     """The type of messages; every type of the sample is offered."""
 
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        return [(name, name) for name in self.values(request, model_admin)]
+    most = None
 
 
 class PriorityFilter(Filter):

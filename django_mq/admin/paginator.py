@@ -94,6 +94,11 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
         return not self.cut and self.count >= self.limit
 
 
+def posts_action(request: HttpRequest) -> bool:
+    """Whether the request posts an action: Django makes the list for it, and does not show it."""
+    return request.method == "POST"
+
+
 class BoundedChangeList(ChangeList):
     """A list that accepts only the parameters of its filters."""
 

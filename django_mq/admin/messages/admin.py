@@ -34,7 +34,7 @@ from django_mq.admin.messages import descriptions, failures, payload, publish_fo
 from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
-from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator
+from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator, posts_action
 from django_mq.admin.table import IdSearch, ReadOnly, alias
 from django_mq.delivery.operator.redrives import is_dead_letter, origin_of
 from django_mq.diagnosis.messages import criteria, finder, indexes
@@ -65,7 +65,7 @@ class MessageList(BoundedChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        if request.method != "POST":  # an action shows no list
+        if not posts_action(request):
             descriptions.describe(self.result_list)
         self.shows_dead_letters = _shows_dead_letters(request.GET)
 
