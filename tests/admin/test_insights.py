@@ -50,23 +50,26 @@ def test_the_table_has_a_row_for_each_queue(browse: Client, known: str, address:
     assert "<td>60</td><td>50</td>" in page
 
 
+def hour(queue: str, begin: datetime, waits: dict[int, int], runs: dict[int, int]) -> dict[str, Any]:
+    """Return an hour as the job that computes it has it."""
+    return {
+        "queue": queue,
+        "level": InsightHour.ALL_LEVELS,
+        "hour": int(begin.timestamp()) * 1_000_000,
+        "wait_histogram": json.dumps(waits),
+        "run_histogram": json.dumps(runs),
+    }
+
+
 def test_whole_days_are_read_as_sums_and_other_hours_one_by_one(site: str) -> None:
     begin = datetime(2026, 3, 1, 10, tzinfo=UTC)
     span = {"since": begin, "until": begin + timedelta(hours=50)}
-    keep_hours(
-        [
-            {
-                "queue": queue,
-                "level": InsightHour.ALL_LEVELS,
-                "hour": int((begin + timedelta(hours=number)).timestamp()) * 1_000_000,
-                "wait_histogram": json.dumps({str(40 + number): 3, "41": number + 1}),
-                "run_histogram": json.dumps({str(90 - number): 2}),
-            }
-            for number in range(50)
-            for queue in ("orders", "mails")
-        ],
-        site,
-    )
+    rows = [
+        hour(queue, begin + timedelta(hours=number), {40 + number: 3, 41: number + 1}, {90 - number: 2})
+        for number in range(50)
+        for queue in ("orders", "mails")
+    ]
+    keep_hours(rows, site)
     hours, days = InsightHour.objects.using(site), InsightDay.objects.using(site)
     summed = reading.summaries(site, **span)
     assert days.count() == 6
@@ -85,16 +88,7 @@ def test_whole_days_are_read_as_sums_and_other_hours_one_by_one(site: str) -> No
 def test_days_without_sums_are_read_by_their_hours(site: str) -> None:
     begin = datetime(2026, 3, 1, tzinfo=UTC)
     span = {"since": begin, "until": begin + timedelta(days=2)}
-    rows = [
-        {
-            "queue": "orders",
-            "level": InsightHour.ALL_LEVELS,
-            "hour": int((begin + timedelta(hours=number)).timestamp()) * 1_000_000,
-            "wait_histogram": json.dumps({str(number): 1}),
-            "run_histogram": "{}",
-        }
-        for number in range(48)
-    ]
+    rows = [hour("orders", begin + timedelta(hours=number), {number: 1}, {}) for number in range(48)]
     keep_hours(rows, site)
     summed = reading.summaries(site, **span)
 
