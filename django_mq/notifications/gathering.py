@@ -1,8 +1,8 @@
 """Gather hints that would find no idle session, and send them as one after a moment.
 
-While every session of a queue is at work, a publisher's hints find none. The answer to the first one says so;
-those that follow within a moment are counted, and sent with the first hint after the moment, or by a thread if
-none follows. A message that arrives after a session's last look waits two moments at most.
+While every session of a queue is at work, a publisher's hints find none. If two in a row find none, those that
+follow within a moment are counted, and sent with the first hint after the moment, or by a thread if none follows.
+A message that arrives after a session's last look waits two moments at most.
 
 Only a publisher's plain news waits. News of due messages, of messages that came back, and what a session hands
 on is sent at once.
@@ -24,10 +24,11 @@ from django_mq.notifications.base import News
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-#: After a hint that found no idle session, hints are gathered for so long, in seconds.
+#: After two hints in a row that found no idle session, hints are gathered for so long, in seconds.
 MOMENT_SECONDS = 0.005
-#: So long after the end of a moment, in seconds, the next one is short again.
-QUIET_SECONDS = 1.0
+#: Hints are in a row if the next one follows so soon after the moment of the last one, in seconds. A session that
+#: works on a few messages a second is idle again by then, and must not wait for a moment.
+ROW_SECONDS = 0.01
 #: After so long, in seconds, the thread has failed: some servers let no threads run.
 STALLED_SECONDS = 1.0
 #: The thread ends after so many moments without hints.
@@ -62,7 +63,7 @@ class Gathering:
     def _forget_parent(self) -> None:
         # Until when a queue's news would find no idle session, as far as is known.
         self._none_idle_until: dict[str, float] = {}
-        # How long that moment is, in seconds.
+        # How long that moment is, in seconds: nothing after a first hint.
         self._moments: dict[str, float] = {}
         self._waiting: Counter[str] = Counter()
         self._since = self._flush_at = 0.0
@@ -81,9 +82,9 @@ class Gathering:
             if notified != 0:
                 self._none_idle_until[queue] = 0.0
                 continue
-            # Its last moment, if that has not ended long ago.
-            last = self._moments.get(queue, 0.0) if until and asked_at < until + QUIET_SECONDS else 0.0
-            self._moments[queue] = min(max(2 * last, MOMENT_SECONDS), self._longest_moment_seconds)
+            in_row = until and asked_at < until + ROW_SECONDS
+            grown = max(2 * self._moments.get(queue, 0.0), MOMENT_SECONDS)
+            self._moments[queue] = min(grown, self._longest_moment_seconds) if in_row else 0.0
             self._none_idle_until[queue] = asked_at + self._moments[queue]
 
     def keep(self, news: Mapping[str, News]) -> bool:
