@@ -215,7 +215,11 @@ def _route_by_headers(queue: str) -> None:
         publish(exchange="headers", headers=headers, body="accept")
     register()
     with Connection("django-mq://") as connection:
-        for arguments in ({"size": 3, "vip": None, "region": "eu"}, {"x-match": "any", "vip": True, "size": [1]}):
+        for arguments in (
+            {"size": 3, "vip": None, "region": "eu"},
+            {"x-match": "any", "vip": True, "size": [1]},
+            {"x-match": "some", "vip": True},
+        ):
             bound = Queue(queue, Exchange("regions", "headers"), binding_arguments=arguments)
             with suppress(ConfigurationError, MalformedSelector):
                 bound(connection.default_channel).declare()
@@ -270,6 +274,46 @@ def shared_handlers() -> None:
     forget("orders")
 
 
+def handlers_with_rules() -> None:
+    """Let handlers with selectors and credit in bytes consume a queue, and decline, fail and sort messages."""
+    from django.core.management import call_command
+
+    from django_mq.api import Decline, consumer, publish
+    from django_mq.delivery.consumer.handlers import discover, forget
+    from django_mq.delivery.consumer.worker import Worker
+    from django_mq.delivery.operator.bindings import bind
+    from django_mq.errors import InvalidMessage
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare
+
+    store = shared_store("default")
+    declare(store, "by time", sort_key="key", sort_type="time")
+    declare(store, "by number", sort_key="key", max_attempts=1, dead_letter_exchange="endings")
+    bind("endings", "plain", exchange_type="direct", using="default")
+    by_time, by_number = ("2030-01-01T00:00Z", "2030-01-01", "soon", 5), (1, True, 10**400)
+    for name, key in (*(("by time", key) for key in by_time), *(("by number", key) for key in by_number)):
+        with suppress(InvalidMessage):
+            publish(name, "accept" * 100, headers={"key": key})
+
+    @consumer("by time", selector="key LIKE '2030%' AND size IS NULL", credit_bytes=100)
+    def one(message: Any) -> None:
+        raise Decline
+
+    @consumer("by time", selector="key <> '2031' OR vip = TRUE OR size > 5")
+    def other(message: Any) -> None:
+        """Accept."""
+
+    @consumer("by number")
+    def failing(message: Any) -> None:
+        raise ValueError
+
+    call_command("check")
+    found = discover()
+    Worker([*found["by time"], *found["by number"]], threads=2).run(until_empty=True)
+    forget("by time")
+    forget("by number")
+
+
 def steering(alias: str) -> None:
     """Publish in a transaction of the store, and steer a message, its queue and a ring of few bytes."""
     from django_mq.engine.decisions.verdict import Verdict
@@ -293,10 +337,26 @@ def steering(alias: str) -> None:
     assert store.cancel([number]) == 1
     with suppress(DuplicateMessage):
         store.append_many([a_message("steered")] * 2)
+    _share_groups(store)
     declare(store, "ring of bytes", max_bytes=5, overflow="ring")
     for _ in range(3):
         publish(store, "ring of bytes")
     store.close()
+
+
+def _share_groups(store: Any) -> None:
+    """Let a session take over groups of another, and both decline what is left."""
+    from django_mq.engine.decisions.verdict import Verdict
+    from tests.stores.builders import claim, declare, open_session, publish, settle
+
+    declare(store, "balanced", grouping="balanced")
+    first, second = open_session(store), open_session(store)
+    for number in range(4):
+        publish(store, "balanced", group_key=f"group {number}")
+    for session in (first, second, first, second):
+        for message in claim(store, session, "balanced"):
+            settle(store, session, message, Verdict.RELEASE if session == first else Verdict.DECLINE)
+    store.bury_unwanted()
 
 
 def transactions(alias: str) -> None:

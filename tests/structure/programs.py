@@ -72,6 +72,7 @@ def reached(kind: str) -> dict[str, list[int]]:
                 program()
             if kind == "sqlite":  # the other databases run the same Python
                 product.shared_handlers()
+                product.handlers_with_rules()
                 product.simulation()
                 product.steering("default")
                 product.scenarios("default")
