@@ -246,7 +246,12 @@ class ConsumerStateFilter(Filter):
     """The state of a consumer, as its worker reported it."""
 
     title, parameter_name = _("state"), "state"
-    offered = [("idle", _("idle")), ("busy", _("at its max in flight")), ("stopping", _("stopping"))]
+    offered = [
+        ("idle", _("idle")),
+        ("busy", _("at its max in flight")),
+        ("stopping", _("stopping")),
+        ("paused", _("paused")),
+    ]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(state__in=["interested", "notified"] if value == "idle" else [value])

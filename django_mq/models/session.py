@@ -104,6 +104,8 @@ class Consumer(models.Model):
         NOTIFIED = "notified", _("notified")
         BUSY = "busy", _("out of credit")
         STOPPING = "stopping", _("stopping")
+        #: The queue is, and the worker has given back what it had not begun of it.
+        PAUSED = "paused", _("paused")
 
     id = models.BigAutoField(primary_key=True)
     session = models.ForeignKey(

@@ -106,6 +106,9 @@ class Store(Protocol):
     def queue(self, name: str) -> QueueRecord | None:
         """Return the queue's record as it is now, None if there is no such queue."""
 
+    def paused(self, names: Sequence[str]) -> Set[str]:
+        """Return which of these queues are paused now."""
+
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         """Delete an empty queue, or with ``force`` one with unclaimed messages; return the number of messages.
 

@@ -122,6 +122,7 @@ def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client,
         (alive, "orders", "notified"),
         (alive, "mail", "interested"),
         (alive, "over", "busy"),
+        (alive, "tea", "paused"),
         (late, "orders", "interested"),
         (quiet, "orders", "stopping"),
     ):
@@ -141,6 +142,8 @@ def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client,
     assert "3 / 20" in page.content.decode()
     found = browse.get(list_of("consumer"), {"state": "idle"}).context["cl"].result_list
     assert {row.state for row in found} == {"interested", "notified"}
+    found = browse.get(list_of("consumer"), {"state": "paused"}).context["cl"].result_list
+    assert [row.queue_name for row in found] == ["tea"]
 
 
 def test_workers_are_filtered_by_whether_they_are_alive(site: str, browse: Client, make: Make) -> None:

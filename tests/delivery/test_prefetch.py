@@ -320,7 +320,7 @@ def test_what_has_not_begun_of_a_queue_is_taken_back_with_its_groups_and_comes_a
     taken = dispatcher.take_all_back("orders")
 
     assert sorted(message.id for message in taken) == [2, 3, 5, 6, 7]
-    assert (dispatcher.has_waiting(), dispatcher.behind, drain(dispatcher)) == ([], 0, [])
+    assert (dispatcher.waiting(), dispatcher.behind, drain(dispatcher)) == ({}, 0, [])
     assert [message.id for message in a_group(dispatcher, 2)] == [2]  # the others are not back
     dispatcher.open_groups(set())
     assert a_group(dispatcher, 2, 3) == a_group(dispatcher, 5, 6, group="b") == []
@@ -382,7 +382,7 @@ def by_selectors(*selectors: str) -> tuple[Dispatcher, list[Claimed]]:
 def test_what_waits_for_several_selectors_is_one_line() -> None:
     dispatcher, messages = by_selectors("size = 2", "")
 
-    assert (dispatcher.waiting(), dispatcher.has_waiting()) == ({"orders": messages}, ["orders"])
+    assert dispatcher.waiting() == {"orders": messages}
 
 
 def test_a_message_is_taken_back_from_the_handler_that_wants_it() -> None:

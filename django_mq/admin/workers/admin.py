@@ -37,6 +37,7 @@ CONSUMER_STATES = {
     Consumer.Status.NOTIFIED: gettext_lazy("idle"),
     Consumer.Status.BUSY: gettext_lazy("at its max in flight"),
     Consumer.Status.STOPPING: gettext_lazy("stopping"),
+    Consumer.Status.PAUSED: gettext_lazy("paused"),
 }
 
 

@@ -47,10 +47,6 @@ class Policies:
                 self._records[name] = record
         self._read_at = now
 
-    def read_again(self) -> None:
-        """Read the records at the next chance: an operator may have changed them."""
-        self._read_at = None
-
     def of(self, name: str) -> QueueRecord:
         """Return a queue's record as last read."""
         try:

@@ -496,14 +496,6 @@ class Dispatcher:
         }
         return {name: messages for name, messages in waiting.items() if messages}
 
-    def has_waiting(self) -> list[str]:
-        """Return the queues with messages that were not begun."""
-        return [
-            name
-            for name, some in self._prefetched.items()
-            if len(self._lines.get(name, ())) or any(each.urgency() >= 0 for each in some)
-        ]
-
     def take_all_back(self, queue: str) -> list[Claimed]:
         """Take out, and return, the messages of a queue that were not begun.
 

@@ -1,4 +1,4 @@
-"""Give back messages that a worker has prefetched and not begun: of paused queues, and for free slots elsewhere.
+"""Give back messages that a worker has prefetched and not begun, for free slots elsewhere or a paused queue.
 
 Nothing is written for a message that begins in time: the worker asks once for each heartbeat, if messages wait for
 its slots.
@@ -15,6 +15,8 @@ from django_mq.delivery.consumer.heartbeat import RENEWALS
 from django_mq.engine.decisions.recall import surplus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django_mq.delivery.consumer.policies import Policies
     from django_mq.delivery.consumer.prefetch import Dispatcher
     from django_mq.delivery.consumer.session import Session
@@ -38,24 +40,18 @@ class Recall:
         """Whether to claim no more than can begin: other workers had free slots."""
         return time.monotonic() < self._yields_until
 
-    def give_back(self) -> None:
-        """Give back what is paused, and for each heartbeat what others could begin. Raises StoreError."""
-        if self._paused():
-            # A queue that delivers again would bring back what is given back.
-            self._policies.read_again()
-            self._policies.refresh_if_due(self._session.store)
-        for name in self._paused():
+    def give_back(self, queues: Iterable[str]) -> None:
+        """Give back what has not begun of these queues."""
+        for name in queues:
             for message in self._dispatcher.take_all_back(name):
                 self._session.release(message)
-            self._session.renew_soon()  # shows an operator who waits for it what has begun
+
+    def give_to_others(self) -> None:
+        """Give back, for each heartbeat, what others could begin. Raises StoreError."""
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + conf.load().SESSION_SECONDS / RENEWALS
             self._give_to_others()
-
-    def _paused(self) -> list[str]:
-        """Return the paused queues with messages to give back."""
-        return [name for name in self._dispatcher.has_waiting() if self._policies.of(name).paused]
 
     def _give_to_others(self) -> None:
         load, waiting = self._session.driver.describe(), self._dispatcher.waiting()

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.consumer.heartbeat import RENEWALS
+from django_mq.delivery.consumer.policies import REFRESH_SECONDS
 from django_mq.delivery.consumer.session import Driver, Session, Workload
 from django_mq.delivery.consumer.settlements import LINGER_SECONDS
 from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes
@@ -82,6 +83,9 @@ class ConsumerRuntime:
         self._marker: int | None = None
         # Whether the listener hears of more than durable queues.
         self._hears_others = False
+        # When to look again for paused queues, and those of which everything was given back that had not begun.
+        self._recall_at = 0.0
+        self._paused: Set[str] = frozenset()
 
     # Called by the session, in part in the heartbeat's thread.
 
@@ -91,16 +95,16 @@ class ConsumerRuntime:
         load, quiet, notified = self._driver.describe(), self.session.quiet, self._registration.notified
         state = "stopping" if quiet else "notified"
         consumers = (
-            self._without_bytes(replace(info, state=state) if quiet or info.queue_name in notified else info)
+            self._as_shown(replace(info, state=state) if quiet or info.queue_name in notified else info)
             for info in load.consumers
         )
         return replace(load, consumers=tuple(consumers))
 
-    def _without_bytes(self, info: ConsumerInfo) -> ConsumerInfo:
-        """Return the consumer as busy if its credit of bytes is used up: then it is left no message."""
-        if not self.fetcher.is_out_of_bytes(info.queue_name):
-            return info
-        return replace(info, state="busy", credit_used=info.credit_limit)
+    def _as_shown(self, info: ConsumerInfo) -> ConsumerInfo:
+        """Return the consumer as busy, and left no message, if its bytes are used up; or as having given back."""
+        if self.fetcher.is_out_of_bytes(info.queue_name):
+            info = replace(info, state="busy", credit_used=info.credit_limit)
+        return replace(info, state="paused") if info.queue_name in self._paused else info
 
     def _on_command(self, told: WorkerCommand) -> None:
         self._driver.on_command(told)
@@ -144,7 +148,30 @@ class ConsumerRuntime:
         claimed = self.fetcher.fetch(credit=credit, slots=slots, refill=refill)
         if claimed:
             self._claimed_at = time.monotonic()
+            if self._paused:
+                self._show_paused(self._paused - {message.queue_name for message in claimed})
         return claimed
+
+    def recall(self, give_back: Callable[[Set[str]], object]) -> None:
+        """Have the driver give back what has not begun of paused queues, and show when it has. Raises StoreError.
+
+        While the session holds something, it sees at hints, and every few seconds, which queues are paused.
+        """
+        session = self.session
+        if time.monotonic() < self._recall_at or not (session.held or self._paused):
+            return
+        self._recall_at = time.monotonic() + REFRESH_SECONDS
+        paused = session.store.paused(self.fetcher.consumed)
+        if paused:
+            give_back(paused)
+            if session.settlements:
+                session.settle_and_claim(None)  # before the renewal that an operator waits for
+        self._show_paused(paused)
+
+    def _show_paused(self, queues: Set[str]) -> None:
+        if queues != self._paused:
+            self._paused = queues
+            self.session.renew_soon()
 
     # Waiting.
 
@@ -163,6 +190,8 @@ class ConsumerRuntime:
         topics = self.wake.take_topics()
         if WORKERS_TOPIC in topics:
             self.session.renew_soon()
+        if ANY in topics or any(topic.startswith(queue_topic("")) for topic in topics):
+            self._recall_at = 0.0  # an operator may have paused a queue, or resumed it
         self._registration.hear(topics)
         return topics
 
@@ -173,7 +202,7 @@ class ConsumerRuntime:
         self._marker = marker
         due = changed or self._seconds_until_look() <= 0
         if due:
-            self._looked_at = time.monotonic()
+            self._looked_at, self._recall_at = time.monotonic(), 0.0
             self._spread = random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
             self.fetcher.look()
         return due

@@ -25,7 +25,6 @@ from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
-from django_mq.notifications.base import queue_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -229,8 +228,9 @@ class Worker:
         buffered = self._buffered()
         if self.runtime.fetcher.has_reason or buffered:
             self._policies.refresh_if_due(self.session.store)
+        self.runtime.recall(self._shift.recall.give_back)
         if buffered:
-            self._shift.recall.give_back()
+            self._shift.recall.give_to_others()
         self._shift.admission.ask_if_due()
         if self._timed:
             self._give_up_overdue()
@@ -316,10 +316,8 @@ class Worker:
             seconds = self.runtime.wait_seconds()
             self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed else seconds)
         self._waiting = False
-        heard = any(topic.startswith(queue_topic("")) for topic in self.runtime.hear())
-        # Without hints, a look may find that a queue was paused of which messages wait here.
-        if (self.runtime.poll() and self._buffered()) or heard:
-            self._policies.read_again()
+        self.runtime.hear()
+        self.runtime.poll()
 
     def _may_claim(self) -> bool:
         """Whether there is a backlog, and credit for it."""

@@ -35,15 +35,13 @@ class MQStep(bootsteps.StartStopStep):
     def start(self, consumer: Any) -> None:
         """Connect the worker with its transport. Celery calls this again after each reconnect."""
         transport = consumer.task_consumer.channel.connection
-        waiting = WaitingTasks(consumer.controller.semaphore)
         transport.serve(
             ServedWorker(
                 name=consumer.hostname,
                 slots=lambda: slots_of(consumer.pool) - len(state.reserved_requests),
                 measure=lambda: (len(state.active_requests), slots_of(consumer.pool)),
                 end=_end,
-                waiting_in=waiting.queues,
-                give_back=waiting.give_back,
+                give_back=WaitingTasks(consumer.controller.semaphore).give_back,
             )
         )
         keep_given(consumer.pool)
@@ -81,26 +79,21 @@ class WaitingTasks:
         # Celery's semaphore has no other word for it: a function for each, and its arguments.
         self._waiting: Any = getattr(semaphore, "_waiting", ())
 
-    def _requests(self) -> list[tuple[Any, Any]]:
-        """Return what waits of durable queues: the item, and its request."""
-        found = [(item, item[1][0]) for item in self._waiting]
-        return [pair for pair in found if getattr(pair[1].message, "claimed", None) is not None]
-
-    def queues(self) -> set[str]:
-        return {request.message.claimed.queue_name for _, request in self._requests()}
-
     def give_back(self, queues: Set[str]) -> None:
         """Give the messages of these queues back, uncounted, and let Celery forget their tasks."""
-        for item, request in self._requests():
+        for item in list(self._waiting):
+            request = item[1][0]
             message = request.message
+            claimed = getattr(message, "claimed", None)  # None of a transient queue
             # A message that was settled already, such as that of a revoked task, is not ours to give.
             if (
-                message.claimed.queue_name in queues
+                claimed is not None
+                and claimed.queue_name in queues
                 and message.channel.qos.take(str(message.delivery_tag)) is not None
             ):
                 self._waiting.remove(item)
                 state.task_ready(request)
-                message.session.release(message.claimed)
+                message.session.release(claimed)
 
 
 def _end() -> None:

@@ -24,7 +24,6 @@ from kombu.transport import virtual
 
 import django_mq
 from django_mq import conf, outages
-from django_mq.delivery.consumer.policies import REFRESH_SECONDS
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
@@ -67,9 +66,7 @@ class ServedWorker:
     measure: Callable[[], tuple[int | None, int | None]]
     #: Ends the worker in order; called by the heartbeat's thread.
     end: Callable[[], None]
-    #: Returns the queues of the tasks that wait for a process of the pool.
-    waiting_in: Callable[[], Set[str]]
-    #: Gives back those of some queues.
+    #: Gives back the tasks of some queues that wait for a process of the pool.
     give_back: Callable[[Set[str]], None]
 
 
@@ -133,8 +130,6 @@ class Transport(virtual.Transport):
         self._able = False
         # Whether a message was delivered that the pool may not have written to its processes yet.
         self._pool_is_next = False
-        # When to see again whether queues are paused of which tasks wait for a process.
-        self._recall_at = 0.0
         # The thread that drives this transport.
         self._driver: int | None = None
 
@@ -303,8 +298,8 @@ class Transport(virtual.Transport):
         """Claim, and deliver for so long what credit allows; return how many were delivered. Raises StoreError."""
         self._driver = threading.get_ident()
         delivered = self._work_transient()
-        if self._worker is not None and time.monotonic() >= self._recall_at:
-            self._recall(self._worker)
+        if self._runtime is not None:
+            self._runtime.recall(self._give_back)
         self._claim()
         return delivered + self.buffer.portion(seconds)
 
@@ -340,15 +335,12 @@ class Transport(virtual.Transport):
             # Settling may happen in signal handlers, where only what is remembered can be asked.
             self.declarations.refresh({message.queue_name for message in claimed})
 
-    def _recall(self, worker: ServedWorker) -> None:
-        """Give back the tasks of paused queues that wait for a process of the pool."""
-        self._recall_at = time.monotonic() + REFRESH_SECONDS
-        waiting = {name: self.session.store.queue(name) for name in worker.waiting_in()}
-        if paused := {name for name, queue in waiting.items() if queue is not None and queue.paused}:
-            worker.give_back(paused)
-            for queue in paused:
-                self.buffer.release(queue)
-            self.session.renew_soon()  # shows an operator who waits for it what has begun
+    def _give_back(self, queues: Set[str]) -> None:
+        """Give back what neither a callback has received nor a process of the pool has begun."""
+        for queue in queues:
+            self.buffer.release(queue)
+        if self._worker is not None:
+            self._worker.give_back(queues)
 
     def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
         """Whether nothing but one prefetch count limits what is held: no handler, queue or operator."""
@@ -450,8 +442,6 @@ class Transport(virtual.Transport):
         topics = self.runtime.hear()
         if ANY in topics or any(topic.startswith("v:") for topic in topics):
             self._transient_look = True
-        if ANY in topics or any(topic.startswith("q:") for topic in topics):
-            self._recall_at = 0.0  # an operator may have paused the queue
 
     def _poll(self) -> None:
         if self.runtime.poll():

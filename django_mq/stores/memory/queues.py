@@ -20,7 +20,7 @@ from django_mq.stores.memory.row import new_message
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
     from datetime import datetime
     from typing import TypeAlias
 
@@ -58,6 +58,9 @@ class Queues(Part):
     def queue(self, name: str) -> QueueRecord | None:
         queue = self.broker.queues.get(name)
         return None if queue is None else self.broker.record_of(queue)
+
+    def paused(self, names: Sequence[str]) -> Set[str]:
+        return {name for name in names if (queue := self.queue(name)) is not None and queue.paused}
 
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         queue = self.broker.existing(name)

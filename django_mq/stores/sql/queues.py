@@ -18,7 +18,7 @@ from django_mq.stores.sql.database import Part, options_read, options_written
 from django_mq.stores.values import storable, time_of, time_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from django_mq.engine.decisions.declared import Declared
     from django_mq.stores.sql.store import SQLStore
@@ -54,6 +54,9 @@ class Queues(Part):
 
     def link(self, name: str, *, dead_letter_queue: str | None = None, expiry_queue: str | None = None) -> None:
         self.rows("link", queue=name, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
+
+    def paused(self, names: Sequence[str]) -> Set[str]:
+        return {name for (name,) in self.rows("paused_queues", names=list(names))}
 
     def queue(self, name: str) -> QueueRecord | None:
         rows = self.rows("queue", queue=name)

@@ -89,6 +89,17 @@ def test_a_record_tells_whether_the_queue_is_paused_now(store: Store, orders: st
     assert (during, paused()) == (True, False)
 
 
+def test_of_several_queues_the_paused_ones_are_named(store: Store, orders: str) -> None:
+    for name in ("mails", "over"):
+        store.declare(name, options())
+        store.set_paused(name, paused=True, seconds=60 if name == "over" else None)
+    store.set_paused(orders, paused=False)
+    during = store.paused([orders, "over", "nowhere"])
+    pass_time(store, 61)
+
+    assert (during, store.paused([orders, "mails", "over"]), store.paused([])) == ({"over"}, {"mails"}, set())
+
+
 # Deleting
 
 

@@ -70,6 +70,11 @@ WHERE id = %(queue_id)s
 
 -- name: _paused
 (q.paused AND coalesce(q.paused_until > {now}, true))
+
+-- name: paused_queues. Finds which of some queues are paused.
+-- Locks: nothing. Index: the unique name. Returns: their names.
+SELECT q.name FROM django_mq_queue q WHERE q.name {in_texts:names} AND {paused}
+
 -- name: _has_publish_rules
 (q.max_messages IS NOT NULL OR q.max_bytes IS NOT NULL OR q.last_value_key <> '')
 

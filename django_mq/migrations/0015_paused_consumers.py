@@ -1,0 +1,23 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("django_mq", "0014_insight_days")]
+    operations = [
+        migrations.AlterField(
+            model_name="consumer",
+            name="state",
+            field=models.CharField(
+                choices=[
+                    ("interested", "interested"),
+                    ("notified", "notified"),
+                    ("busy", "out of credit"),
+                    ("stopping", "stopping"),
+                    ("paused", "paused"),
+                ],
+                default="interested",
+                max_length=20,
+                verbose_name="state",
+            ),
+        ),
+    ]
