@@ -14,8 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.operations import runner
 from django_mq.api import OutgoingMessage, pause, publish, publish_many, purge, resume
+from django_mq.delivery.operator.commands import send_command
 from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.models import Consumer, History, Message, Operation, Queue, WorkerSession
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
@@ -162,6 +164,19 @@ def test_a_purge_reaches_what_has_not_begun_and_leaves_the_queue_as_it_was(alias
         wait_until(lambda: finished(alias) == 2)
 
     assert slow.begun == [0, "later"]
+
+
+@pytest.mark.parametrize(("mode", "usual"), [(WorkerMode.WORK, "interested"), (WorkerMode.QUIET, "stopping")])
+def test_a_worker_shows_when_it_has_given_back_and_a_purge_waits_no_longer(
+    alias: str, mode: WorkerMode, usual: str
+) -> None:
+    with a_busy_worker(alias, 1):
+        send_command(WorkerSession.objects.using(alias).get().pk, using=alias, mode=mode)
+        states = Consumer.objects.using(alias).values_list("state", flat=True)
+        wait_until(lambda: list(states.all()) == [usual])
+        with recalled(["orders"], using=alias):
+            assert list(states.all()) == ["paused"]
+        wait_until(lambda: list(states.all()) == [usual])
 
 
 def test_a_purge_keeps_the_pause_of_an_operator(alias: str) -> None:

@@ -1,12 +1,14 @@
-"""Have mq_worker give back what it has prefetched and not begun, so that an operator's act reaches it."""
+"""Have workers give back what they have prefetched and not begun, so that an operator's act reaches it.
+
+A worker gives back what it can of a paused queue, and then shows its consumer of the queue as paused.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
@@ -31,14 +33,6 @@ PAUSE_SECONDS = 30.0
 REASON = "messages that workers have not begun are taken back"
 
 
-class HeldByWorker(NamedTuple):
-    """What a worker holds of some queues, what it had begun of them at its last heartbeat, and when that was."""
-
-    claimed: int
-    begun: int
-    heartbeat_at: datetime
-
-
 def purge(queue: str, *, using: str) -> int:
     """Remove the queue's messages that no worker has begun, without later arrivals; return how many."""
     with recalled([queue], using=using):
@@ -47,9 +41,9 @@ def purge(queue: str, *, using: str) -> int:
 
 @contextmanager
 def recalled(queues: Collection[str], *, using: str) -> Iterator[None]:
-    """Pause the queues, wait until native workers give back what they have not begun, and resume at the end.
+    """Pause the queues, wait until workers give back what they have not begun, and resume at the end.
 
-    Nothing happens if such workers hold nothing of the queues, and in a transaction, which they do not see. What
+    Nothing happens if workers hold nothing of the queues, and in a transaction, which they do not see. What
     is not given back in time stays with its worker.
     """
     paused: dict[int, str] = {}
@@ -75,7 +69,7 @@ def _resume(paused: Mapping[int, str], using: str) -> None:
 
 def _take_back(queues: Collection[str], paused: dict[int, str], using: str) -> None:
     """Pause the queues that deliver, adding them to ``paused``, and wait for their workers."""
-    if not _holdings(queues, using):
+    if not _are_held(queues, using):
         return
     since = Queue.objects.using(using).values_list(UTCNow(), flat=True)[0]
     delivering = Queue.objects.using(using).filter(Q(paused=False) | Q(paused_until__lte=UTCNow()))
@@ -90,22 +84,20 @@ def _take_back(queues: Collection[str], paused: dict[int, str], using: str) -> N
         hint(queues, using=using)
         tell_workers(using=using)
     end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end and any(
-        one.heartbeat_at < since or one.claimed > one.begun for one in _holdings(queues, using)
-    ):
+    while time.monotonic() < end and _are_held(queues, using, since):
         time.sleep(LOOK_SECONDS)
 
 
-def _holdings(queues: Collection[str], using: str) -> list[HeldByWorker]:
-    """Return what living native workers hold of the queues."""
-    living = WorkerSession.objects.using(using).filter(kind=WorkerSession.Kind.NATIVE, deadline__gte=UTCNow())
+def _are_held(queues: Collection[str], using: str, since: datetime | None = None) -> bool:
+    """Whether living workers hold messages of the queues; after ``since``, that they may give back yet."""
+    living = WorkerSession.objects.using(using).filter(deadline__gte=UTCNow())
     heartbeats = dict(living.values_list("id", "heartbeat_at"))
     held = Message.objects.using(using).filter(
         queue__name__in=queues, state=CLAIMED.value, session_id__in=heartbeats
     )
-    claimed = Counter(held.values_list("session_id", flat=True))
-    begun = Counter[int]()
-    consumers = Consumer.objects.using(using).filter(queue_name__in=queues, session_id__in=claimed)
-    for session, used in consumers.values_list("session_id", "credit_used"):
-        begun[session] += used
-    return [HeldByWorker(count, begun[session], heartbeats[session]) for session, count in claimed.items()]
+    consumers = Consumer.objects.using(using).filter(queue_name__in=queues).exclude(state=Consumer.Status.PAUSED)
+    delivering = set(consumers.values_list("session_id", "queue_name"))
+    return any(
+        since is None or heartbeats[session] < since or (session, queue) in delivering
+        for session, queue in held.values_list("session_id", "queue__name").distinct()
+    )
