@@ -134,6 +134,7 @@ class Operations(Part):
         scheduled = [row for row in self._found_anew(ids) if row.entry.state is SCHEDULED]
         for row in scheduled:
             row.deliver_at = self.broker.now()
+        for row in scheduled:  # a value replaces others, which were due before
             row.queue.engine.deliver_now(row.entry)
         return len(scheduled)
 

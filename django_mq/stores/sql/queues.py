@@ -87,8 +87,9 @@ class Queues(Part):
         return queue
 
     def free_groups(self, name: str, group: str | None = None) -> int:
-        queue_id = self.existing(name).id
-        return len(self.rows("free_groups", queue_id=queue_id, group=group))
+        queue = self.existing(name)
+        freed = self.rows("free_groups", queue_id=queue.id, group=group)
+        return len(freed) if queue.groups_stay else 0  # the rows of another grouping that it had before
 
     def bind(self, *, selector: str = "", **binding: str) -> None:
         with self.database.transaction():

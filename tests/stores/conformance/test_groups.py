@@ -419,6 +419,17 @@ def test_a_freed_group_finds_a_new_owner_once_nothing_of_it_is_claimed(
     assert ids(claim(store, other)) == later[1:]
 
 
+def test_groups_that_no_longer_stay_with_a_worker_are_not_freed(
+    store: Store, session: int, edit_queue: EditQueue
+) -> None:
+    declare(store, grouping="assigned")
+    publish(store, group_key="a")
+    claim(store, session)
+    edit_queue("orders", grouping="shared")
+
+    assert store.free_groups("orders") == 0
+
+
 def test_the_groups_of_an_unknown_queue_cannot_be_freed(store: Store) -> None:
     with pytest.raises(UnknownQueue):
         store.free_groups("nowhere")

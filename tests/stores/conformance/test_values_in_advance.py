@@ -151,6 +151,22 @@ def test_a_value_can_be_delivered_before_its_time(store: Store, prices: str) -> 
     assert bodies(store, READY, SCHEDULED) == ["early"]
 
 
+def test_values_delivered_together_were_all_ready_before_one_replaces_the_others(
+    store: Store, prices: str, session: int, finished: Callable[[], list[History]]
+) -> None:
+    put(store, "early", delay_seconds=1000)
+    put(store, "retrying")
+    [retrying] = claim(store, session, "prices")
+    settle(store, session, retrying, Verdict.RELEASE, delay_seconds=1000)
+
+    assert store.deliver_now(ids(store.browse("prices", states=[SCHEDULED]))) == 2
+
+    [row] = finished()
+    assert row.ready_at is not None
+    assert (bodies(store), row.outcome) == (["early"], REPLACED)
+    assert row.ready_at <= row.finished_at
+
+
 def test_a_value_in_advance_of_another_priority_replaces_nothing_before_its_time(
     store: Store, prices: str
 ) -> None:
