@@ -79,7 +79,7 @@ FAULTS = (
     fault(
         "merged queues do not take turns",
         ("_candidates", "walk.turn, walk.position", "walk.position"),
-        postgresql=("_candidates", "walk.turn, walk.position", "walk.position"),
+        postgresql=("_candidates", "walk.turn, {in_turn}", "{in_turn}"),
         mysql=("mysql/store.py", "listed=request.listed", "listed=True"),
     ),
     fault(
@@ -176,7 +176,7 @@ FAULTS = (
     ),
     fault(
         "the limit of a queue is ignored",
-        ("_candidates", "{portion_turn} <= walk.allowed", "true"),
+        ("_candidates", "portion_turn <= json_extract(given.value, '$.limits')", "true"),
         mysql=("mysql/store.py", "each.limit for", "request.credit for"),
         postgresql=("_locked_apart", "turn <= (%(limits)s::bigint[])[position]", "true"),
     ),

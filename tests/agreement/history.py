@@ -327,17 +327,16 @@ class _Author:
         if self._random.random() < 0.4:
             claim["in_order"] = [name for name in queues if self._random.random() < 0.7]
         if self._random.random() < 0.25:
-            claim["wanted"] = self._wanted(queues, several=len(queues) == 1 or "listed" in claim)
+            claim["wanted"] = self._wanted(queues)
         return claim
 
-    def _wanted(self, queues: list[str], *, several: bool) -> dict[str, list[list[Any]]]:
-        """Selectors of handlers, each with a limit; several of one queue only where no queues take turns."""
-        most = 3 if several else 1
+    def _wanted(self, queues: list[str]) -> dict[str, list[list[Any]]]:
+        """Selectors of handlers, each with a limit."""
         chosen = self._random.sample(queues, self._random.randint(1, len(queues)))
         return {
             name: [
                 [self._random.choice(SELECTORS), self._random.choice([0, 1, 2, 9])]
-                for _ in range(self._random.randint(1, most))
+                for _ in range(self._random.randint(1, 3))
             ]
             for name in chosen
         }

@@ -25,7 +25,8 @@ FOLDERS = ("sql", *PACKAGES)
 SELECTOR = "a = b OR a = 'x' OR a = 1 OR NOT a OR 1 LIKE 'x' OR a LIKE 'x' OR " + " OR ".join(
     f"{name} IS NULL" for name in PROPERTIES
 )
-CONDITION = condition_of((Selector(SELECTOR),), "orders", "w").text  # type: ignore[union-attr]
+#: What Python adds to statements: a condition, for several handlers one for each position.
+CONDITION = "{position} " + condition_of((Selector(SELECTOR),), "orders", "w").text  # type: ignore[union-attr]
 
 
 def texts(folder: str) -> dict[str, str]:

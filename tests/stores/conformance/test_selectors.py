@@ -230,6 +230,15 @@ def test_a_list_puts_queues_in_order_and_not_the_handlers_of_a_queue(store: Stor
         store.close_session(session)
 
 
+def test_what_a_full_handler_leaves_takes_no_turn(store: Store, session: int) -> None:
+    declare(store, "plain")
+    first, _, third = (publish_with(store, {name: 1}) for name in "aab")
+    other, _ = publish(store, "plain"), publish(store, "plain")
+    given = wanted("a = 1", "b = 1", limit0=1)
+
+    assert ids(claim(store, session, "orders", "plain", credit=3, wanted=given)) == [first, other, third]
+
+
 def test_a_queue_is_claimed_beside_one_whose_handlers_have_no_credit(store: Store, session: int) -> None:
     declare(store, "plain")
     publish_with(store, {"a": 1})

@@ -84,16 +84,16 @@ head AS MATERIALIZED (
 candidates AS MATERIALIZED (
     SELECT
         walk.id, walk.position, {portion_turn} AS turn,
-        row_number() OVER (ORDER BY walk.listed, walk.urgency DESC, walk.turn, walk.position) AS rank
+        row_number() OVER (ORDER BY walk.listed, walk.urgency DESC, walk.turn, {in_turn}) AS rank
     FROM (
         SELECT
-            r.id, given.position, given.listed, row_number() OVER own AS turn,
-            min(r.priority) OVER own AS urgency{portion_turns}
+            r.id, given.position, given.listed,
+            {turns}
         FROM unnest(%(queues)s::text[], %(listed)s::int[]) WITH ORDINALITY AS given(name, listed, position)
         JOIN django_mq_queue q ON q.name = given.name
             AND NOT {paused}
             AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)
-        CROSS JOIN LATERAL ({portion}) r
+        CROSS JOIN LATERAL ({numbered}) r
         WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id ROWS UNBOUNDED PRECEDING)
     ) walk
 )

@@ -36,6 +36,34 @@ CROSS JOIN LATERAL (
     WHERE met.position = given.position
 )
 
+-- name: _numbered
+{portion}
+
+-- name: _numbered_wanted
+SELECT read.*, row_number() OVER (ORDER BY read.level DESC, read.place, read.id) AS portion_turn FROM ({portion}) read
+
+-- name: _turns
+row_number() OVER own AS turn, min(r.priority) OVER own AS urgency
+
+-- name: _turns_wanted. A message beyond the limit of its handler, read in case that others are locked, takes no turn.
+count(*) FILTER (WHERE {within}) OVER own AS turn, min(r.priority) FILTER (WHERE {within}) OVER own AS urgency,
+            r.portion_turn, array_position(%(queues)s::text[], given.name) AS queue, row_number() OVER own AS queue_turn
+
+-- name: _within
+r.portion_turn <= (%(limits)s::bigint[])[given.position]
+
+-- name: _in_turn
+walk.position
+
+-- name: _in_turn_wanted
+walk.queue, walk.queue_turn
+
+-- name: _portion_turn. What the limit of a queue, or of one handler of it, counts.
+walk.turn
+
+-- name: _portion_turn_wanted
+walk.portion_turn
+
 -- name: _position. The number, from 1, of what a claim across several queues reads.
 given.position
 

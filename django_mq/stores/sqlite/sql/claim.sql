@@ -81,18 +81,19 @@ candidates AS MATERIALIZED (
         SELECT
             r.id, r.suspect, length(r.body) AS size_bytes, q.name AS queue_name, given.key AS position,
             given.value AS given, json_extract(given.value, '$.listed') AS listed,
-            json_extract(given.value, '$.limits') AS allowed, row_number() OVER own AS turn,
-            min(r.priority) OVER own AS urgency{portion_turns}
+            row_number() OVER own AS turn, min(r.priority) OVER own AS urgency
         FROM json_each(%(given)s) AS given
         CROSS JOIN django_mq_queue q ON q.name = json_extract(given.value, '$.queues') AND NOT {paused}
         CROSS JOIN django_mq_message r ON r.id IN (
-            SELECT m.id
-            FROM django_mq_message m
-            WHERE m.state = 1 AND m.queue_id = q.id {wanted}
-            ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s)
+            SELECT id FROM (
+                SELECT id, row_number() OVER (ORDER BY level DESC, place, id) AS portion_turn FROM (
+                    SELECT m.id, m.level, m.place
+                    FROM django_mq_message m
+                    WHERE m.state = 1 AND m.queue_id = q.id {wanted}
+                    ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s))
+            WHERE portion_turn <= json_extract(given.value, '$.limits'))
         WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id)
     ) walk
-    WHERE {portion_turn} <= walk.allowed
     ORDER BY rank LIMIT %(credit)s
 )
 
