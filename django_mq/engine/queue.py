@@ -967,10 +967,9 @@ class Queue:
     def move(self, entry: Entry, target: Queue, now: float, *, more: bool = False) -> bool:
         """Move an entry that no consumer holds; False if it cannot be taken.
 
-        It arrives as a new one, with its schedule and its expiry. Raises IllegalMove if the target
-        is this queue, QueueFull if it would exceed the target's limits, even if publishers may exceed them, and
-        the errors of ``publish`` for the target; nothing is moved then. With ``more``
-        others follow: call ``entered`` after the last.
+        It arrives as a new one, with its schedule and, if messages expire there, its expiry. Raises IllegalMove if
+        the target is this queue, QueueFull if it would exceed the target's limits, even if publishers may exceed
+        them, and the errors of ``publish`` for the target; nothing is moved then. With ``more`` others follow: call ``entered`` after the last.
         """
         if target is self:
             raise IllegalMove("A message cannot be moved to the queue it is in.")
@@ -980,6 +979,8 @@ class Queue:
             message = self.travelling(entry)
             target.check_moved(message)
             again = target.placement.entry_again(entry, message)
+            if target.placement.lifetime.endless:
+                again.expires_at = None
             if not self._contents.take_out(entry, Cause.MOVED):
                 return False
             if not self.policy.keeps_end:

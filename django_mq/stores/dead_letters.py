@@ -46,7 +46,7 @@ def publish_dead(store: Store, dead_letters: Sequence[DeadLetter]) -> list[int]:
 
 def _publish(store: Store, dead_letter: DeadLetter, routes: Sequence[Route]) -> bool:
     taken = 0
-    for copy in _copies(dead_letter, routes):
+    for copy in copies_of(dead_letter, routes):
         queue = store.queue(copy.queue_name)
         sorting = None if queue is None else queue.sorting
         place = None if sorting is None else sorting.place_or_first(headers_in(copy.headers))
@@ -59,7 +59,8 @@ def _publish(store: Store, dead_letter: DeadLetter, routes: Sequence[Route]) -> 
     return taken > 0
 
 
-def _copies(dead_letter: DeadLetter, routes: Sequence[Route]) -> Iterator[NewMessage]:
+def copies_of(dead_letter: DeadLetter, routes: Sequence[Route]) -> Iterator[NewMessage]:
+    """Yield the messages that a dead letter becomes, one for each queue of its exchange."""
     message = dead_letter.message
     origin = {
         ORIGIN_QUEUE: message.queue_name,

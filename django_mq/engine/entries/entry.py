@@ -200,7 +200,7 @@ class Placement:
     def entry_again(self, entry: Entry, message: "Message") -> Entry:
         """Return an entry for a message that is moved to the tail of its level, ready or scheduled as before.
 
-        The entry keeps its expiry, unless messages never expire here; a scheduled one keeps its time.
+        The entry keeps its expiry, and a scheduled one its time.
         ``offer_again`` numbers its arrival.
         """
         scheduled = entry.state is SCHEDULED
@@ -210,7 +210,7 @@ class Placement:
             place = self.sorting.place_or_first(message.headers)
         level, state = level_of(message.priority, self.levels), SCHEDULED if scheduled else READY
         again = Entry(message, level, place, state=state, due_at=due_at, redelivered=entry.redelivered)
-        again.expires_at = None if self.lifetime.endless else entry.expires_at
+        again.expires_at = entry.expires_at
         return again
 
     def check(self, message: "Message") -> None:

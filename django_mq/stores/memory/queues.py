@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
+from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from django_mq.engine.rules import Rules
 from django_mq.engine.states import CLAIMED, DEAD, QUEUE_DELETED, STEALABLE, Cause
 from django_mq.errors import PublishError, QueueInUse
 from django_mq.stores import errors
-from django_mq.stores.dead_letters import publish_dead
+from django_mq.stores.dead_letters import copies_of, publish_dead
 from django_mq.stores.memory.broker import BrokerQueue, Part
 from django_mq.stores.memory.row import new_message
 from django_mq.stores.values import later
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
+    from django_mq.stores.dead_letters import DeadLetter
     from django_mq.stores.memory.row import LiveMessage
     from django_mq.stores.records import NewMessage, QueueRecord
 
@@ -99,12 +102,26 @@ class Queues(Part):
     def _publish_all(self, queue: BrokerQueue) -> int:
         rows = sorted(queue.rows, key=attrgetter("id"))
         dead_letters = [row.dead_letter(self.broker.now(), QUEUE_DELETED) for row in rows]
-        published = publish_dead(self.store, dead_letters)
-        for row in [self.broker.rows[id_] for id_ in published]:
-            row.queue.engine.discard(row.entry, Cause.DEAD)
-        if len(published) < len(dead_letters):
+        # Asked first: what is published cannot be undone here.
+        if self._fitting(dead_letters) < len(dead_letters):
             raise errors.not_taken(queue.name, queue.settings.dead_letter_exchange)
-        return len(published)
+        publish_dead(self.store, dead_letters)
+        for row in rows:
+            row.queue.engine.discard(row.entry, Cause.DEAD)
+        return len(rows)
+
+    def _fitting(self, dead_letters: Iterable[DeadLetter]) -> int:
+        """Return how many of the dead letters would be taken by a queue of their exchange."""
+        now = self.broker.now()
+        coming: dict[str, dict[int, Message]] = defaultdict(dict)
+        for at, dead_letter in enumerate(dead_letters):
+            for copy in copies_of(dead_letter, self.bindings(dead_letter.exchange)):
+                coming[copy.queue_name][at] = new_message(copy, now, is_constrained=True)
+        taken: set[int] = set()
+        for name, mine in coming.items():
+            if (target := self.broker.queues.get(name)) is not None:
+                taken |= {*compress(mine, target.engine.fitting([*mine.values()], now.timestamp()))}
+        return len(taken)
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
         name = queue.name

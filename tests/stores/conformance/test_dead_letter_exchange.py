@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -13,7 +13,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import QueueInUse
-from tests.stores.builders import claim, declare, lose_worker, open_session, publish, settle
+from tests.stores.builders import claim, declare, ids, lose_worker, open_session, publish, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,19 @@ def test_the_messages_of_a_deleted_queue_come_in_the_order_of_their_arrival(stor
     assert store.delete_queue("orders", force=True) == 2
 
     assert [item.message_id for item in store.browse("all", states=[1])] == published
+
+
+def test_a_queue_stays_as_it_was_if_the_exchange_does_not_take_all_of_its_messages(
+    store: Store, failures: str, finished: Callable[[], list[History]]
+) -> None:
+    kept = [publish(store), publish(store, message_id=UUID(int=1))]
+    publish(store, "all", message_id=UUID(int=1))
+
+    with pytest.raises(QueueInUse):
+        store.delete_queue("orders", force=True)
+
+    assert ids(store.browse("orders", states=[1])) == kept
+    assert (len(store.browse("all", states=[1])), finished()) == (1, [])
 
 
 def test_each_matching_queue_gets_a_copy(store: Store, session: int, failures: str) -> None:

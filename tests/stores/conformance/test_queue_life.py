@@ -20,6 +20,7 @@ from tests.stores.builders import (
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+    from tests.stores.conftest import EditQueue
 
 ORDERS = ("orders",)
 
@@ -149,6 +150,16 @@ def test_nothing_expires_in_a_queue_with_no_expiry(store: Store) -> None:
 
     assert store.expire() == 0
     assert [item.expires_at for item in store.browse("orders", states=[1])] == [None, None]
+
+
+def test_another_priority_leaves_the_expiry_as_it_is(store: Store, edit_queue: EditQueue) -> None:
+    declare(store)
+    published = publish(store, ttl_seconds=1)
+    edit_queue("orders", no_expiry=True)
+
+    assert store.prioritise([published], 9) == 1
+
+    assert store.browse("orders", states=[1])[0].expires_at is not None
 
 
 def test_no_expiry_contradicts_a_time_to_live() -> None:
