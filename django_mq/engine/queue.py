@@ -969,7 +969,8 @@ class Queue:
 
         It arrives as a new one, with its schedule and, if messages expire there, its expiry. Raises IllegalMove if
         the target is this queue, QueueFull if it would exceed the target's limits, even if publishers may exceed
-        them, and the errors of ``publish`` for the target; nothing is moved then. With ``more`` others follow: call ``entered`` after the last.
+        them, and the errors of ``publish`` for the target; nothing is moved then. With ``more`` others follow:
+        call ``entered`` after the last.
         """
         if target is self:
             raise IllegalMove("A message cannot be moved to the queue it is in.")
