@@ -17,6 +17,7 @@ def make(broker: str) -> Celery:
     app.task(name="bench.nothing")(nothing)
     app.task(name="bench.nothing_late", acks_late=True)(nothing)
     app.task(name="bench.stamp")(stamp)
+    app.task(name="bench.wait")(wait)
     return app
 
 
@@ -28,6 +29,13 @@ def stamp(file: str) -> None:
     """Say when this ran."""
     with Path(file).open("a", encoding="ascii") as stamps:
         stamps.write(f"{time.time()}\n")
+
+
+def wait(file: str, sent_at: float) -> None:
+    """Say how long this was on its way, in milliseconds."""
+    arrived_at = time.time()
+    with Path(file).open("a", encoding="ascii") as waits:
+        waits.write(f"{(arrived_at - sent_at) * 1000}\n")
 
 
 app: Any = make(os.environ.get("BENCH_BROKER", "django-mq://"))
