@@ -3,9 +3,9 @@
     python -m tests.benchmarks.pick_up_rates                            # twelve minutes
     python -m tests.benchmarks.pick_up_rates --repeats 5 celery:1:50:10
 
-A case has a door, a number of workers with four threads each, messages a second, at random moments, and seconds.
-Both ways take turns on one server, each time with new workers. The time is from just before the publish to the
-first line of the handler. Prints a table for docs/benchmarks.md.
+A case is an interface (native or celery), a number of workers with four threads each, messages a second, at random
+moments, and seconds. Both ways take turns on one server, each time with new workers. The time is from just before
+the publish to the first line of the handler. Prints a table for docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEAD = (
 class Case(NamedTuple):
     """What is measured."""
 
-    door: str
+    interface: str
     workers: int
     rate: float
     seconds: float
@@ -54,15 +54,15 @@ class Case(NamedTuple):
     @classmethod
     def read(cls, text: str) -> Case:
         """Return the case of a text such as ``native:16:50:10``. Raises ValueError."""
-        door, workers, rate, seconds = text.split(":")
-        if door not in {"native", "celery"}:
+        interface, workers, rate, seconds = text.split(":")
+        if interface not in {"native", "celery"}:
             raise ValueError(text)
-        return cls(door, int(workers), float(rate), float(seconds))
+        return cls(interface, int(workers), float(rate), float(seconds))
 
 
 USUAL = [
-    Case(door, workers, rate, seconds)
-    for door in ("native", "celery")
+    Case(interface, workers, rate, seconds)
+    for interface in ("native", "celery")
     for workers in (1, 16)
     for rate, seconds in ((1, 60), (50, 10), (200, 8))
 ]
@@ -71,7 +71,7 @@ USUAL = [
 def main() -> None:
     """Measure the cases, and print their rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("cases", nargs="*", type=Case.read, metavar="DOOR:WORKERS:RATE:SECONDS")
+    parser.add_argument("cases", nargs="*", type=Case.read, metavar="INTERFACE:WORKERS:RATE:SECONDS")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--serve", choices=["publish", "work"], help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -90,7 +90,7 @@ def main() -> None:
             (redis, late), (postgresql, later) = map(percentiles, waits.values())
             figures = f"{redis:.1f} | {late:.1f} | {postgresql:.1f} | {later:.1f}"
             ratios = f"{postgresql / redis:.2f} | {later / late:.2f}"
-            _say(f"| {case.door} | {case.workers} | {case.rate:g} | {figures} | {ratios} |")
+            _say(f"| {case.interface} | {case.workers} | {case.rate:g} | {figures} | {ratios} |")
 
 
 def percentiles(waits: list[float]) -> tuple[float, float]:
@@ -119,7 +119,7 @@ def measured(case: Case, url: str, redis: str) -> list[float]:
         run = partial(_running, environment=environment)
         publisher = stack.enter_context(run([*ours, "publish"]))
         for number in range(case.workers):
-            named = [*ours, "work"] if case.door == "native" else [*celery, "-n", f"worker{number}@bench"]
+            named = [*ours, "work"] if case.interface == "native" else [*celery, "-n", f"worker{number}@bench"]
             stack.enter_context(run(named))
         _answer(publisher, "workers")
         wait_until(lambda: waits.read_text().count("\n") >= WARM_UP)
@@ -193,7 +193,7 @@ def publish(case: Case) -> None:
     sys.stdin.readline()
     wait_until(lambda: WorkerSession.objects.count() >= case.workers)
     time.sleep(SETTLE_SECONDS)
-    send = _sender(case.door)
+    send = _sender(case.interface)
     for _ in range(WARM_UP):
         send()
         time.sleep(0.3)
@@ -214,13 +214,13 @@ def moments(case: Case) -> Iterator[float]:
         moment += chance.expovariate(case.rate)
 
 
-def _sender(door: str) -> Callable[[], object]:
+def _sender(interface: str) -> Callable[[], object]:
     from django_mq.api import publish
     from django_mq.benchmarks.measures import QUEUE
     from tests.benchmarks.celery.project import app
 
     file = os.environ["WAITS"]
-    if door == "celery":
+    if interface == "celery":
         return lambda: app.tasks["bench.wait"].delay(file, time.time())
     return lambda: publish(QUEUE, {"file": file, "sent_at": time.time()})
 
