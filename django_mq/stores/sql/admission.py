@@ -191,12 +191,15 @@ class LastValues(Part):
             self.rows("mark_replaced", ids=held, replaced=BY_LATER_VALUE)
         return len(self.store.messages.remove(gone, REPLACED)) if gone else 0
 
-    def keep_latest(self, queue_id: int, key: str, id_: int) -> None:
-        """Let a message that is ready again replace older ones, or be replaced by a later one."""
-        if is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
-            self.store.messages.remove([id_], REPLACED)
-        else:
-            self._replace_older(queue_id, key, id_)
+    def keep_latest(self, ids: Iterable[int]) -> None:
+        """Let messages that are ready again replace older ones, or be replaced by a later one."""
+        for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
+            if key is None:
+                continue
+            if is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
+                self.store.messages.remove([id_], REPLACED)
+            else:
+                self._replace_older(queue_id, key, id_)
 
     def _others(self, queue_id: int, key: str, id_: int, *, due: bool = False) -> Rows:
         """Return the other messages with a key that no later value has replaced, each with its state."""

@@ -232,9 +232,7 @@ class Moves(Part):
             # Before any message is locked, as publishers do: a later value may be about to arrive.
             self.store.capacity.of(row[0] for row in self.rows("value_queues", ids=list(ids)))
             redriven = len(self.rows("redrive_dead", ids=list(ids)))
-            for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
-                if key is not None:
-                    self.store.last_values.keep_latest(queue_id, key, id_)
+            self.store.last_values.keep_latest(ids)
         return redriven
 
 
@@ -264,6 +262,7 @@ class Settlements(Part):
                 receipts = [item.receipt for item in late]
                 if late and (retaken := self.store.messages.retake(session_id, receipts)):
                     held |= self._settle_held(session_id, [item for item in late if item.id in retaken])
+                    self.store.last_values.keep_latest(retaken)  # a dead one was not marked as replaced
                 done |= held
         return frozenset(item.id for item in settlements) - done
 

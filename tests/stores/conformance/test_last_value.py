@@ -243,3 +243,20 @@ def test_a_key_that_is_too_long_is_refused(store: Store, prices: str) -> None:
         put(store, "a" * 256)
 
     assert present(store) == []
+
+
+def test_a_dead_value_that_its_worker_releases_late_is_replaced_by_a_later_one(
+    store: Store, finished: Callable[[], list[History]]
+) -> None:
+    declare(store, "prices", kind="last_value", last_value_key="sku", max_attempts=1)
+    put(store, "apple")
+    for _ in range(2):
+        session = open_session(store)
+        [late] = claim(store, session, "prices")
+        lose_worker(store, session)
+    [newer] = put(store, "apple")
+
+    settle(store, session, late, Verdict.RELEASE)
+
+    assert present(store) == [newer]
+    assert [row.outcome for row in finished()] == [REPLACED]
