@@ -253,7 +253,7 @@ def test_an_operation_whose_process_is_gone_is_shown_as_that(site: str, browse: 
     stalled = browse.get(page_of(operation)).content.decode()
 
     assert "no progress" not in running
-    assert "no progress: a worker takes it over" in stalled
+    assert "no progress: a worker will continue it" in stalled
     assert 'http-equiv="refresh"' in stalled
     run_action(browse, "operation", "go_on", [operation])
     assert "no progress" not in browse.get(page_of(operation)).content.decode()

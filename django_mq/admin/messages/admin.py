@@ -114,8 +114,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     ]
     change_form_template = "admin/django_mq/message/change_form.html"
     search_help_text = gettext_lazy(
-        "Search for a message id or a correlation id (the id of a Celery task is one). Among the newest 100,000 "
-        "messages, also for the 8 characters of an id that lists show, or for a header as name:value."
+        "Search for a message id or a correlation id, such as the id of a Celery task. In the newest 100,000 "
+        "messages, you can also search for the 8 characters of an id that lists show, or a header as name:value."
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
@@ -128,7 +128,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return ["-id"]
 
     def find(self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None) -> FoundKeys:
-        """Find messages by indexes, or slice by slice if a subclass of the site has other conditions."""
+        """Find messages by indexes, or slice by slice if a subclass in the project has other conditions."""
         filters = criteria.known(request.GET.dict())
         if request.GET.keys() - criteria.NAMES - NOT_FILTERS or not self.is_described_by_url(request):
             return super().find(request, rows, limit, among=among)
@@ -160,8 +160,6 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             message.declined_by = ", ".join(sessions.order_by("pk").values_list("name", flat=True))
         return message
 
-    # Search.
-
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return matching(queryset, term)
 
@@ -173,9 +171,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         rows = queryset if few is None else queryset.filter(pk__in=few)
         return super().get_search_results(request, rows, search_term)
 
-    # Columns.
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - as everywhere
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002
         return MessageList
 
     def list_title(self, request: HttpRequest) -> str:
@@ -211,13 +207,12 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
         if message.session.deadline < datetime.now(UTC):
             return _("%(worker)s, but its deadline has passed: %(deadline)s") % words
-        left = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
-        return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
+        words["left"] = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
+        return _("%(worker)s until %(deadline)s (%(left)s left, renewed while the worker lives)") % words
 
     @admin.display(description=gettext_lazy("declined by"))
     def declined_by(self, message: Any) -> str:
-        names: str = message.declined_by
-        return names
+        return str(message.declined_by)
 
     @admin.display(description=gettext_lazy("failed attempts"))
     def failed(self, message: Message) -> str:
@@ -240,13 +235,11 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
 
     @admin.display(description=gettext_lazy("last error"), empty_value="-")
     def errors(self, message: Message) -> str | None:
-        """Return the last error and, if it was another one, the first."""
+        """Return the last error, and the first if it was a different one."""
         first, last = failures.of_row(message).first, failures.of_row(message).last
         if first is None or last is None or first[:2] == last[:2]:
             return last and failures.words(*last)
         return format_html("{}<br>{} {}", failures.words(*last), _("first:"), failures.words(*first))
-
-    # The detail page, and the form that publishes.
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
         return self.may(request, "add_message")
@@ -276,7 +269,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         }
 
     def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
-        """Return the actions that fit the state of the message and that the user is permitted to do."""
+        """Return the actions that fit the state of the message and that the user has permission for."""
         dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
         fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not REDRIVE))
         actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]

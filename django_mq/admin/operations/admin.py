@@ -1,4 +1,4 @@
-"""Operations: their progress, and buttons to stop and to continue."""
+"""Operations: their progress, and buttons to stop and continue them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OperationAdmin(ReadOnly, TableAdmin):
-    """The list of operations. To stop or continue one takes the permission of its action."""
+    """The list of operations. To stop or continue an operation, a user needs the permission of its action."""
 
     list_display = ["label", "situation", "progress", "user_name", "started"]
     list_filter = ["status"]
@@ -32,7 +32,7 @@ class OperationAdmin(ReadOnly, TableAdmin):
     actions = ["stop", "go_on"]
     fieldsets = [
         (None, {"fields": ["label", "situation", "progress", "error"]}),
-        (gettext_lazy("What"), {"fields": ["filters", "answers"]}),
+        (gettext_lazy("Request"), {"fields": ["filters", "answers"]}),
         (gettext_lazy("User and times"), {"fields": ["user_name", "created_at", "beat_at"]}),
     ]
     change_form_template = "admin/django_mq/operation/change_form.html"
@@ -51,7 +51,7 @@ class OperationAdmin(ReadOnly, TableAdmin):
     @admin.display(description=gettext_lazy("status"))
     def situation(self, operation: Any) -> str:
         if operation.stalled:
-            return format_html('<span class="mq-warn">{}</span>', _("no progress: a worker takes it over"))
+            return format_html('<span class="mq-warn">{}</span>', _("no progress: a worker will continue it"))
         bad = operation.status == Operation.Status.FAILED
         label = operation.get_status_display()
         return format_html('<span class="mq-bad">{}</span>', label) if bad else label
@@ -73,15 +73,15 @@ class OperationAdmin(ReadOnly, TableAdmin):
     def stop(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
         self._steer(request, queryset, runner.stop, _("It has stopped."))
 
-    @admin.action(description=gettext_lazy("Go on"))
+    @admin.action(description=gettext_lazy("Continue"))
     def go_on(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
         go_on = partial(runner.go_on, user_name=request.user.get_username())
-        self._steer(request, queryset, go_on, _("It goes on where it was."))
+        self._steer(request, queryset, go_on, _("It continues where it stopped."))
 
     def _steer(self, request: HttpRequest, operations: QuerySet[Operation], action: Any, sentence: str) -> None:
         for operation in operations:
             if not self._may_steer(request, operation):
-                self.message_user(request, _("You may not do what this operation does."), messages.ERROR)
+                self.message_user(request, _("You may not do this action."), messages.ERROR)
             elif action(operation):
                 operation.refresh_from_db(using=alias())
                 words = f"{sentence} ({report.progress(operation)})"
@@ -102,5 +102,5 @@ class OperationAdmin(ReadOnly, TableAdmin):
             if running:
                 actions.append(("stop", _("Stop")))
             if row.stalled or row.status in {Operation.Status.STOPPED, Operation.Status.FAILED}:
-                actions.append(("go_on", _("Go on")))
+                actions.append(("go_on", _("Continue")))
         return self.buttons(actions) | {"is_running": running}
