@@ -1,4 +1,4 @@
-"""The work of a queue in plain SQL, over the same connection, table and indexes: the limit of a figure."""
+"""The work of a queue in plain SQL, on the same connection, table and indexes, to compare figures with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django_mq.models import Queue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Rows of one transaction.
+#: The maximum number of rows in a transaction.
 BATCH = 1000
 #: The columns without a default, and the values of a ready message.
 COLUMNS = (
@@ -55,7 +55,7 @@ class PlainSQL:
                 cursor.executemany(INSERT, self._rows(min(BATCH, amount - start)))
 
     def drain(self, batch: int = BATCH) -> None:
-        """Claim ``batch`` rows and delete them, each in its own transaction, until none is left."""
+        """Claim ``batch`` rows in a transaction and delete them in another, until none is left."""
         with connections[self._alias].cursor() as cursor:
             while True:
                 with transaction.atomic(self._alias):

@@ -1,20 +1,20 @@
-"""Hints: wake-ups that may be lost. The database is the truth, a hint only shortens the wait.
+"""Hints: wake-ups that may be lost. The database alone decides; a hint only shortens the wait.
 
 News of a queue goes to as many idle worker sessions as there are messages. A topic, ``q:NAME`` for a
-queue or ``v:NAME`` for a volatile one, goes to every session that listens. A publisher announces after
-its commit. A session that is notified claims, or hands its notification on. If every hint is lost, a
-message waits for the next safety poll at most.
+queue or ``v:NAME`` for a transient queue, goes to every session that listens. A publisher announces after
+its commit. A notified session claims, or passes its notification on. If all hints are lost, a message
+waits until the next safety poll.
 
     session                     Redis, or this process          publisher
        | register_idle(queues)  ----> idle                          |
-       | looks once if news was missed                              | commits
+       | polls once if it missed news                               | commits
        | sleeps                           <----------- announce(news) |
-       | <--- notification to so many: no longer registered         |
-       | claims ... and registers again, or hands the notification on: announce
+       | <--- notified, and no longer registered                    |
+       | claims ... and registers again, or passes the notification on: announce
 
     base.py       Notifier (sends), Listener (hears), News, Registration, and Wake (what a loop watches)
     local.py      within this process
     redis.py      between processes, through Redis: the sender, the listener, and the scripts of lua/
     postgresql.py between processes, through PostgreSQL: the sender, the listener, and its connection
-    gathering.py  what need not be sent one by one, and not at all while the server is away
+    gathering.py  gathers hints that would find no idle session, and sends them as one
 """

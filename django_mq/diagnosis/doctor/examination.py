@@ -1,4 +1,4 @@
-"""All checks, in order: each relies on the answers of those before it."""
+"""All checks, in an order in which later checks rely on earlier ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
-    """Yield the findings. Never raises for what it finds.
+    """Yield the findings. An error of a check is a finding, too.
 
     If the database does not answer within ``patience_seconds``, the other checks are left out.
     """
@@ -38,13 +38,13 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
 
 
 def _checked(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:
-    """Yield the findings, an error as one of them; return whether none is a problem."""
+    """Yield the findings, with an error as the last one; return whether none is a problem."""
     well = True
     try:
         for finding in findings:
             well = well and finding.level is not Level.PROBLEM
             yield finding
     except (MQError, DatabaseError) as error:
-        yield problem(about, f"It could not be examined: {error}", "Mend what is said above, and ask again.")
+        yield problem(about, f"It could not be examined: {error}", "Correct the problems above, and check again.")
         return False
     return well

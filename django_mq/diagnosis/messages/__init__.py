@@ -1,9 +1,9 @@
-"""Which messages are meant, and what may be seen of them.
+"""Choose messages, and show, export or copy them.
 
 criteria.py      what each filter means
 terms.py         what a search term means
 indexes.py       messages that an index alone finds
-slices.py        the other messages, looked through slice by slice
+slices.py        searches the other messages slice by slice
 finder.py        the messages that a list shows
 choice.py        the messages that a command names, by ids or by filters
 queue_names.py   names of queues as a user types them

@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Ids name single messages, in any state. Filters name all that match, in the states that an action is for."""
+    """Messages by their ids, in any state, or by filters, in the states that an action applies to."""
 
     ids: Sequence[UUID] = ()
-    #: By their URL parameters in the list of messages.
+    #: Values by the URL parameters of the list of messages.
     filters: Mapping[str, str] = field(default_factory=dict)
-    #: The most messages, the oldest first; None = all.
+    #: The maximum number of messages, the oldest first; None: all.
     limit: int | None = None
-    #: A further condition for filters.
+    #: A further condition, used with the filters.
     among: Q = field(default_factory=Q)
 
     def count(self, states: frozenset[State], *, limit: int, using: str) -> Counter[int]:
-        """Count the messages in each state, no more than ``limit`` of them."""
+        """Count at most ``limit`` messages, by state."""
         bound = limit if self.limit is None else min(limit, self.limit)
         states_of = self._rows(states, using).order_by("pk").values_list("state", flat=True)
         return Counter(states_of[:bound])
 
     def missing(self, *, using: str) -> list[UUID]:
-        """Return the ids that no message has, in their order."""
+        """Return the ids without a message, in the given order."""
         there = set(self._rows(frozenset(), using).values_list("message_id", flat=True)) if self.ids else set()
         return [one for one in dict.fromkeys(self.ids) if one not in there]
 

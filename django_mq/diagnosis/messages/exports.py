@@ -4,7 +4,7 @@ A file may have millions of messages, so they are read step by step:
 
     ids by their key, SLICE after SLICE  ->  rows by their ids, BATCH or BATCH_BYTES at once  ->  lines
 
-Filters run once for each slice, so that one without an index costs little more than one walk through the table.
+Filters run once for each slice, so a filter without an index costs little more than one scan of the table.
 Messages that arrive meanwhile are left out.
 """
 
@@ -36,7 +36,7 @@ BATCH = 500
 BATCH_BYTES = 4 * 1024 * 1024
 #: Characters with which a formula may begin.
 FORMULA = frozenset("=+-@\t\r\n")
-#: Fields of a Browsed, beside headers and body, and their columns.
+#: Fields of Browsed, except headers and body, with their columns.
 FIELDS = {"id": "pk", "message_id": "message_id", "queue_name": "queue__name"} | {
     name: name
     for name in (
@@ -67,7 +67,7 @@ def csv_lines(rows: QuerySet[Message], *, limit: int | None = None) -> Iterator[
         yield written(message, lambda found: _line([_cell(found.get(name)) for name in COLUMNS]))
 
 
-#: By the extension of the file.
+#: The functions, by the extension of the file.
 FORMS: dict[str, Callable[..., Iterator[str]]] = {"jsonl": json_lines, "csv": csv_lines}
 
 
@@ -75,7 +75,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
-    sendable = text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate is no UTF-8
+    sendable = text.encode("utf-8", "backslashreplace").decode()  # UTF-8 cannot encode a lone surrogate
     return f"'{sendable}" if sendable[:1] in FORMULA else sendable
 
 
@@ -116,7 +116,7 @@ def _parts(ids: Iterable[int], alias: str) -> Iterator[list[int]]:
 
 
 def read(ids: Sequence[int], alias: str) -> list[Browsed]:
-    """Return the messages with these ids. If the headers of one are no text, SQLite returns none of them."""
+    """Return the messages with these ids, one by one if SQLite refuses headers that are not text."""
     try:
         return _fetched(ids, alias, Cast("headers", TextField()))
     except (DatabaseError, ValueError):

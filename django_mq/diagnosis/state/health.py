@@ -1,4 +1,4 @@
-"""The answer for a probe: few statements, and an answer in time even if the database hangs."""
+"""The health check of probes: few statements, and an answer in time even if the database hangs."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """The conditions for "well", beside a database that can be written and has the tables."""
+    """What a healthy database must meet, besides having the tables and accepting writes."""
 
-    #: Only these queues; all without names.
+    #: Only these queues; if empty, all queues.
     queues: Sequence[str] = ()
-    #: The most seconds that a ready message may have waited for a worker, in a queue that is not paused.
+    #: The maximum time that a ready message may have waited for a worker, in a queue that is not paused.
     oldest_seconds: float | None = None
-    #: The most dead letters in a queue; with None they are only warnings.
+    #: The maximum number of dead letters in a queue; with None, dead letters are only warnings.
     dead: int | None = None
     #: Whether every queue needs a live worker session.
     workers: bool = False
 
 
 class Health(NamedTuple):
-    """The answer."""
+    """The result of a health check."""
 
     alerts: list[str]
-    #: What needs a look, although the demands are met.
+    #: Findings that do not break a demand.
     warnings: list[str]
     #: Why the queues could not be read; None if they were.
     error: MQError | None = None
@@ -49,14 +49,14 @@ class Health(NamedTuple):
 
 
 class Probe:
-    """A reusable, thread-safe question whether the demands are met."""
+    """A reusable, thread-safe check whether the demands are met."""
 
     def __init__(self, demands: Demands, *, keep_seconds: float = 0.0) -> None:
         self._demands = demands
         self._question = Question(self._ask, keep_seconds=keep_seconds)
 
     def answer(self, *, using: str, timeout_seconds: float) -> Health:
-        """Return the health after about ``timeout_seconds`` at the latest. Never raises for what it finds."""
+        """Return the health within about ``timeout_seconds``. Problems are alerts, not exceptions."""
         began = time.monotonic()
         try:
             health = self._question.answer(using, patience_seconds=timeout_seconds)
@@ -65,7 +65,7 @@ class Probe:
         return health._replace(seconds=time.monotonic() - began)
 
     def _ask(self, alias: str) -> Health:
-        # Changes no row. A database that takes no writes, as a standby after a failover, refuses it.
+        # Changes no row, but fails if the database takes no writes, as a standby after a failover.
         Queue.objects.using(alias).filter(pk=-1).update(paused=False)
         try:
             queues = overview(self._demands.queues, using=alias)
@@ -81,7 +81,7 @@ class Probe:
 def _alerts(queue: QueueState, demands: Demands) -> list[str]:
     alerts = []
     if demands.oldest_seconds is not None and not queue.paused:
-        # A dead-letter queue without a worker has an age only if the demands name it.
+        # The age of a dead-letter queue without a worker counts only if the demands name the queue.
         age = (queue.oldest_ready_seconds or 0.0) if queue.name in demands.queues else queue.waited_seconds
         if age > demands.oldest_seconds:
             alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {age:.0f} s.")

@@ -1,7 +1,7 @@
 """Where dead and expired messages go: to another queue, or nowhere.
 
-In the other queue it is a new message with the same body: it has no attempts and no
-schedule, and headers tell where it came from.
+In the other queue, a message is new: it has the same body, no attempts and no schedule,
+and its headers say where it came from.
 """
 
 from dataclasses import replace
@@ -63,16 +63,16 @@ class Afterlife:
         return None if name is None or name == self._queue else self._resolve(name)
 
     def dead(self, entry: "Entry", now: float, cause: str) -> Fate:
-        """Send a dead entry on; return whether it went, is to be kept here, or is to be discarded."""
+        """Send a dead entry to the dead-letter queue; return whether it was sent, is kept, or is discarded."""
         if entry.died_at is None:
             entry.cause, entry.died_at = cause, now
         if self._send(self.station(expired=False), entry, now):
             return Fate.DEAD_LETTERED
-        # Lose no message because its dead-letter queue is missing or full.
+        # By default, keep the message if its dead-letter queue is missing or full.
         return Fate.DEAD if self._rules.keep_dead else DISCARDED
 
     def expired(self, entry: "Entry", now: float) -> bool:
-        """Send an expired entry on; False if there is no queue for it."""
+        """Send an expired entry to the expiry queue; return False if that is missing, full or closed."""
         entry.cause, entry.died_at = BY_EXPIRY, now
         return self._send(self.station(expired=True), entry, now)
 

@@ -1,4 +1,4 @@
-"""Kombu's message to a row and back."""
+"""Convert Kombu's messages to rows and back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ AMQP = frozenset(
 
 
 class ClaimedMessage(virtual.Message):
-    """A delivered message, with what settles it: the claimed row and its session, None in a transient queue."""
+    """A delivered message with its claimed row and session, which are None in a transient queue."""
 
     def __init__(self, payload: dict[str, Any], channel: Any = None, **options: Any) -> None:
         self.claimed: Claimed = payload.get("claimed")  # type: ignore[assignment]
@@ -91,7 +91,7 @@ def body_of(message: dict[str, Any]) -> bytes:
     try:
         return body.encode() if isinstance(body, str) else bytes(body)
     except UnicodeEncodeError as error:
-        raise InvalidMessage(f"The body is a text that UTF-8 cannot write: {error}") from None
+        raise InvalidMessage(f"The body is a text that UTF-8 cannot encode: {error}") from None
 
 
 def _message_id(properties: dict[str, Any]) -> UUID:
@@ -103,7 +103,7 @@ def _message_id(properties: dict[str, Any]) -> UUID:
 
 def _stored(properties: dict[str, Any]) -> dict[str, Any]:
     stored = {name: value for name, value in properties.items() if name not in NOT_STORED}
-    stored.pop(UNSAID, None)  # of the message before, where a received message is published again
+    stored.pop(UNSAID, None)  # left over if a received message is published again
     return stored if properties.get("priority") is not None else stored | {UNSAID: True}
 
 
@@ -120,7 +120,7 @@ def _headers(headers: Any) -> str:
 
 
 def _encoded(properties: dict[str, Any]) -> str:
-    """Return the properties as JSON, without those that neither AMQP nor JSON knows, which AMQP drops, too."""
+    """Return the properties as JSON, without those that neither AMQP nor JSON knows. AMQP drops them, too."""
     try:
         encoded = encode_json(properties, "properties")
     except BodyNotSerialisable:
@@ -194,9 +194,9 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
 
 
 def _due(headers: dict[str, Any]) -> dict[str, Any]:
-    """Drop an ``eta`` in the future, for which the worker would keep the task in its memory.
+    """Remove an ``eta`` in the future: the worker would keep the task in memory until then.
 
-    The message is delivered: an operator said "now", or the database's clock is ahead of this one.
+    This happens if an operator chose "deliver now", or if the database's clock is ahead of this one.
     """
     try:
         due_at = eta(headers)
@@ -221,9 +221,9 @@ def decode_properties(text: str | None) -> dict[str, Any]:
 
 # Whether a task was published with a priority.
 #
-# Kombu's producer turns "none given" into 0. That is the most urgent priority of its Redis transport and so
-# of ``priority_order=redis``; in the usual order it is the least urgent one, where django_mq means 4.
-# Celery's signal, sent by the same thread just before, still has what the caller gave.
+# Kombu's producer replaces a missing priority by 0. That is the most urgent priority with
+# ``priority_order=redis``, and the least urgent one in the default order, where a missing priority means 4.
+# Celery's signal, sent just before in the same thread, has the priority that the caller gave.
 
 
 class _Announced(threading.local):
@@ -245,9 +245,9 @@ signals.before_task_publish.connect(_announce, dispatch_uid="django_mq.prioritie
 
 
 def urgency(said: Any, *, redis_order: bool = False) -> int:
-    """Return 0 to 9, 9 first, clamped as AMQP brokers do.
+    """Return the priority from 0 to 9, 9 first, clamped as AMQP brokers do.
 
-    Without a priority it is 4, and in Redis's order 9, as with Kombu's transport.
+    A missing priority is 4, and 9 in Redis's order, as with Kombu's Redis transport.
     """
     unsaid = 9 if redis_order else 4
     if said is None:
@@ -260,7 +260,7 @@ def urgency(said: Any, *, redis_order: bool = False) -> int:
 
 
 def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
-    """Return the priority that the caller gave, or None. A 0 of Kombu's own producer stays 0."""
+    """Return the priority that the caller gave, or None. A 0 that was published without Celery stays 0."""
     task_id, properties = _announced.task_id, _announced.properties
     _announced.task_id, _announced.properties = None, {}
     if priority == 0 and task_id is not None and headers and task_id == headers.get("id"):
@@ -270,9 +270,9 @@ def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
 
 
 def _is_inherited(task_id: str, headers: dict[str, Any]) -> bool:
-    """Whether a priority of 0 comes from the running task, which was published without one and shows 0."""
+    """Return whether a 0 is inherited from the running task, which was published without a priority."""
     if not (headers.get("parent_id") or headers.get("retries")):
-        return False  # asked first: it takes long to learn that no task is running
+        return False  # first, because `current_task` is slow if no task is running
     if not current_task or UNSAID not in (current_task.request.properties or {}):
         return False
     own_retry = task_id == current_task.request.id
@@ -287,9 +287,8 @@ def consumer_priority(arguments: dict[str, Any] | None) -> int:
     raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)
 
 
-# RabbitMQ's arguments of a queue, as options of this package. Those without a meaning here are ignored.
-#
-# They count when they create the queue. An existing queue stays as it is.
+# RabbitMQ's arguments of a queue, as options of this package. Others are ignored.
+# The arguments are used when the queue is created. An existing queue does not change.
 
 #: What RabbitMQ does by default with a full queue; without a limit no queue is full.
 OVERFLOW, USUAL_OVERFLOW = "x-overflow", "drop-head"
@@ -306,7 +305,7 @@ def with_attributes(
     max_length_bytes: int | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Return the arguments with those that are attributes of Kombu's queue, whose times are in seconds."""
+    """Return the arguments and those given as attributes of Kombu's queue, which has times in seconds."""
     times = {"x-message-ttl": message_ttl, "x-expires": expires}
     named: dict[str, float | None] = {name: seconds and seconds * 1000 for name, seconds in times.items()}
     named |= {"x-max-length": max_length, "x-max-length-bytes": max_length_bytes}
@@ -333,7 +332,7 @@ def options_in(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _meaning(argument: Argument, value: Any) -> Any:
-    """Return the option's value, None where the argument changes nothing."""
+    """Return the option's value; None if the argument changes nothing."""
     if argument.values:
         if not isinstance(value, str | bool) or value not in argument.values:
             known = ", ".join(map(str, argument.values))

@@ -1,4 +1,4 @@
-"""The names of Django's tasks, from Django itself or, before 6.0, from the package ``django-tasks``."""
+"""The names of Django's tasks framework, from Django or, before Django 6.0, from ``django-tasks``."""
 
 from __future__ import annotations
 

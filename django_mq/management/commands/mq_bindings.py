@@ -17,12 +17,12 @@ COLUMNS = ("exchange", "exchange_type", "pattern", "queue__name", "selector")
 
 
 class Command(MQCommand):
-    help = "Show the bindings of these exchanges, or of all; or bind a queue to an exchange, or unbind it."
+    help = "Show bindings, bind a queue to an exchange, or unbind it."
     exit_codes: ClassVar = {1: "refused, or there is no such binding to remove"}
 
     arguments: ClassVar = (
-        argument("exchanges", metavar="EXCHANGE", nargs="*", help="Only bindings of these."),
-        argument("--queue", metavar="QUEUE", help="Only bindings of this queue."),
+        argument("exchanges", metavar="EXCHANGE", nargs="*", help="Show only bindings of these exchanges."),
+        argument("--queue", metavar="QUEUE", help="Show only bindings of this queue."),
         one_of(
             argument("--bind", nargs=2, metavar=ENDS, help="Deliver messages of the exchange to the queue."),
             argument("--unbind", nargs=2, metavar=ENDS, help="Stop delivering them to the queue."),

@@ -19,11 +19,11 @@ TEXT = (
 
 class Command(MQCommand):
     help = (
-        "Give back the messages of dead workers, deliver what is due, drop what has expired, prune the "
-        "history, continue stalled operations of the admin. Every worker does so by itself; run this where no "
+        "Give back the messages of dead workers, make due messages ready, remove expired messages, prune the "
+        "history, and continue stalled operations of the admin. Every worker does this; run the command where no "
         "worker runs."
     )
-    arguments: ClassVar = (argument("--loop", action="store_true", help="Repeat until TERM or INT."),)
+    arguments: ClassVar = (argument("--loop", action="store_true", help="Repeat until the signal TERM or INT."),)
 
     def run(self, alias: str, **options: Any) -> None:
         store = private_store(alias)

@@ -11,14 +11,14 @@ from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded
 from django_mq.stores.registry import shared_store
 
-#: Rows deleted by one transaction.
+#: The maximum number of rows that one transaction deletes.
 BATCH = 5000
 
 
 class Command(MQCommand):
     help = (
-        "Delete finished messages and failed attempts older than their queue keeps them, in batches, all at "
-        "once. Every worker does so little by little."
+        "Delete all finished messages and failed attempts that are older than their queue keeps them, in "
+        "batches. Every worker does this little by little."
     )
     dry_run = "how many rows would be deleted, counted up to 10,000"
 

@@ -1,6 +1,6 @@
 """Directories of the archive: on a disk, or on an object store that Arrow supports.
 
-No file is renamed or changed after it is written, so an object store is as good as a disk.
+No file is renamed or changed after it is written, so an object store works as well as a disk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MANIFESTS = "_manifest"
 
 
 def reaching(act: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """Raise a PipelineError of one sentence, for any error of Arrow's, if the path cannot be reached."""
+    """Make a function of a path raise a PipelineError of one sentence if the path cannot be reached."""
 
     @wraps(act)
     def acting(path: str, /, *args: P.args, **named: P.kwargs) -> T:
@@ -52,7 +52,7 @@ def opened(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def spelt_for_arrow(address: str) -> str:
-    """Return the URL with s3:// for s3a://, Hadoop's own name for S3, which Arrow does not know."""
+    """Replace s3a://, Hadoop's name for S3, which Arrow does not know, by s3://."""
     return f"s3://{address.removeprefix('s3a://')}" if address.startswith("s3a://") else address
 
 
@@ -72,7 +72,7 @@ def check_writable(root: str) -> None:
 def settle(path: str) -> None:
     """Flush the files below a directory to the disk.
 
-    Before that, a power cut may lose files that were read back from memory, after their rows are deleted.
+    The archive deletes rows after it reads their files. Without the flush, a power cut may lose those files.
     """
     system, inner = opened(path)
     if not isinstance(system, fs.LocalFileSystem):
@@ -89,7 +89,6 @@ def settle(path: str) -> None:
 
 @reaching
 def exists(path: str) -> bool:
-    """Return whether the directory exists."""
     system, inner = opened(path)
     return bool(system.get_file_info(inner).type == fs.FileType.Directory)
 

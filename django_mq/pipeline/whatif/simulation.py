@@ -1,9 +1,9 @@
 """Simulate a trace with the engine, on a clock that jumps from event to event.
 
-There are three kinds of event: a message arrives, a consumer finishes one, and the
-queue's own times: a retry becomes due, a message expires. After each, consumers pull as
-workers do: while they have credit and the queue has messages. A consumer handles
-its messages in order of delivery.
+There are four kinds of event: a message arrives, a consumer finishes a message, a retry
+becomes due, a message expires. After each event, consumers take messages as workers do:
+while they have credit and the queue has messages. A consumer handles its messages in
+order of delivery.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REFUSED, DROPPED, DEAD = "refused", "dropped", "dead"
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One message of a trace: when it arrived, its priority, and how long it was handled. In seconds."""
+    """One message of a trace: when it arrived, its priority, and how long it was handled, in seconds."""
 
     at: float
     priority: int
@@ -46,9 +46,9 @@ class Arrival:
 class Simulated(NamedTuple):
     """The result of a simulation, in the trace's order."""
 
-    #: How long each message waited for its first attempt, in seconds; None: it had none.
+    #: How long each message waited for its first attempt, in seconds; None if it had none.
     waits: list[float | None]
-    #: Why each message was not done: refused, dropped, expired, replaced or dead; None: it was done.
+    #: Why each message was not done: refused, dropped, expired, replaced or dead; None if it was done.
     losses: list[str | None]
 
 
@@ -67,7 +67,7 @@ def simulate(trace: Sequence[Arrival], scenario: Scenario) -> Simulated:
 
 
 class Simulation:
-    """One run, which is the listener of its queue."""
+    """One simulation. It listens to the events of its queue."""
 
     def __init__(self, trace: Sequence[Arrival], scenario: Scenario) -> None:
         self.trace = trace
@@ -75,7 +75,7 @@ class Simulation:
         options = scenario.queue
         # Without jitter, so that two scenarios differ only by their settings.
         rules = replace(Rules.of(options), duplicates=0, backoff=replace(options.backoff, jitter=0.0))
-        #: Whether messages may fail, expire or find no room. Checking for that takes as long as all the rest.
+        #: Whether messages may fail, expire or meet a full queue. Checking for this doubles the time.
         self._constrained = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED
         self.broker = Broker(listener=self if self._constrained else None)
         for name in filter(None, {options.dead_letter_queue, options.expiry_queue}):
@@ -120,14 +120,12 @@ class Simulation:
         """Do nothing."""
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:  # noqa: ARG002
-        """Store why a message is gone that was not accepted."""
+        """Store why a message left the queue without being accepted."""
         if cause is not Cause.ACCEPTED:
             self.losses[int(entry.message.id)] = cause.value
 
     def deleted(self, queue: str) -> None:
         """Do nothing."""
-
-    # Events.
 
     def _arrives(self, arrival: Arrival) -> float:
         return arrival.at / self.scenario.arrivals
@@ -184,7 +182,7 @@ class Simulation:
         self._begin(worker, at)
 
     def _fails(self, entry: Entry) -> bool:
-        """Whether this attempt fails: the same attempts of the same messages in every scenario."""
+        """Return whether this attempt fails. With the same rate, the same attempts fail in every scenario."""
         share = self.scenario.failures
         return share > 0 and Random(f"{entry.message.id} {entry.attempts}").random() < share  # noqa: S311 - no secret
 
@@ -215,7 +213,7 @@ class Simulation:
 
 
 def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
-    """Return how many spans of work overlapped at most, which is the least possible number of consumers.
+    """Return how many spans of work overlap at most: the fewest consumers that can have done the work.
 
     >>> most_at_once([(0, 2), (1, 3), (2, 4)])
     2

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 class MemorySession:
-    """A worker, which for the engine is one consumer, or several, of each queue that it claims from."""
+    """A worker. For the engine, it is one or more consumers of each queue that it claims from."""
 
     def __init__(self, number: int, info: SessionInfo, opened_at: datetime, deadline: datetime) -> None:
         self.number = number
         self.info = info
         self.deadline = deadline
-        #: When its own worker renewed it last.
+        #: When its worker last renewed it.
         self.heartbeat_at = opened_at
         self.heartbeat: Heartbeat | None = None
         self.command = WorkerCommand()
-        #: All consumers, each with its queue; and those without a credit of their own, which claims use.
+        #: All consumers with their queues; then those without credit, which claims use.
         self._consumers: dict[Consumer, BrokerQueue] = {}
         self._own: dict[BrokerQueue, Consumer] = {}
 
@@ -50,7 +50,7 @@ class MemorySession:
         """Return a subscribed consumer of the queue: the given one, or one that claims use."""
         consumer = given or self._own.get(queue)
         if consumer is None:
-            # Without credit no arrival wakes it; the claim says how much it takes.
+            # Without credit, arrivals do not wake it. Each claim says how many messages it takes.
             consumer = self._own[queue] = Consumer(self.info.name, WindowCredit(0))
         if consumer not in self._consumers:
             if consumer.target is None:
@@ -62,7 +62,7 @@ class MemorySession:
         return consumer
 
     def subscribed(self, queue: BrokerQueue, consumer: Consumer) -> Consumer:
-        """Subscribe the consumer, or note a change of it; return it."""
+        """Subscribe the consumer, or refresh it if it is subscribed; return it."""
         if consumer in self._consumers:
             queue.engine.refresh(consumer)
             if consumer.target is not None:
@@ -81,20 +81,20 @@ class MemorySession:
         ]
 
     def retake(self, row: LiveMessage) -> None:
-        """Hold the row again by the claim that it had before the deadline."""
+        """Hold the row again, with the claim number that it had before the deadline."""
         ended, row.ended = row.ended, None
         if ended is None:
             return
-        # A suspect's attempt was counted when it was lost; to take the entry counts it again.
+        # A suspect's attempt was counted when it was lost, and `take_again` would count it twice.
         attempts = row.entry.attempts - ended.suspect
         row.queue.engine.take_again(row.entry, self.consumer_of(row.queue), ended.claim_number, attempts=attempts)
         row.entry.suspect = ended.suspect
         row.session_id = self.number
 
     def lose(self, now: float) -> list[tuple[LiveMessage, Fate]]:
-        """Leave every queue, as a dead session does; return the rows that it held, each with its fate."""
+        """Leave every queue as a dead session; return the held rows, each with its fate."""
         for target in self._targets():
-            target.pause()  # or credit from one queue would wake the session in the next
+            target.pause()  # otherwise credit that one queue gives back would wake the session in the next
         lost = [
             (row_of(entry), fate)
             for consumer, queue in [*self._consumers.items()]
@@ -118,7 +118,7 @@ class MemorySession:
 
     def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         consumers = () if self.heartbeat is None else self.heartbeat.consumers
-        # Celery's tasks of all queues share one credit; what they use of it is known from the last heartbeat.
+        # Celery's tasks of all queues share one credit. The last heartbeat says how much of it is used.
         shared = self.info.kind == "celery"
         held = sum(len(consumer.unsettled) for consumer, of in self._consumers.items() if of is queue)
         busy, slots = (None, None) if self.heartbeat is None else (self.heartbeat.busy, self.heartbeat.slots)
@@ -140,14 +140,14 @@ class MemorySession:
         ]
 
     def has_declined(self, queue: BrokerQueue) -> bool:
-        """Whether a message is ready that it has declined."""
+        """Return whether the queue has a ready message that the session has declined."""
         own = self._own.get(queue)
         if own is None or own.view is None:  # a consumer that declines gets a view
             return False
         return any(entry.declined_by is not None and own in entry.declined_by for entry in queue.engine.browse())
 
     def consumes(self, queue: str) -> bool:
-        """Whether it has said so when it was opened or renewed last."""
+        """Return whether the session named the queue when it was opened or last renewed."""
         consumers = () if self.heartbeat is None else self.heartbeat.consumers
         return queue in self.queues or any(info.queue_name == queue for info in consumers)
 
@@ -169,7 +169,7 @@ class MemorySession:
         )
 
     def saw(self, id_: int) -> None:
-        """Return the credit to a consumer that browsed a message, or from which a message was taken back."""
+        """Give credit back to a consumer that browsed a message, or from which a message was taken back."""
         for consumer, queue in self._consumers.items():
             others = [entry for entry in consumer.unsettled if entry.owner is not consumer]
             for entry in [each for each in others if each.arrival == id_]:
@@ -181,7 +181,7 @@ class MemorySession:
 
 
 def _wants(info: ConsumerInfo, own: Consumer | None) -> Callable[[ReadyRow], bool]:
-    """Return whether a consumer wants a message: its selector matches, and its session has not declined it."""
+    """Return a test of messages: the selector matches, and the session has not declined the message."""
     return lambda item: (
         (own is None or own.wants(item.row.entry)) and may_want((info.selector,), item.row.entry.message)
     )

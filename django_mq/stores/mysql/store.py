@@ -45,18 +45,18 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows
 
 
-#: The columns of a claim's rows with the queue's name, whether the message is suspect, and the body.
+#: The positions in a claimed row of the queue's name, the suspect flag and the body.
 QUEUE, SUSPECT, BODY = (
     [field.name for field in fields(Claimed)].index(name) for name in ("queue_name", "suspect", "body")
 )
-#: The column with the size of the body, which may be left out.
+#: The position of the size of the body, which is given even if the body is not.
 SIZE = BODY + 1
 #: States of ``models.Message.Status``: scheduled and ready, and all states that no session holds.
 WAITING, UNHELD = [0, 1], [0, 1, 3]
 
 
 class MySQLMessages(Messages):
-    """Lock, then write: neither server returns what an UPDATE or a DELETE has changed."""
+    """Lock, then write: MySQL has no RETURNING, and MariaDB has none for UPDATE."""
 
     def _locked(self, ids: Sequence[int], states: list[int], reason: str | None = None) -> Rows:
         return self.rows("lock_unheld", ids=list(ids), states=states, reason=reason) if ids else []
@@ -82,7 +82,7 @@ class MySQLMessages(Messages):
             return self._copied("move_dead", sorted(ids), outcome, expired=expired)
 
     def _copied(self, statement: str, ids: Sequence[int], outcome: int, **params: Any) -> int:
-        """Copy one by one, so that each copy that cannot be written leaves its original alone."""
+        """Copy one by one: if a copy cannot be written, its original stays."""
         gone = [id_ for id_ in ids if self.database.insert(statement, id=id_, **params)]
         self.finish(gone, outcome, "remember_removed")
         return len(gone)
@@ -149,7 +149,7 @@ class MySQLOperations(Operations):
         try:
             return super().delete_queue(name, force=force)
         finally:
-            with suppress(StoreError):  # an earlier dead-lock, which ended the transaction, must be raised
+            with suppress(StoreError):  # raise the deadlock that ended the transaction instead
                 self.rows("limit_waiting", limit=before)
 
 
@@ -179,8 +179,7 @@ class MySQLClaims(Claims):
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
-        # All messages of the credit fit if no body has more than its share. Larger ones are read when it is known
-        # which of them fit.
+        # A body within its share always fits. Larger bodies are read when it is known which of them fit.
         params["share_bytes"] = params["max_bytes"] // max(1, request.credit)
         locked = self.rows(name, **params) if name == "claim" else self._locked_across(request, params)
         within = locked
@@ -200,12 +199,12 @@ class MySQLClaims(Claims):
         return [(*row[:BODY], bodies.get(row[0], row[BODY])) for row in rows]
 
     def portions(self, request: ClaimRequest) -> list[Portion] | None:
-        # What several handlers want of one queue is read apart, and would have to be put in order.
+        # Messages for several handlers of one queue are read separately, and would have to be sorted.
         several = any(len(wanted) > 1 for wanted in request.wanted.values())
         return None if several else super().portions(request)
 
     def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> Rows:
-        """Lock the best messages of several queues, without those that other transactions have locked."""
+        """Lock the first messages of several queues. Skip those that other transactions have locked."""
         portions = self.portions(request) or []
         most, left = params["candidates"], {number: each.limit for number, each in enumerate(portions)}
         given = {name: params[name] for name in ("claim", "share_bytes")}
@@ -233,7 +232,7 @@ class MySQLClaims(Claims):
         return claimed
 
     def _facts_of(self, rows: Rows, page_size: int) -> Facts:
-        """Convert numbers: a union of signed and unsigned columns is decimal."""
+        """Convert numbers to int: a union of signed and unsigned columns returns decimals."""
         whole = [(*(None if number is None else int(number) for number in row), word) for *row, word in rows]
         return Facts.of(whole, page_size)
 
@@ -278,7 +277,7 @@ class MySQLMaintenance(Maintenance):
 
 class MySQLBrowser(Browser):
     def _uncommitted(self, statement: str, _: frozenset[str] | None, after: int, last: int) -> frozenset[str]:
-        # Asked each time: a number is given a moment before any transaction can see its row.
+        # Not remembered: a row gets its number a moment before any transaction can see the row.
         numbers = {"after": after, "last": last}
         self.rows("see_unfinished")
         try:
@@ -307,7 +306,7 @@ class MySQLVolatileMessages(VolatileMessages):
         return taken
 
 
-#: The most messages, and bytes of bodies and headers, in a document.
+#: A document ends with so many messages, or so many bytes of bodies and headers.
 MESSAGES, BYTES = 1000, 256 * 1024
 
 
@@ -354,8 +353,6 @@ class MySQLStore(SQLStore):
     browser = cached_property(MySQLBrowser)
     volatile = cached_property(MySQLVolatileMessages)
 
-    # The server.
-
     @property
     def is_inside(self) -> bool:
         return self.database.is_inside
@@ -372,7 +369,7 @@ class MySQLStore(SQLStore):
         return [
             (
                 f"{space.table} has {space.loose // 2**20:,} MiB of unused space.",
-                f"OPTIMIZE TABLE {space.table}; it is rebuilt, which takes as much room meanwhile.",
+                f"Run OPTIMIZE TABLE {space.table}. This rebuilds the table and needs as much space again.",
             )
             for space in spaces
             if space.is_mostly_loose
@@ -384,7 +381,7 @@ class MySQLStore(SQLStore):
         return list(problems(wrapper.display_name, wrapper.mysql_version, variables))
 
 
-#: Calls that are tried again after a dead-lock or a long wait.
+#: Calls that are tried again after a deadlock or a long wait.
 for _name in (
     *("append", "append_many", "append_by_rules", "renew", "send_command", "revive", "close_session", "subscribe"),
     *("settle_and_claim", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),
