@@ -101,9 +101,9 @@ class History:
         return "\n".join(["queues = {", *lines, "}", "operations = [", *played, "]"])
 
 
-def exchange_to(queue: str) -> str:
-    """Return the name of the exchange to which the queue is bound."""
-    return f"to.{queue}"
+def exchanges_to(queue: str) -> dict[str, str]:
+    """Return the exchanges to which the queue is bound, each with the selector of its binding."""
+    return {f"to.{queue}": "", f"some.to.{queue}": SELECTORS[0]}
 
 
 def history_of(seed: str, length: int = OPERATIONS) -> History:
@@ -135,6 +135,8 @@ class _Author:
         while len(history.operations) < length:
             if self._random.random() < 0.01:
                 history.operations += self._poison()
+            if self._random.random() < 0.01:
+                history.operations += self._unwanted()
             name = self._random.choices(kinds, weights)[0]
             given = getattr(self, f"_{name}")()
             if name in {"claim", "settle"} and self._until[given["slot"]] is None and self._random.random() < 0.85:
@@ -165,7 +167,7 @@ class _Author:
             if later and self._random.random() < 0.35:
                 options[target] = self._random.choice(later)
         if later and "dead_letter_queue" not in options and self._random.random() < 0.15:
-            options["dead_letter_exchange"] = exchange_to(self._random.choice(later))
+            options["dead_letter_exchange"] = self._random.choice([*exchanges_to(self._random.choice(later))])
         if self._in_advance:
             options |= {"kind": "last_value", "last_value_key": KEY}
         return options if not list(QueueOptions(**options).contradictions()) else self._options(name)
@@ -288,6 +290,20 @@ class _Author:
             ("die", {"slot": slot}),
             ("open", {"slot": slot, "seconds": 1250.0}),
             claim,
+        ]
+
+    def _unwanted(self) -> list[Operation]:
+        """A worker that declines what it claims, for so long that it is dead if no other worker may have it."""
+        slot, queue = self._slot(), self._queue()
+        bury = ("maintenance", {"duty": "bury_unwanted"})
+        self._until[slot] = self._now + 1250.0
+        return [
+            ("open", {"slot": slot, "seconds": 1250.0, "queues": [queue]}),
+            ("claim", {"slot": slot, "queues": [queue], "credit": 3}),
+            ("settle", {"slot": slot, "items": [{"pick": pick, "how": "DECLINE"} for pick in range(3)]}),
+            bury,
+            ("wait", self._wait(4)),
+            bury,
         ]
 
     def _prolong(self) -> dict[str, Any]:
@@ -418,8 +434,15 @@ class _Author:
     def _delete(self) -> dict[str, Any]:
         return {"queue": self._queue(), "force": self._random.random() < 0.6}
 
-    def _wait(self) -> dict[str, Any]:
-        steps = self._random.choice([1, 1, 2, 4])
+    def _page(self) -> dict[str, Any]:
+        states = self._random.sample(["SCHEDULED", "READY", "CLAIMED", "DEAD"], self._random.randint(1, 4))
+        return {"queue": self._queue(), "states": states, "limit": self._random.choice([1, 2, 5])}
+
+    def _arrivals(self) -> dict[str, Any]:
+        return {"queue": self._queue(), "pick": self._pick(), "limit": self._random.choice([1, 5, 100])}
+
+    def _wait(self, steps: int | None = None) -> dict[str, Any]:
+        steps = self._random.choice([1, 1, 2, 4]) if steps is None else steps
         steps = min(steps, (LONGEST_SECONDS - self._now) // STEP_SECONDS)
         self._now += steps * STEP_SECONDS
         return {"steps": steps}
@@ -453,6 +476,8 @@ KINDS = {
     "pause": 2,
     "edit": 2,
     "free_groups": 1,
+    "page": 1,
+    "arrivals": 1,
     "declare": 2,
     "delete": 1,
 }

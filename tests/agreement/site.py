@@ -37,7 +37,7 @@ from django_mq.stores.records import (
     Settlement,
 )
 from django_mq.stores.registry import private_store, shared_store
-from tests.agreement.history import KEY, SLOTS, STEP_SECONDS, WEIGHT, exchange_to
+from tests.agreement.history import KEY, SLOTS, STEP_SECONDS, WEIGHT, exchanges_to
 from tests.scenarios.stored.environment import empty
 from tests.stores.builders import declare
 from tests.stores.conftest import edit_in_memory
@@ -506,6 +506,20 @@ class Site:
     def _free_groups(self, queue: str, group: str | None = None) -> int:
         return self.store.free_groups(queue, group)
 
+    def _page(self, queue: str, states: list[str], limit: int) -> list[list[int]]:
+        """Browse the whole queue, page by page."""
+        pages: list[list[Browsed]] = []
+        asked = [State[name] for name in states]
+        while page := self.store.browse(queue, states=asked, limit=limit, after=pages[-1][-1] if pages else None):
+            pages.append(page)
+        return [[item.message_id.int for item in page] for page in pages]
+
+    def _arrivals(self, queue: str, pick: int, limit: int) -> list[int]:
+        """Follow the queue from one of its messages."""
+        known = self.store.arrivals(queue, after=0)
+        after = known[pick % len(known)].id if known else 0
+        return [item.message_id.int for item in self.store.arrivals(queue, after=after, limit=limit)]
+
     def _edit(self, queue: str, changes: dict[str, Any]) -> None:
         """What an operator does in the admin."""
         options = self.options[queue] | {name: value for name, value in changes.items() if name != "closed"}
@@ -519,7 +533,8 @@ class Site:
 
     def _make(self, queue: str) -> None:
         declare(self.store, queue, **self.queues[queue])
-        self.store.bind(exchange=exchange_to(queue), exchange_type="fanout", pattern="", queue=queue)
+        for name, selector in exchanges_to(queue).items():
+            self.store.bind(exchange=name, exchange_type="topic", pattern="#", queue=queue, selector=selector)
 
     def _declare(self, queue: str, *, is_use: bool) -> None:
         """Declare the queue, which may have been deleted because it was not used."""
