@@ -83,7 +83,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "constrained_targets": ({"ids": [1, 2], "expired": False}, "pkey"),
     "coming": ({"ids": [1, 2], "queue_id": 10**6}, "pkey"),
     "moved_here": ({"message_ids": ["0" * 32], "queue_id": 10**6}, "once"),
-    "values_among": ({"ids": [1, 2]}, "pkey"),
+    "values_among": ({"ids": [1, 2], "state": 1}, "pkey"),
     "value_queues": ({"ids": [1, 2]}, "pkey"),
     "leaving": ({"ids": [1, 2], "replaced": "r"}, "pkey"),
     "set_expired_aside": ({"ids": [1, 2], "reason": "e", "replaced": "r"}, "pkey"),

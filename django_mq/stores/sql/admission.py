@@ -19,6 +19,7 @@ from uuid import UUID
 from django_mq.engine.decisions.duplicates import is_over, used_before
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE, check_value, is_outdone, replaced
 from django_mq.engine.entries.overflow import Limits, Overflow
+from django_mq.engine.states import CLAIMED, READY
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import REPLACED, key_in
 from django_mq.stores.values import time_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from django_mq.engine.decisions.sorting import Sorting
-    from django_mq.stores.records import NewMessage, QueueRecord
+    from django_mq.stores.records import NewMessage, QueueRecord, Receipt
     from django_mq.stores.sql.database import Rows
 
 
@@ -175,7 +176,7 @@ class LastValues(Part):
         return self.rows("due_values", every=queues is None, queues=list(queues or ()), limit=PROMOTE_LIMIT)
 
     def _ready(self, ids: Iterable[int]) -> dict[int, str]:
-        return {id_: key for id_, _, key in self.rows("values_among", ids=list(ids))}
+        return {id_: key for id_, _, key in self.rows("values_among", ids=list(ids), state=READY)}
 
     def _replace_by(self, queue_id: int, keys: Mapping[int, str], *, due: bool) -> int:
         """Let the last row of each key replace older ones; return how many were removed at once.
@@ -193,13 +194,21 @@ class LastValues(Part):
 
     def keep_latest(self, ids: Iterable[int]) -> None:
         """Let messages that are ready again replace older ones, or be replaced by a later one."""
-        for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
+        for id_, queue_id, key in self.rows("values_among", ids=list(ids), state=READY):
             if key is None:
                 continue
             if is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
                 self.store.messages.remove([id_], REPLACED)
             else:
                 self._replace_older(queue_id, key, id_)
+
+    def retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
+        """Claim messages again, and mark those that a later value would have replaced, had they not been dead."""
+        ids = self.store.messages.retake(session_id, receipts)
+        for id_, queue_id, key in self.rows("values_among", ids=list(ids), state=CLAIMED) if ids else ():
+            if key is not None and is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
+                self.rows("mark_replaced", ids=[id_], replaced=BY_LATER_VALUE)
+        return ids
 
     def _others(self, queue_id: int, key: str, id_: int, *, due: bool = False) -> Rows:
         """Return the other messages with a key that no later value has replaced, each with its state."""

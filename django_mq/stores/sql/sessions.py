@@ -55,7 +55,7 @@ class Sessions(Part):
             if not self._insert(session_id, info, deadline_seconds):
                 return None
             self._shown = None
-            return frozenset(self.store.messages.retake(session_id, held)) if held else frozenset()
+            return frozenset(self.store.last_values.retake(session_id, held)) if held else frozenset()
 
     def _insert(self, session_id: int, info: SessionInfo, deadline_seconds: float) -> bool:
         given = asdict(info) | {

@@ -9,6 +9,7 @@ import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import InvalidMessage
+from django_mq.stores.records import SessionInfo
 from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, settle, verdict
 
 if TYPE_CHECKING:
@@ -170,6 +171,23 @@ def test_a_dead_value_stays_where_it_is(store: Store, prices: str, session: int)
     put(store, "apple")
 
     assert ids(store.browse(prices, states=[3])) == [older.id]
+
+
+def test_a_dead_value_that_a_revived_worker_gives_back_is_replaced(store: Store, session: int) -> None:
+    declare(store, "prices", kind="last_value", last_value_key="sku", max_attempts=1)
+    put(store, "apple")
+    claim(store, session, "prices")
+    lose_worker(store, session)
+    silent = open_session(store)
+    [older] = claim(store, silent, "prices")
+    lose_worker(store, silent)
+    [newer] = put(store, "apple")
+
+    info = SessionInfo(name="worker", kind="native", host="host", pid=1, version="1")
+    assert store.revive(silent, info, [older.receipt], deadline_seconds=60)
+    assert settle(store, silent, older, Verdict.RELEASE) == frozenset()
+
+    assert ids(store.browse("prices", states=[0, 1, 2, 3])) == [newer]
 
 
 @pytest.mark.parametrize("ttl_seconds", [None, 60])

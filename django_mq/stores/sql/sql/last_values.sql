@@ -49,9 +49,9 @@ SELECT DISTINCT q.name FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
 WHERE m.id {in:ids} AND q.last_value_key <> ''
 
--- name: values_among. Finds the ready messages among some, and their keys in a last-value queue.
+-- name: values_among. Finds the messages in a state among some, and their keys in a last-value queue.
 -- Locks: nothing. Index: the primary key. Returns: id, queue id and key, which may be null, in order of arrival.
-SELECT id, queue_id, value_key FROM django_mq_message WHERE id {in:ids} AND state = 1 ORDER BY id
+SELECT id, queue_id, value_key FROM django_mq_message WHERE id {in:ids} AND state = %(state)s ORDER BY id
 
 -- name: leaving. Finds the messages among some that a later value has replaced, or whose queue names an expiry queue.
 -- Locks: nothing. Index: the primary key. Returns: ids, and whether a later value has replaced the message.
