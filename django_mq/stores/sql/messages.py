@@ -260,9 +260,8 @@ class Settlements(Part):
                 held = self._settle_held(session_id, batch)
                 late = [item for item in batch if item.id not in held]
                 receipts = [item.receipt for item in late]
-                if late and (retaken := self.store.messages.retake(session_id, receipts)):
+                if late and (retaken := self.store.last_values.retake(session_id, receipts)):
                     held |= self._settle_held(session_id, [item for item in late if item.id in retaken])
-                    self.store.last_values.keep_latest(retaken)  # a dead one was not marked as replaced
                 done |= held
         return frozenset(item.id for item in settlements) - done
 
