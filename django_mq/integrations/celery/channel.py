@@ -21,6 +21,7 @@ from django_mq.delivery.validation import check_selector, plain, text
 from django_mq.engine.decisions.routing import headers_selector
 from django_mq.engine.decisions.verdict import Ending
 from django_mq.engine.names import NAME_LENGTH
+from django_mq.engine.selector import Selector
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery.message import (
     MESSAGE_ID,
@@ -65,8 +66,9 @@ class Channel(virtual.Channel):
         super().__init__(connection, **options)
         #: Kept when ``close()`` drops ``connection``, because running tasks are acknowledged later.
         self.transport = connection
-        #: The consumer priority of each queue, AMQP's ``x-priority``.
+        #: The consumer priority of each queue, AMQP's ``x-priority``, and its selector, where there is one.
         self.priorities: dict[str, int] = {}
+        self.selectors: dict[str, Selector] = {}
 
     @property
     def open_transport(self) -> Transport:
@@ -270,14 +272,19 @@ class Channel(virtual.Channel):
         arguments: dict[str, Any] | None = None,
         **_: Any,
     ) -> str:
-        """Consume a queue from now on, with RabbitMQ's ``x-priority`` if it is given.
+        """Consume a queue from now on, with RabbitMQ's ``x-priority`` and our ``x-selector`` if they are given.
 
-        Raises ChannelError if the priority is not a whole number, and ResourceLocked for another connection's
-        queue.
+        Raises ChannelError if the priority is not a whole number, ResourceLocked for another connection's queue,
+        MalformedSelector, and ConfigurationError for the selector of a transient queue.
         """
         queue, tag = plain(queue), consumer_tag or str(new_message_id())
-        self._is_transient(queue)
+        selector = check_selector((arguments or {}).get("x-selector", ""))
+        if self._is_transient(queue) and selector:
+            raise ConfigurationError(f"{queue!r} is a transient queue: consume it without a selector.")
         self.priorities[queue] = consumer_priority(arguments)
+        self.selectors.pop(queue, None)
+        if selector:
+            self.selectors[queue] = Selector(selector)
         super().basic_consume(queue, no_ack, callback, tag)
         self.open_transport.consume(queue, self, partial(self.deliver, callback=callback, no_ack=no_ack))
         return tag

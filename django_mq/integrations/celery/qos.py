@@ -65,6 +65,7 @@ class ChannelQoS:
             credit_limit=self.limit,
             credit_used=len(self._unsettled),
             delivered=self.delivered[queue],
+            selector=getattr(self.channel.selectors.get(queue), "text", ""),
         )
 
     def append(self, message: Any, delivery_tag: str) -> None:

@@ -14,6 +14,7 @@ from kombu import Connection, Consumer, Producer, Queue
 from kombu.exceptions import ChannelError
 
 from django_mq import api as native
+from django_mq.errors import ConfigurationError, MalformedSelector
 from django_mq.models import History, Message
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -421,6 +422,26 @@ def test_a_consumer_may_have_rabbitmqs_priority(connection: Connection, channel:
     assert [info.priority for info in connection.transport._describe().consumers] == [7]
     with pytest.raises(ChannelError, match="whole number"):
         channel.basic_consume("things", arguments={"x-priority": "high"})
+
+
+def test_a_consumer_with_a_selector_gets_only_what_it_matches(connection: Connection, channel: Channel) -> None:
+    for region in ("eu", "us", "eu"):
+        publish(channel, region, headers={"region": region})
+    queue = Queue("things", consumer_arguments={"x-selector": "region = 'us'"})
+
+    inbox = Inbox(channel, queue)
+    drain(connection)
+
+    assert inbox.bodies == ["us"]
+    assert [info.selector for info in connection.transport._describe().consumers] == ["region = 'us'"]
+
+
+def test_a_consumer_cannot_have_a_selector_that_cannot_be_used(connection: Connection, channel: Channel) -> None:
+    with pytest.raises(MalformedSelector, match="position 8"):
+        channel.basic_consume("things", arguments={"x-selector": "region ="})
+    channel.queue_declare("reply", auto_delete=True)
+    with pytest.raises(ConfigurationError, match="transient"):
+        channel.basic_consume("reply", arguments={"x-selector": "region = 'us'"})
 
 
 def test_an_expired_message_is_not_delivered_whatever_its_type(
