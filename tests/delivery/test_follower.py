@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.db import connections
 
 from django_mq.api import browse, publish
@@ -42,6 +44,17 @@ def test_following_may_end_by_itself(committed_database: str) -> None:
         publish("orders", number)
 
     assert [message.body for message in browse("orders", follow=True, limit=2)] == [0, 1]
+
+
+def test_the_command_follows_a_queue(committed_database: str) -> None:
+    declare(shared_store(committed_database), "orders")
+    for number in range(3):
+        publish("orders", number, using=committed_database)
+    printed = StringIO()
+
+    call_command("mq_browse", "orders", "--follow", "--limit=3", database=committed_database, stdout=printed)
+
+    assert [line[-1] for line in printed.getvalue().splitlines()] == ["0", "1", "2"]
 
 
 def test_a_queue_that_is_not_there_cannot_be_followed(committed_database: str) -> None:

@@ -31,16 +31,27 @@ class Command(MQCommand):
         QUEUE,
         argument("--state", choices=STATES, default="ready"),
         argument("--selector", default="", metavar="TEXT", help="Which messages: \"colour = 'red'\"."),
-        argument("--limit", type=at_least_one, default=20, help="How many to show; default: 20."),
+        argument("--limit", type=at_least_one, help="How many to show; default: 20, with --follow all."),
+        argument("--follow", action="store_true", help="Also show each new message, in any state, until INT."),
+        argument("--from-tail", action="store_true", help="With --follow: only those that arrive from now on."),
     )
     json = "one JSON object a line, with the whole body"
 
     def run(self, alias: str, **options: Any) -> None:
-        states, selector, limit = STATES[options["state"]], options["selector"], options["limit"]
-        found = browsed(options["queue"], states=states, selector=selector, limit=limit, using=alias)
-        if self.as_json:
+        following = options["follow"]
+        found = browsed(
+            options["queue"],
+            states=STATES[options["state"]],
+            selector=options["selector"],
+            limit=options["limit"] or (None if following else 20),
+            following=following,
+            from_tail=options["from_tail"],
+            using=alias,
+        )
+        if self.as_json or following:
             for message in found:
-                self.stdout.write(as_json(message))
+                self.stdout.write(as_json(message) if self.as_json else "  ".join(filter(None, _row(message))))
+                self.stdout.flush()
             return
         shown = [(_row(message), message.dead_reason) for message in found]
         # Only dead letters have a reason.
