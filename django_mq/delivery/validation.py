@@ -191,6 +191,8 @@ def read_time(text: str, name: str) -> datetime:
 
 def check_selector(selector: object) -> str:
     """Return a selector that can be stored. Raises MalformedSelector, and ConfigurationError if it cannot."""
-    if not isinstance(selector, str) or not is_storable(selector, SELECTOR_LENGTH):
+    if not isinstance(selector, str) or len(selector) > SELECTOR_LENGTH:
         raise ConfigurationError(f"The selector has to be a text of at most {SELECTOR_LENGTH} characters.")
+    if not is_storable(selector, SELECTOR_LENGTH):
+        raise ConfigurationError("The selector has a null or half of a surrogate pair: no database can store it.")
     return Selector(selector).text

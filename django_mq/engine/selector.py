@@ -25,11 +25,13 @@ from django_mq.errors import MalformedSelector
 class Selector:
     """A condition on messages, written as in the WHERE of an SQL statement.
 
-    A blank text matches every message. Raises MalformedSelector if the text
+    A blank text matches every message. Raises MalformedSelector if it is no text,
     cannot be parsed, is longer than 16,384 characters or is nested more than 50 deep.
     """
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise MalformedSelector(f"A selector is a text, not {type(text).__name__}.", position=0)
         self.text = text
         self._condition = parsed(text, expressions)
 

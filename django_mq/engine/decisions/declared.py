@@ -27,6 +27,8 @@ NUMBERS: Final = 1024
 SEVERAL, NONE, FIRST = range(3)
 #: Properties that change while a message is in a queue: they are not written again.
 CHANGING: Final = frozenset({"JMSDeliveryTime", "JMSExpiration", "AMQExpiration"})
+#: Characters that an error shows of a selector.
+LONGEST_SHOWN: Final = 200
 
 
 class Declared:
@@ -84,10 +86,14 @@ def problems_of(text: str) -> Iterator[str]:
         try:
             plain = _plain(Selector(line))
         except MalformedSelector as error:
-            yield f"selectors has {line!r}: {str(error).rstrip('.')}"
+            yield f"selectors has {_shown(line)}: {str(error).rstrip('.')}"
             continue
         if plain in seen:
-            yield f"selectors has {line!r} twice"
+            yield f"selectors has {_shown(line)} twice"
         seen.add(plain)
         if changing := sorted(CHANGING & {str(each.value) for each in tokens(line) if each.kind == "name"}):
-            yield f"selectors has {line!r}; {changing[0]} changes in the queue"
+            yield f"selectors has {_shown(line)}; {changing[0]} changes in the queue"
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}...")
