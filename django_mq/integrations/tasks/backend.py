@@ -106,7 +106,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
 class BackendOptions:
     """``TASKS[...]["OPTIONS"]``, described in docs/how-to/messages/django-tasks.md."""
 
-    CREDIT: int = 20
+    CREDIT: int | None = None
     TIME_LIMIT_SECONDS: float | None = None
     TRANSACTIONAL: bool = False
     RESULT_DAYS: float = 7.0
@@ -118,8 +118,9 @@ class BackendOptions:
         if unknown := sorted(set(given) - set(known)):
             raise ConfigurationError(f"OPTIONS has no {unknown[0]!r}; it may have {', '.join(known)}.")
         options = cls(**given)
-        if not _is_number(options.CREDIT) or options.CREDIT < 1:
-            raise ConfigurationError(f"CREDIT is {options.CREDIT!r}; use 1 or more.")
+        credit = options.CREDIT
+        if credit is not None and (not _is_number(credit) or credit < 1):
+            raise ConfigurationError(f"CREDIT is {credit!r}; use 1 or more.")
         limit = options.TIME_LIMIT_SECONDS
         if limit is not None and (not _is_number(limit) or limit <= 0):
             raise ConfigurationError(f"TIME_LIMIT_SECONDS is {limit!r}; use a number of seconds, or None.")
