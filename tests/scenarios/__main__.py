@@ -1,4 +1,4 @@
-"""The command: ``python -m tests.scenarios [--store KIND] FILE [FILE...]``."""
+"""The command: ``python -m tests.scenarios [--store KIND] [FILE...]``."""
 
 import argparse
 import logging
@@ -14,6 +14,8 @@ from tests.scenarios.running import run_file
 from tests.scenarios.stored.opening import KINDS, opened
 from tests.services.server import UnavailableError
 
+OWN = sorted((Path(__file__).parent / "data").glob("*.json"))
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the files and print how they went; 1 if anything failed, else 0."""
@@ -21,7 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m tests.scenarios", description="Run scenarios against the engine, or through a store."
     )
     parser.add_argument("--store", choices=KINDS, help="play them on the durable queues of a store")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a file of scenarios in JSON")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        default=OWN,
+        help="a file of scenarios in JSON; default: all",
+    )
     asked = parser.parse_args(arguments)
     if asked.store is None:
         return _run_all(asked.files, ENGINE)
