@@ -144,7 +144,7 @@ class Channel(virtual.Channel):
         queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
-        selector = _selector_of(kind, arguments or {})
+        selector = _selector_in(arguments or {}, exchange_type=kind)
         is_default = kind == "direct" and exchange == routing_key == queue and not selector
         if is_default and queue not in self.open_transport.transient.queues:
             return
@@ -278,7 +278,7 @@ class Channel(virtual.Channel):
         MalformedSelector, and ConfigurationError for the selector of a transient queue.
         """
         queue, tag = plain(queue), consumer_tag or str(new_message_id())
-        selector = check_selector((arguments or {}).get("x-selector", ""))
+        selector = _selector_in(arguments or {})
         if self._is_transient(queue) and selector:
             raise ConfigurationError(f"{queue!r} is a transient queue: consume it without a selector.")
         self.priorities[queue] = consumer_priority(arguments)
@@ -370,8 +370,8 @@ def _reason(message: ClaimedMessage) -> str:
     return "rejected"
 
 
-def _selector_of(exchange_type: str, arguments: Mapping[str, Any]) -> str:
-    """Return the selector in the arguments of a binding, blank if there is none."""
+def _selector_in(arguments: Mapping[str, Any], *, exchange_type: str = "") -> str:
+    """Return the selector in the arguments of a consumer, or of a binding, blank if there is none."""
     selector = headers_selector(arguments) if exchange_type == "headers" else arguments.get("x-selector", "")
     return selector and check_selector(selector)
 
