@@ -242,7 +242,7 @@ def test_a_selector_that_cannot_be_parsed_says_where_and_what_was_expected() -> 
     "selector", ["a = '" + "x" * 100_000 + "'", "(" * 10_000 + "a = 1" + ")" * 10_000, "a = '\x00'", 7]
 )
 def test_a_selector_that_cannot_be_stored_is_refused(selector: Any) -> None:
-    with pytest.raises(ConfigurationError, match="text of at most 1000 characters"):
+    with pytest.raises(ConfigurationError, match=r"text of at most 1000 characters|no database can store it"):
         consumer("handled-here", selector=selector)(print)
 
 
