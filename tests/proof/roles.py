@@ -57,6 +57,7 @@ def consume(
     file_bytes: int | None = None,
     hold: bool = False,
     groups: str | None = None,
+    selector: str = "",
     reconnect_seconds: float = RECONNECT_SECONDS,
 ) -> None:
     """Handle messages, leaving a note of each, until told to stop.
@@ -79,7 +80,12 @@ def consume(
             note(DONE, [message.id])
 
     handler = Handler(
-        queue=QUEUE, function=handle, credit=credit, time_limit_seconds=None, transactional=transactional
+        queue=QUEUE,
+        function=handle,
+        credit=credit,
+        time_limit_seconds=None,
+        transactional=transactional,
+        selector=selector,
     )
     worker = Worker([handler], threads=threads)
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())

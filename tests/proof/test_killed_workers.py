@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -94,10 +94,15 @@ def test_two_hundred_workers_killed_at_random_instants_lose_nothing(place: Place
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("grouping", ["shared", "balanced"])
-def test_groups_keep_their_order_over_forty_kills(place: Place, grouping: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "rules",
+    [{"grouping": "shared", "max_consumers": 2}, {"grouping": "balanced"}],
+    ids=["shared and slots", "balanced"],
+)
+def test_groups_keep_their_order_over_forty_kills(place: Place, rules: dict[str, Any], tmp_path: Path) -> None:
     groups, steps = [f"group {number}" for number in range(6)], 100
-    place.declare(max_attempts=0, grouping=grouping, backoff_seconds=0.01)
+    work = {"groups": str(tmp_path), "selector": "group LIKE 'group %'"}
+    place.declare(max_attempts=0, backoff_seconds=0.01, **rules)
     sent = [
         OutgoingMessage(queue=QUEUE, body=step, group_key=group, headers={"group": group})
         for step in range(steps)
@@ -105,15 +110,15 @@ def test_groups_keep_their_order_over_forty_kills(place: Place, grouping: str, t
     ]
     note(SENT, publish_many(sent, using=place.alias), place.alias)
 
-    workers, chance = [place.start("consume", groups=str(tmp_path)) for _ in range(2)], random.Random(7)
+    workers, chance = [place.start("consume", **work) for _ in range(2)], random.Random(7)
     for _ in range(40):
         live_for(chance.uniform(0.05, 0.3))
         victim = chance.randrange(2)
         workers[victim].kill()
-        workers[victim] = place.start("consume", groups=str(tmp_path))
+        workers[victim] = place.start("consume", **work)
     for worker in workers:
         worker.kill()
-    ended = place.finish(threads=4, groups=str(tmp_path))
+    ended = place.finish(threads=4, **work)
 
     ended.check()
     ended.check_done()
