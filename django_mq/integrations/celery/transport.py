@@ -323,9 +323,9 @@ class Transport(virtual.Transport):
         refill = max(1, max(self._window(), ahead) // 2)
         self._able = credit > 0 and slots > 0
         wanted = {
-            queue: (Wanted(selector, limits[queue]),)
-            for queue, selector in self._selectors().items()
-            if queue in limits
+            queue: (Wanted(selector, limit),)
+            for queue, limit in limits.items()
+            if (selector := self._selector_of(queue)) is not None
         }
         claimed = runtime.claim(
             limits, credit=credit, slots=slots, refill=refill, byte_credit=byte_credit, wanted=wanted
@@ -336,10 +336,10 @@ class Transport(virtual.Transport):
             # Settling may happen in signal handlers, where only what is remembered can be asked.
             self.declarations.refresh({message.queue_name for message in claimed})
 
-    def _selectors(self) -> dict[str, Selector]:
-        """Return the selectors of the consumers that have one."""
-        found = {queue: selector for channel in self._consuming for queue, selector in channel.selectors.items()}
-        return found | {name: each.selector for name, each in self.native.items() if each.selector is not None}
+    def _selector_of(self, queue: str) -> Selector | None:
+        """Return the selector of the queue's consumer, if it has one."""
+        native = self.native.get(queue)
+        return self._channel_of[queue].selectors.get(queue) if native is None else native.selector
 
     def _give_back(self, queues: Set[str]) -> None:
         """Give back what neither a callback has received nor a process of the pool has begun."""
@@ -350,7 +350,8 @@ class Transport(virtual.Transport):
 
     def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
         """Whether nothing but one prefetch count limits what is held: no handler, queue or operator."""
-        limited = self.native or self._selectors() or runtime.fetcher.constrained or self.given_credit is not None
+        selecting = any(channel.selectors for channel in self._consuming)
+        limited = self.native or selecting or runtime.fetcher.constrained or self.given_credit is not None
         return len(self._consuming) == 1 and not limited
 
     def has_credit(self, queue: str) -> bool:
