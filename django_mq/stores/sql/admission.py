@@ -197,7 +197,7 @@ class LastValues(Part):
         for id_, queue_id, key in self.rows("values_among", ids=list(ids), state=READY):
             if key is None:
                 continue
-            if is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
+            if self._is_outdone(queue_id, key, id_):
                 self.store.messages.remove([id_], REPLACED)
             else:
                 self._replace_older(queue_id, key, id_)
@@ -206,9 +206,12 @@ class LastValues(Part):
         """Claim messages again, and mark those that a later value would have replaced, had they not been dead."""
         ids = self.store.messages.retake(session_id, receipts)
         for id_, queue_id, key in self.rows("values_among", ids=list(ids), state=CLAIMED) if ids else ():
-            if key is not None and is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
+            if key is not None and self._is_outdone(queue_id, key, id_):
                 self.rows("mark_replaced", ids=[id_], replaced=BY_LATER_VALUE)
         return ids
+
+    def _is_outdone(self, queue_id: int, key: str, id_: int) -> bool:
+        return is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)])
 
     def _others(self, queue_id: int, key: str, id_: int, *, due: bool = False) -> Rows:
         """Return the other messages with a key that no later value has replaced, each with its state."""
