@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -116,37 +115,28 @@ def measured(case: Case, url: str, redis: str) -> list[float]:
         celery += ["-P", "threads", "-c", str(THREADS), "-l", "ERROR"]
         migrate = [sys.executable, "-m", "django", "migrate", "-v0"]
         subprocess.run(migrate, cwd=ROOT, env=environment, check=True)
-        run = partial(_running, environment=environment)
-        publisher = stack.enter_context(run([*ours, "publish"]))
+
+        def start(*command: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                tethered(list(command), death_signal=signal.SIGKILL),
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                text=True,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            return process
+
+        publisher = start(*ours, "publish")
         for number in range(case.workers):
-            named = [*ours, "work"] if case.interface == "native" else [*celery, "-n", f"worker{number}@bench"]
-            stack.enter_context(run(named))
+            start(*([*ours, "work"] if case.interface == "native" else [*celery, "-n", f"worker{number}@bench"]))
         _answer(publisher, "workers")
         wait_until(lambda: waits.read_text().count("\n") >= WARM_UP)
         _answer(publisher, "messages")
         wait_until(lambda: publisher.poll() is not None)
         return [float(line) for line in waits.read_text().splitlines()[WARM_UP:]]
-
-
-def _running(command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
-    """Start a process, which is a context that ends it."""
-    process: subprocess.Popen[str] = _Process(
-        tethered(command, death_signal=signal.SIGKILL),
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
-    return process
-
-
-class _Process(subprocess.Popen[str]):
-    """A process that is ended where its context ends."""
-
-    def __exit__(self, *error: object) -> None:
-        self.terminate()
-        self.wait()
 
 
 def _answer(process: subprocess.Popen[str], line: str) -> None:
