@@ -113,7 +113,7 @@ class PostgreSQLNotifier(Notifier):
                 wanted += not (rows and rows[0][0])
             topic = notification_topic(queue, back=item.back)
             params = {"queue": queue, "wanted": wanted, "topic": topic, "own_lock": self.line.lock_number}
-            notified = database.number_unseen("announce", params) if wanted else None
+            notified = database.count_unseen("announce", params) if wanted else None
             if notified is not None:
                 self._gathering.answered((queue,), asked_at, notified)
 
@@ -412,7 +412,7 @@ class ListeningConnection:
         separate: Any = None if self._listen_alias in (None, self._alias) else private_store(self._alias)
         try:
             publisher = database if separate is None else separate.database
-            publisher.number_unseen("announce", announced)
+            publisher.count_unseen("announce", announced)
         finally:
             if separate is not None:
                 separate.close()

@@ -1,7 +1,7 @@
 """One connection to PostgreSQL: several statements in one round trip, and prepared statements without cursors.
 
 A cursor searches the text for parameters, asks each value for its type, and looks the statement up among the
-prepared ones; for one row that takes longer than all the rest of a publish in the client. ``first_value`` sends a
+prepared ones; for one row that takes longer than all the rest of a publish in the client. ``run_prepared`` sends a
 statement through libpq: it is prepared once, and takes its values as bytes in the server's binary format. The
 connection's lock, its way of waiting and its errors are still the driver's.
 
@@ -94,13 +94,13 @@ def is_open(driver: Connection[Any]) -> bool:
     return driver.isolation_level is None and driver.read_only is None and driver.deferrable is None
 
 
-def first_value(
+def run_prepared(
     driver: Connection[Any], text: str, types: tuple[tuple[str, int], ...], values: Sequence[bytes | None]
-) -> bytes | None:
-    """Run the statement; return the first column of its first row, None if there is no row.
+) -> PGresult:
+    """Run the statement; return its result in the server's binary format.
 
-    ``types`` has the names and types of the parameters, and ``values`` follow that order, in the server's binary
-    format. Raises psycopg's errors.
+    ``types`` has the names and types of the parameters, and ``values`` follow that order, in that format, too.
+    Raises psycopg's errors.
     """
     with driver.lock:
         if not driver.autocommit and driver.pgconn.transaction_status == IDLE:
@@ -109,8 +109,7 @@ def first_value(
             _result(driver)
         name = _prepared(driver, text, types)
         driver.pgconn.send_query_prepared(name, values, [BINARY] * len(values), BINARY)
-        result = _result(driver)
-    return result.get_value(0, 0) if result.ntuples else None
+        return _result(driver)
 
 
 def _prepared(driver: Connection[Any], text: str, types: tuple[tuple[str, int], ...]) -> bytes:
@@ -226,13 +225,15 @@ class PostgreSQLDatabase(Database):
             cursor.execute(self.text(name), params, prepare=prepare, binary=True)
             return cursor.fetchall() if cursor.description else []
 
-    def number_unseen(self, name: str, params: Mapping[str, str | int]) -> int | None:
-        """Do the same for a statement that returns a whole number, and prepare it where Django's driver would not.
+    def count_unseen(self, name: str, params: Mapping[str, str | int]) -> int | None:
+        """Do the same and return how many rows it returned; prepare it where Django's driver would not.
 
         None if the connection is closed.
         """
         with self.alone():
             driver = self.connection.connection
+            if driver is None and not self.private:
+                return None
             if driver is not None and self.may_prepare() and is_open(driver):
                 types = tuple(
                     (key, TEXT_OID if isinstance(value, str) else NUMBER_OID) for key, value in params.items()
@@ -242,12 +243,11 @@ class PostgreSQLDatabase(Database):
                     for value in params.values()
                 ]
                 try:
-                    return int.from_bytes(first_value(driver, self.text(name), types, values) or b"")
+                    return run_prepared(driver, self.text(name), types, values).ntuples
                 except InvalidSqlStatementName:
                     # The project has dropped prepared statements.
                     prepared_on(driver).is_direct = False
-        rows = self.run_unseen(name, dict(params))
-        return int(rows[0][0]) if rows else None
+        return len(self.run_unseen(name, dict(params)))
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:

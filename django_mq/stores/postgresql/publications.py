@@ -16,9 +16,9 @@ from django_mq.stores.postgresql.database import (
     SMALL_NUMBER_OID,
     TEXT_OID,
     UUID_OID,
-    first_value,
     is_open,
     prepared_on,
+    run_prepared,
 )
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, IncompleteError, Publications, is_ready_at_once
 
@@ -83,8 +83,8 @@ class PostgreSQLPublications(Publications):
         if not is_open(driver):
             return self.database.prepared_rows("append_at_once", _at_once(message))
         text = self.database.text("append_at_once")
-        found = first_value(driver, text, TYPES_AT_ONCE, _in_binary(message))
-        return [] if found is None else [(int.from_bytes(found),)]
+        result = run_prepared(driver, text, TYPES_AT_ONCE, _in_binary(message))
+        return [(int.from_bytes(result.get_value(0, 0) or b""),)] if result.ntuples else []
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages) and (ids := self._copy_all(messages)) is not None:

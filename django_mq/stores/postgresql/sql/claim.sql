@@ -162,7 +162,13 @@ WHERE m.id = ANY(ARRAY(SELECT id FROM chosen))
 -- name: _leased_apart
 {lease} RETURNING {claimed_across}, (SELECT sum(size)::int FROM parts), {rank}
 
--- name: _next_due
+-- name: _due. In how many seconds the earliest scheduled message of one queue is due.
+(SELECT extract(epoch FROM d.deliver_at - {now})::float8
+ FROM django_mq_message d
+ WHERE d.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s) AND d.state = 0
+ ORDER BY d.deliver_at LIMIT 1)
+
+-- name: _next_due. The same of several queues.
 SELECT extract(epoch FROM min(due.deliver_at) - {now})::float8
 FROM django_mq_queue q
 CROSS JOIN LATERAL (
@@ -259,21 +265,26 @@ WITH free AS MATERIALIZED (
 SELECT free.id, claimed.* FROM free LEFT JOIN claimed ON claimed.id = free.id
 
 -- name: _answered
-SELECT answer.*, claimed.*
-FROM (
-    SELECT
-        EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s) AS alive, ({next_due}) AS due,
-        {it} AS void
-) answer
+SELECT EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s) AS alive, {it}, claimed.*
+FROM (SELECT) once
 LEFT JOIN claimed ON true
 
+-- name: _void
+CASE WHEN (SELECT count(*) FROM gone) < cardinality(%(ids)s::bigint[])
+     THEN ARRAY(SELECT given.id FROM unnest(%(ids)s::bigint[]) AS given(id)
+                WHERE given.id NOT IN (SELECT gone.id FROM gone)) END
+
 -- name: _answer
-{answered:CASE WHEN (SELECT count(*) FROM gone) < cardinality(%(ids)s::bigint[])
-             THEN ARRAY(SELECT given.id FROM unnest(%(ids)s::bigint[]) AS given(id)
-                        WHERE given.id NOT IN (SELECT gone.id FROM gone)) END}
+{answered:{due} AS due, {void} AS void}
+
+-- name: _answer_across
+{answered:({next_due}) AS due, {void} AS void}
 
 -- name: _answer_alone
-{answered:NULL::bigint[]}
+{answered:{due} AS due, NULL::bigint[] AS void}
+
+-- name: _answer_alone_across
+{answered:({next_due}) AS due, NULL::bigint[] AS void}
 
 -- name: claim_alone. Claims the next of one queue when nothing is to be settled: settle_and_claim without its first
 -- half, which would open the history and its indexes for nothing. A worker runs it after it was idle.
@@ -286,19 +297,19 @@ WITH {first}, claimed AS ({leased})
 -- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, the primary key,
 -- django_mq_message_due. Returns: as settle_and_claim; the last column is the rank, and nothing was void.
 WITH {first_across}, claimed AS ({leased_across})
-{answer_alone}
+{answer_alone_across}
 
 -- name: claim_alone_across_apart. Claims as claim_across_apart where nothing is to be settled.
 -- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, the primary key,
 -- django_mq_message_due. Returns: as claim_alone_across.
 WITH {first_apart}, claimed AS ({leased_apart})
-{answer_alone}
+{answer_alone_across}
 
 -- name: claim_alone_across_by_bytes. Claims as claim_across_by_bytes where nothing is to be settled.
 -- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, the primary key,
 -- django_mq_message_due. Returns: as claim_alone_across.
 WITH {first_by_bytes}, claimed AS ({leased_apart})
-{answer_alone}
+{answer_alone_across}
 
 -- name: claim_alone_from_cursor. Claims as claim_alone does, beginning in each level where settle_and_claim_from_cursor begins.
 -- Locks: the rows it looks at for the claim, skipping locked ones. Index: django_mq_message_ready entered once per
@@ -314,7 +325,4 @@ SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s
 ON CONFLICT (queue_id) DO UPDATE SET queue_id = excluded.queue_id WHERE false
 
 -- name: _next_due_microseconds
-(SELECT extract(epoch FROM d.deliver_at - {now}) * 1000000
- FROM django_mq_message d
- WHERE d.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s) AND d.state = 0
- ORDER BY d.deliver_at LIMIT 1)::bigint
+({due} * 1000000)::bigint

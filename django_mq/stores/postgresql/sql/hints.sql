@@ -4,19 +4,15 @@
 -- Locks: the rows of these sessions, passing over those that others have locked; and where it notifies, the
 -- server's notifications for a moment, so it must be a transaction of its own. Finds no session: writes nothing.
 -- A process that has ended holds its lock no more, and is passed over. A process that asks is no witness of its own.
--- Index: django_mq_idle_expires. Returns: how many sessions were notified.
-WITH chosen AS MATERIALIZED (
+-- Index: django_mq_idle_expires, the primary key. Returns: a row for each session that was notified.
+DELETE FROM django_mq_idle d
+WHERE d.session = ANY(ARRAY(
     SELECT s.session FROM django_mq_idle s
     WHERE s.expires_at > now() AND CASE WHEN %(queue)s::text = ANY (s.queues) THEN {connected:s} ELSE false END
     ORDER BY s.priority DESC, s.since
     LIMIT %(wanted)s::int
-    FOR UPDATE SKIP LOCKED
-), notified AS (
-    DELETE FROM django_mq_idle d
-    WHERE d.session IN (SELECT session FROM chosen)
-    RETURNING d.session, d.channel
-)
-SELECT count(pg_notify(t.channel, t.session || ' ' || %(topic)s::text)) FROM notified t
+    FOR UPDATE SKIP LOCKED))
+RETURNING pg_notify(d.channel, d.session || ' ' || %(topic)s::text)
 
 -- name: looks_by. Looks for an idle session of a queue that looks for what is due within so many seconds.
 -- Locks: nothing. Index: django_mq_idle_expires. Returns: whether there is one.

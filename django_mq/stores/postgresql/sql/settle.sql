@@ -43,19 +43,19 @@ WITH {settled}, {first}, claimed AS ({leased})
 -- Locks: the rows it removes, and those it takes, skipping locked ones. Index: the primary key,
 -- django_mq_message_ready, django_mq_message_due. Returns: as settle_and_claim; the last column is the rank.
 WITH {settled}, {first_across}, claimed AS ({leased_across})
-{answer}
+{answer_across}
 
 -- name: settle_and_claim_across_apart. Settles what was accepted and claims as claim_across_apart.
 -- Locks: the rows it removes, and those it takes, skipping locked ones. Index: the primary key,
 -- django_mq_message_ready, django_mq_message_due. Returns: as settle_and_claim_across.
 WITH {settled}, {first_apart}, claimed AS ({leased_apart})
-{answer}
+{answer_across}
 
 -- name: settle_and_claim_across_by_bytes. Settles what was accepted and claims as claim_across_by_bytes.
 -- Locks: the rows it removes, and those it takes, skipping locked ones. Index: the primary key,
 -- django_mq_message_ready, django_mq_message_due. Returns: as settle_and_claim_across.
 WITH {settled}, {first_by_bytes}, claimed AS ({leased_apart})
-{answer}
+{answer_across}
 
 -- name: settle_and_claim_from_cursor. Settles what was accepted and claims the next of one queue, as settle_and_claim does,
 -- beginning in each level behind the place up to which the session knows that nothing is ready. Entries of deleted
