@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
@@ -20,7 +21,7 @@ from django_mq.integrations.celery.transport import ServedWorker, forget_left
 from django_mq.integrations.celery.url import SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Iterator, Mapping, Set
 
     from django_mq.delivery.consumer.handlers import Handler
 
@@ -41,7 +42,7 @@ class MQStep(bootsteps.StartStopStep):
                 slots=lambda: slots_of(consumer.pool) - len(state.reserved_requests),
                 measure=lambda: (len(state.active_requests), slots_of(consumer.pool)),
                 end=_end,
-                give_back=WaitingTasks(consumer.controller.semaphore).give_back,
+                give_back=WaitingTasks(consumer).give_back,
             )
         )
         keep_given(consumer.pool)
@@ -69,31 +70,42 @@ def slots_of(pool: Any) -> int:
 
 
 class WaitingTasks:
-    """The tasks that wait until a process of a prefork pool is free.
+    """The tasks that a worker has received and not begun: they wait for their rate limit, or for a free process.
 
-    Only the worker's loop adds and takes them, and a task that was taken out never begins. Pools of threads and of
-    green threads begin tasks by themselves, and so nothing waits here.
+    A task that was taken out never begins. In a prefork pool, only the worker's loop adds and takes them. Pools of
+    threads and of green threads begin tasks by themselves, so that only rate limits make tasks wait here; the
+    thread of Celery's timer may begin one at any moment.
     """
 
-    def __init__(self, semaphore: Any) -> None:
-        # Celery's semaphore has no other word for it: a function for each, and its arguments.
-        self._waiting: Any = getattr(semaphore, "_waiting", ())
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
 
     def give_back(self, queues: Set[str]) -> None:
         """Give the messages of these queues back, uncounted, and let Celery forget their tasks."""
-        for item in list(self._waiting):
-            request = item[1][0]
+        for line, item, request in self._all():
             message = request.message
             claimed = getattr(message, "claimed", None)  # None of a transient queue
+            if claimed is None or claimed.queue_name not in queues:
+                continue
+            channel, tag = message.channel, str(message.delivery_tag)
             # A message that was settled already, such as that of a revoked task, is not ours to give.
-            if (
-                claimed is not None
-                and claimed.queue_name in queues
-                and message.channel.qos.take(str(message.delivery_tag)) is not None
-            ):
-                self._waiting.remove(item)
+            if tag not in channel.qos:
+                continue
+            with suppress(ValueError):  # it has just begun
+                line.remove(item)
                 state.task_ready(request)
-                message.session.release(claimed)
+                if channel.qos.take(tag) is not None:
+                    message.session.release(claimed)
+
+    def _all(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield where a task waits, how it stands there, and its request."""
+        # Celery's semaphore has no other word for it: a function for each, and its arguments.
+        waiting: Any = getattr(self._consumer.controller.semaphore, "_waiting", ())
+        for item in list(waiting):
+            yield waiting, item, item[1][0]
+        for bucket in list(self._consumer.task_buckets.values()):
+            for item in list(bucket.contents if bucket else ()):
+                yield bucket.contents, item, item[0]
 
 
 def _end() -> None:

@@ -37,6 +37,11 @@ def late(task: Any, name: Any) -> None:
     note(task, name)
 
 
+@app.task(bind=True, name="rare", acks_late=True, rate_limit="1/h")
+def rare(task: Any, name: Any) -> None:
+    note(task, name)
+
+
 @app.task(bind=True, name="gated", acks_late=True, reject_on_worker_lost=True)
 def gated(task: Any, name: Any, gate: str) -> None:
     note(task, name, phase="begun")

@@ -88,6 +88,22 @@ def test_an_act_waits_until_the_worker_has_looked_and_not_until_tasks_end(
         assert (shown(site), site.states()) == ({"paused"}, {"claimed": 1 + more})
 
 
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_a_purge_reaches_tasks_that_wait_for_their_rate_limit(site: Site, pool: str) -> None:
+    for number in range(3):
+        site.send("rare", number)
+    with site.worker("-Q", "celery", "-c", "1", "-P", pool) as worker:
+        site.wait_for_diary(name=0)
+        wait_until(lambda: site.states() == {"claimed": 2}, site.story)
+
+        site.run("django", "mq_purge", "celery", "--yes")
+        assert site.states() == {}
+        assert worker.ask("reserved", site.app) == []
+        assert worker.stop() == 0
+
+    assert [line["name"] for line in site.diary()] == [0]
+
+
 def test_a_purge_reaches_what_no_process_has_begun_of_a_handler(site: Site) -> None:
     for queue in ("orders", "booked", "slow"):
         site.declare(queue)
