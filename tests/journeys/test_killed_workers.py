@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from django_mq.conf import Settings
 from django_mq.delivery.consumer.heartbeat import RENEWALS
-from django_mq.models import Message, WorkerSession
+from django_mq.models import Attempt, Message, WorkerSession
 from tests.journeys.conftest import SHORT
 from tests.support.waiting import wait_until
 
@@ -55,6 +55,20 @@ def test_a_cold_shutdown_gives_back_what_was_running(site: Site) -> None:
 
     assert Counter(site.states()) == {"ready": 4}
     assert not site.sessions()
+
+
+def test_a_cold_shutdown_amid_early_acknowledged_tasks_is_no_failed_attempt(site: Site) -> None:
+    with site.worker() as worker:
+        for number in range(2):
+            site.send("gated_early", number, "gate")
+        wait_until(lambda: len(worker.ask("active", site.app)) == 2)
+
+        worker.signal(signal.SIGQUIT)
+        worker.wait()
+        log = worker.log
+
+    assert "Signal handler" not in log, log
+    assert not Attempt.objects.using(site.alias).exists()
 
 
 def test_a_killed_workers_messages_come_back(site: Site) -> None:

@@ -63,8 +63,10 @@ def connect(alias: str) -> None:
     signals.task_postrun.connect(on_end, dispatch_uid="django_mq.failures.rejected")
 
 
-def on_retry(sender: Any, request: Any, reason: Any, einfo: Any, **_: Any) -> None:
+def on_retry(sender: Any, request: Any, einfo: Any, reason: Any = None, **_: Any) -> None:
     """Record a run that ended with a retry, and its reason."""
+    if reason is None:
+        return  # a worker that ends now has cancelled the task, which has not failed
     error = getattr(reason, "exc", None) or reason
     _record(sender, request, error, str(einfo))
 
