@@ -1,12 +1,12 @@
 """How soon one idle worker notices one message, of several projects in one run.
 
-    python -m venv peers && peers/bin/pip install procrastinate pgqueuer asyncpg oban
+    python3.12 -m venv peers && peers/bin/pip install -e '.[test]' procrastinate pgqueuer asyncpg oban
     npm install --prefix boss pg-boss
-    python -m tests.benchmarks.pick_ups --python peers/bin/python --node boss/node_modules [--samples N]
+    peers/bin/python -m tests.benchmarks.pick_ups --node boss/node_modules [--samples N]
 
-All projects have a database of their own on one PostgreSQL, which is started, and one idle worker each. They take
-turns, one message each. What is not installed, or does not run on this Python, is left out. oban-py needs Python
-3.12. Prints a table for docs/benchmarks.md.
+Each project has a database of its own on one PostgreSQL, which is started, a process with an idle worker, and a
+process that publishes. They take turns, one message each. What is not installed, or does not run on this Python,
+is left out. oban-py needs Python 3.12. Prints a table for docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from tests.benchmarks.peers import new_database
@@ -36,73 +34,79 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "peer_programs"
 #: What each worker has to become idle again, in seconds, and samples that do not count.
 PAUSE_SECONDS, WARM_UP = 0.03, 10
-PATIENCE_SECONDS = 60.0
 HEAD = "| | p50, ms | p99, ms |\n|---|---|---|"
 
 
 @dataclass
 class Contender:
-    """A process with an idle worker, and what it has measured, in milliseconds."""
+    """A worker and a publisher in processes of their own, and what they have measured, in milliseconds.
+
+    The command is called with ``work`` and with ``publish``. Both write "ready". For each line of its input, the
+    publisher publishes a message and writes the moment just before; the worker writes when it begins one.
+    """
 
     name: str
     command: list[str]
     environment: Mapping[str, str]
     waits: list[float] = field(default_factory=list)
-    process: subprocess.Popen[str] | None = None
+    processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
 
     def start(self) -> bool:
-        """Start it; return whether its worker is ready."""
-        self.process = subprocess.Popen(
-            tethered(self.command, death_signal=signal.SIGKILL),
+        """Start both; return whether they are ready."""
+        return all(self._start(role) == "ready" for role in ("work", "publish"))
+
+    def _start(self, role: str) -> str:
+        self.processes[role] = subprocess.Popen(
+            tethered([*self.command, role], death_signal=signal.SIGKILL),
             env={**os.environ, **self.environment},
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        return self._line() == "ready"
+        return self._line(role)
 
     def pick_up(self) -> None:
         """Have one message published, and take note of its pick-up."""
-        assert self.process is not None
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        self.waits.append(float(self._line()))
+        ask = self.processes["publish"].stdin
+        assert ask is not None
+        ask.write("\n")
+        ask.flush()
+        begin = float(self._line("publish"))
+        self.waits.append((float(self._line("work")) - begin) * 1000)
 
-    def _line(self) -> str:
-        assert self.process is not None
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+    def _line(self, role: str) -> str:
+        answers = self.processes[role].stdout
+        assert answers is not None
+        return answers.readline().strip()
 
     def stop(self) -> None:
-        """Kill it."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+        """Kill both."""
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
 
     def row(self) -> str:
         """Return its row of the table."""
         ordered = sorted(self.waits[WARM_UP:])
         p50, p99 = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)]
-        return f"| {self.name} | {p50:,.1f} | {p99:,.1f} |"
+        return f"| {self.name} | {p50:,.2f} | {p99:,.1f} |"
 
 
 def contenders(given: argparse.Namespace, new_url: Callable[[], str], redis: str) -> list[Contender]:
-    """Return all that can run here, each with a database of its own."""
+    """Return all that may run here, each with a database of its own."""
     own = [sys.executable, "-m", "tests.benchmarks.pick_ups", "--serve"]
-    settings = {"DJANGO_SETTINGS_MODULE": "tests.benchmarks.celery.settings", "PYTHONPATH": str(ROOT)}
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.benchmarks.celery.settings", "PYTHONWARNINGS": "ignore"}
     found = [
         Contender(name, [*own, kind], {**settings, "DATABASE_URL": new_url(), "REDIS_URL": hints})
         for name, kind, hints in (
             ("django_mq, native", "native", ""),
-            ("django_mq with Redis, native", "native", redis),
+            ("django_mq, native, with Redis", "native", redis),
             ("django_mq through Celery, `-c 2`", "celery", ""),
         )
     ]
-    if given.python:
-        peers = [given.python, str(PROGRAMS / "pick_up.py")]
-        found += [Contender(name, [*peers, name, new_url()], {}) for name in ("pgqueuer", "procrastinate", "oban")]
+    peers = [sys.executable, str(PROGRAMS / "pick_up.py")]
+    found += [Contender(name, [*peers, name, new_url()], {}) for name in ("pgqueuer", "procrastinate", "oban")]
     if given.node:
         command = ["node", str(PROGRAMS / "pick_up_pg_boss.cjs"), new_url()]
         found.append(Contender("pg-boss", command, {"NODE_PATH": str(Path(given.node).resolve())}))
@@ -113,12 +117,11 @@ def main() -> None:
     """Let all take turns, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--samples", type=int, default=300)
-    parser.add_argument("--python", help="An interpreter that has procrastinate, pgqueuer and oban.")
     parser.add_argument("--node", help="The node_modules with pg-boss.")
-    parser.add_argument("--serve", choices=["native", "celery"], help=argparse.SUPPRESS)
+    parser.add_argument("--serve", nargs=2, metavar=("KIND", "ROLE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
-        serve(given.serve)
+        serve(*given.serve)
         return
     services, numbers = Services(), count()
     with ExitStack() as stack:
@@ -142,56 +145,59 @@ def main() -> None:
         sys.stdout.write("\n".join([HEAD, *(contender.row() for contender in running)]) + "\n")
 
 
-def serve(kind: str) -> None:
-    """Be the process of django_mq: as ``peer_programs/pick_up.py`` is for a peer."""
+def serve(kind: str, role: str) -> None:
+    """Be a process of django_mq: as ``peer_programs/pick_up.py`` is of a peer."""
     import django
     from django.core.management import call_command
 
     django.setup()
+    from django_mq.benchmarks.measures import QUEUE
+    from django_mq.delivery.queues import declare
+    from django_mq.stores.registry import shared_store
+
+    if role == "publish":
+        publish_each(_sender(kind))
+        return
     call_command("migrate", verbosity=0)
-    with ExitStack() as stack:
-        picked_up = native(stack) if kind == "native" else through_celery(stack)
-        for _ in range(WARM_UP):
-            picked_up()  # the worker is up
-        answer("ready")
-        while sys.stdin.readline():
-            answer(f"{picked_up()}")
+    declare(shared_store("default"), QUEUE)
+    say("ready")
+    if kind == "celery":
+        command = [sys.executable, "-m", "celery", "-q", "-A", "tests.benchmarks.celery.project", "worker"]
+        os.execv(sys.executable, [*command, "-P", "prefork", "-c", "2", "-l", "ERROR"])
+    work()
 
 
-def answer(line: str) -> None:
-    """Write a line for the process that asks."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def work() -> None:
+    """Handle messages until the process is killed."""
+    from django_mq.benchmarks.measures import QUEUE
+    from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.worker import Worker
+
+    handler = Handler(queue=QUEUE, function=lambda _: say(time.perf_counter()), credit=20, time_limit_seconds=None)
+    Worker([handler], threads=2).run()
 
 
-def native(stack: ExitStack) -> Callable[[], float]:
-    """Start a native worker in a thread; return a function that times a pick-up."""
+def _sender(kind: str) -> Callable[[], object]:
     from django_mq.api import publish
-    from django_mq.benchmarks.measures import QUEUE, bench_queue
-    from tests.delivery.builders import a_handler, running
+    from django_mq.benchmarks.measures import QUEUE
+    from tests.benchmarks.celery.project import app
 
-    arrivals: SimpleQueue[float] = SimpleQueue()
-    stack.enter_context(bench_queue("default"))
-    handler = a_handler(lambda _: arrivals.put(time.perf_counter()), queue=QUEUE)
-    stack.enter_context(running(handler, using="default"))
+    return app.tasks["bench.arrive"].delay if kind == "celery" else lambda: publish(QUEUE, {})
 
-    def picked_up() -> float:
+
+def publish_each(send: Callable[[], object]) -> None:
+    """Publish a message for each line of the input."""
+    say("ready")
+    while sys.stdin.readline():
         begin = time.perf_counter()
-        publish(QUEUE, {})
-        return (arrivals.get(timeout=PATIENCE_SECONDS) - begin) * 1000
-
-    return picked_up
+        send()
+        say(begin)
 
 
-def through_celery(stack: ExitStack) -> Callable[[], float]:
-    """Start a Celery worker; return a function that times a pick-up."""
-    from tests.benchmarks.celery.picking_up import WORKER, picked_up
-    from tests.benchmarks.celery.sides import OnDjangoMQ
-
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    side = OnDjangoMQ(os.environ["DATABASE_URL"], folder)
-    stack.enter_context(side.worker(*WORKER))
-    return lambda: picked_up(side)
+def say(what: object) -> None:
+    """Write a line for the process that asks."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ def make(broker: str) -> Celery:
     app.task(name="bench.nothing_late", acks_late=True)(nothing)
     app.task(name="bench.stamp")(stamp)
     app.task(name="bench.wait")(wait)
+    app.task(name="bench.arrive")(arrive)
     return app
 
 
@@ -36,6 +37,11 @@ def wait(file: str, sent_at: float) -> None:
     arrived_at = time.time()
     with Path(file).open("a", encoding="ascii") as waits:
         waits.write(f"{(arrived_at - sent_at) * 1000}\n")
+
+
+def arrive() -> None:
+    """Say when this ran, to the process that has started the worker. Celery has redirected ``sys.stdout``."""
+    os.write(1, f"{time.perf_counter()}\n".encode())
 
 
 app: Any = make(os.environ.get("BENCH_BROKER", "django-mq://"))

@@ -1,22 +1,25 @@
-// One idle worker of pg-boss, which is asked for one pick-up at a time, as pick_up.py: node pick_up_pg_boss.cjs URL.
+// A process of pg-boss, as pick_up.py is of other peers: node pick_up_pg_boss.cjs DATABASE_URL work|publish.
 // NODE_PATH names the node_modules with pg-boss. It polls twice a second, which is as often as it allows.
 const PgBoss = require("pg-boss");
 const readline = require("readline");
 
-async function main(url) {
+// In seconds, by the clock that Python's perf_counter reads.
+const now = () => Number(process.hrtime.bigint()) / 1e9;
+
+async function main(url, role) {
   const boss = new PgBoss(url);
-  let arrived = () => {};
   await boss.start();
   await boss.createQueue("peer");
-  await boss.work("peer", { pollingIntervalSeconds: 0.5 }, async () => arrived(performance.now()));
+  if (role === "work") {
+    await boss.work("peer", { pollingIntervalSeconds: 0.5 }, async () => console.log(now()));
+  }
   console.log("ready");
   for await (const _ of readline.createInterface({ input: process.stdin })) {
-    const at = new Promise((resolve) => (arrived = resolve));
-    const begin = performance.now();
+    const begin = now();
     await boss.send("peer", {});
-    console.log((await at) - begin);
+    console.log(begin);
   }
   process.exit(0);
 }
 
-main(process.argv[2]);
+main(...process.argv.slice(2));
