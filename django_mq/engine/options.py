@@ -405,10 +405,15 @@ class QueueOptions:
         return self.grouping in {"assigned", "balanced"}
 
     @property
+    def is_for_any(self) -> bool:
+        """Whether any session may begin a message that another gives back; a shared group has no owner then."""
+        limited = self.slots is not None or self.max_in_flight is not None
+        return not (self.groups_stay or self.strict or limited)
+
+    @property
     def is_constrained(self) -> bool:
         """Whether a claim depends on other sessions."""
-        limited = self.slots is not None or self.max_in_flight is not None
-        return self.has_groups or self.strict or limited
+        return self.has_groups or not self.is_for_any
 
     @property
     def has_publish_rules(self) -> bool:

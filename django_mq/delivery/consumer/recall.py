@@ -7,7 +7,6 @@ its slots.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django_mq import conf
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.policies import Policies
     from django_mq.delivery.consumer.prefetch import Dispatcher
     from django_mq.delivery.consumer.session import Session
-    from django_mq.stores.records import Claimed, QueueRecord, Receipt
+    from django_mq.stores.records import Claimed, Receipt
 
 
 class Recall:
@@ -59,7 +58,11 @@ class Recall:
             self._before,
             frozenset(item.receipt for items in waiting.values() for item in items),
         )
-        queues = [name for name in waiting if _is_for_any(self._policies.of(name))]
+        queues = [
+            name
+            for name in waiting
+            if (record := self._policies.of(name)).is_for_any and not record.priorities_differ
+        ]
         free_slots = (load.slots or 0) - (load.busy or 0)
         if free_slots > 0 or not queues or not before & self._before or self._session.id is None:
             return
@@ -81,8 +84,3 @@ class Recall:
         for message in messages:
             for taken in self._dispatcher.take_back(message):
                 self._session.release(taken)
-
-
-def _is_for_any(queue: QueueRecord) -> bool:
-    """Whether any worker may begin what this one gives back: a group that has not begun has no owner then."""
-    return not (replace(queue, grouping="none") if queue.grouping == "shared" else queue).has_rules
