@@ -31,6 +31,19 @@ def test_a_queue_is_created_with_the_defaults(database: str, run: Run) -> None:
     assert (queue(database).kind, queue(database).levels, queue(database).max_attempts) == ("priority", 10, 10)
 
 
+def test_a_declared_queue_is_created_with_the_options_of_the_settings(
+    database: str, run: Run, settings: Settings
+) -> None:
+    declared = {"max_messages": 5, "max_attempts": 3, "dead_letter_queue": "dead"}
+    settings.DJANGO_MQ = {"DATABASE": database, "QUEUES": {"orders": declared, "dead": {}}}
+
+    run("mq_queue", "create", "orders", "--max-attempts=4", "--overflow=ring", "--closed")
+
+    row = queue(database)
+    assert (row.max_messages, row.dead_letter_queue) == (5, queue(database, "dead"))
+    assert (row.max_attempts, row.overflow, row.closed) == (4, "ring", True)
+
+
 def test_every_option_of_a_queue_can_be_given(database: str, run: Run) -> None:
     run("mq_queue", "create", "dead")
     options = (

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 
+from django_mq import conf
 from django_mq.delivery import publisher
+from django_mq.delivery.queues import declare
 from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
@@ -22,12 +24,17 @@ EDITABLE = (*OPTIONS, "closed")
 
 
 def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
-    """Create a queue. Raises ConfigurationError, also if the queue exists, and UnknownQueue."""
+    """Create a queue; options that are not given are those of the settings, or the defaults.
+
+    Raises ConfigurationError, also if the queue exists, and UnknownQueue.
+    """
     store = shared_store(using)
-    given = asdict(QueueOptions()) | {key: value for key, value in options.items() if key != "closed"}
-    _check(Queue(name=name), options, using=using)
+    declared = asdict(conf.load().QUEUES.get(name, QueueOptions()))
+    # The settings are checked, and the queues that they name may not exist yet.
+    alone = {option: declared[option] for option in OPTIONS if option not in LINKS}
+    _check(Queue(name=name), {**alone, **options}, using=using)
     with store.transaction():
-        if not store.declare(name, given):
+        if not declare(store, name, {key: value for key, value in options.items() if key != "closed"}):
             raise ConfigurationError(f"There is a queue {name!r} already.")
         if options.get("closed"):
             Queue.objects.using(using).filter(name=name).update(closed=True)
