@@ -22,6 +22,7 @@ class DjangoMQConfig(AppConfig):
     @staticmethod
     def register_celery_scheme() -> None:
         """Teach Kombu the django-mq:// scheme, without importing Kombu in projects that do not use Celery."""
-        from django_mq.integrations.celery import url  # noqa: PLC0415 - keeps Celery's import out of start-up
+        from django_mq.integrations.celery import checks, url  # noqa: PLC0415 - keeps Celery's import out of start-up
 
+        checks.register()
         url.register_if_used()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import suppress
 from dataclasses import fields
@@ -13,7 +12,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.core import checks
 from django.db import connections
 from django.db.migrations.exceptions import NodeNotFoundError
@@ -35,14 +33,10 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
 
-#: A broker URL that means this transport, however it is spelt.
-BROKER_URL = re.compile(r"django[-_. ]?mq\b:?", re.IGNORECASE)
-
 
 def register_all() -> None:
     """Register every check; called once by the app."""
     checks.register(check_settings, "django_mq")
-    checks.register(check_broker_url, "django_mq")
     checks.register(check_handlers, "django_mq_handlers")
     checks.register(check_database, checks.Tags.database)
 
@@ -74,21 +68,6 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         *_check_memory_options(),
         *_check_linked_queues(),
     ]
-
-
-def check_broker_url(**_: Any) -> list[checks.CheckMessage]:
-    """E010: a broker URL that Kombu reads as the URL of another broker."""
-    found: list[checks.CheckMessage] = []
-    for name in sorted(dir(settings)):
-        if not name.endswith("BROKER_URL"):
-            continue
-        value = getattr(settings, name)
-        for url in re.split(";", value) if isinstance(value, str) else [item for item in value or () if item]:
-            if BROKER_URL.match(str(url)) and not str(url).startswith("django-mq://"):
-                problem = f"{name} is {str(url)!r}, which Kombu does not read as the URL of django_mq."
-                hint = "Write django-mq:// for the default database, or django-mq:///ALIAS for another one."
-                found.append(_error(problem, hint, "E010"))
-    return found
 
 
 def _check_memory_options() -> list[checks.CheckMessage]:

@@ -13,10 +13,11 @@ from django.core.management import call_command
 from django.db import connections
 
 from django_mq.api import publish
-from django_mq.checks import check_broker_url, check_database, check_handlers, check_settings
+from django_mq.checks import check_database, check_handlers, check_settings
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.queues import declare
 from django_mq.errors import DriverMissing
+from django_mq.integrations.celery.checks import check_broker_url
 from django_mq.stores import registry
 from django_mq.stores.registry import shared_store
 from tests.conftest import ALIASES
@@ -72,6 +73,32 @@ def test_a_broker_url_that_is_nearly_right_is_an_error_that_says_what_to_write(
     assert "django-mq://" in str(found.hint)
 
 
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("django-mq://default", "write django-mq:///default"),
+        ("django-mq:///nowhere", "There is no database alias 'nowhere'"),
+        ("django-mq://?queue_oder=listed", "Unknown options in the broker URL: queue_oder"),
+    ],
+)
+def test_a_broker_url_that_the_transport_refuses_is_an_error(settings: Settings, url: str, sentence: str) -> None:
+    settings.CELERY_BROKER_URL = url
+
+    [found] = check_broker_url()
+
+    assert found.id == "django_mq.E010"
+    assert sentence in found.msg
+
+
+def test_the_transport_options_of_a_broker_are_checked_with_its_url(settings: Settings) -> None:
+    settings.CELERY_BROKER_URL = "django-mq://"
+    settings.CELERY_BROKER_TRANSPORT_OPTIONS = {"priority_order": "upside-down", "visibility_timeout": 60}
+
+    [found] = check_broker_url()
+
+    assert "use amqp or redis" in found.msg
+
+
 def test_each_of_several_broker_urls_is_checked(settings: Settings) -> None:
     settings.CELERY_BROKER_URL = "django-mq://;django_mq:///other"
     settings.OTHER_BROKER_URL = ["djangomq://", "redis://"]
@@ -79,7 +106,7 @@ def test_each_of_several_broker_urls_is_checked(settings: Settings) -> None:
     assert len(check_broker_url()) == 2
 
 
-@pytest.mark.parametrize("url", ["django-mq://", "django-mq:///other?queue_order=listed", "redis://", "", None])
+@pytest.mark.parametrize("url", ["django-mq://", "django-mq:///default?queue_order=listed", "redis://", "", None])
 def test_a_broker_url_of_ours_or_of_another_broker_passes(settings: Settings, url: str | None) -> None:
     settings.CELERY_BROKER_URL = url
 

@@ -18,7 +18,9 @@ from django_mq.engine.states import MOVES
 from tests.docs.pages import DOCS, rows
 
 #: Read and not imported: before Django 6.0 its interface is a package that may be missing.
-TASKS_BACKEND = Path(checks.__file__).parent / "integrations/tasks/backend.py"
+INTEGRATIONS = Path(checks.__file__).parent / "integrations"
+#: Files with checks of their own.
+OTHERS = (INTEGRATIONS / "celery/checks.py", INTEGRATIONS / "tasks/backend.py")
 REFERENCE = DOCS / "reference"
 
 
@@ -54,7 +56,7 @@ def test_the_states_page_has_the_engines_table_of_moves() -> None:
 
 
 def test_the_checks_page_has_an_anchor_for_every_id() -> None:
-    source = inspect.getsource(checks) + TASKS_BACKEND.read_text(encoding="utf-8")
+    source = inspect.getsource(checks) + "".join(path.read_text(encoding="utf-8") for path in OTHERS)
     ids = set(re.findall(r"\b[EW]\d{3}\b", source))
     anchors = re.findall(r"^\(django_mq\.(\w+)\)=$", (REFERENCE / "checks.md").read_text(), re.MULTILINE)
 

@@ -17,7 +17,6 @@ import django
 from amqp.exceptions import RecoverableConnectionError as Disconnected
 from celery.signals import worker_init
 from django.apps import apps
-from django.db import connections
 from kombu.asynchronous import get_event_loop, set_event_loop
 from kombu.exceptions import OperationalError
 from kombu.transport import virtual
@@ -35,11 +34,10 @@ from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher
 from django_mq.integrations.celery.qos import PORTION_SECONDS, AdaptivePrefetch, PrefetchBuffer, told_to_stop
 from django_mq.integrations.celery.transient_queues import TransientQueues
-from django_mq.integrations.celery.url import Address, current
+from django_mq.integrations.celery.url import Address, check_alias, current
 from django_mq.notifications.base import ANY, volatile_topic
 from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import ClaimRequest
-from django_mq.stores.registry import has_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
@@ -588,12 +586,8 @@ def read(client: Any) -> tuple[Address, BrokerURLError | None]:
     """Return where a Kombu connection leads, and the error to raise when it connects, if its URL is wrong."""
     try:
         address = current(client)
-        wrong = None
-        if address.alias is not None and not has_store(address.alias):
-            known = ", ".join(sorted(connections))
-            wrong = f"There is no database alias {address.alias!r}; DATABASES has {known}."
+        check_alias(address)
     except BrokerURLError as error:
-        address, wrong = Address(), str(error)
-    if wrong is None:
-        return address, None
-    return Address(), (WrongAddressOfSeveral if len(client.alt or ()) > 1 else WrongAddress)(wrong)
+        several = len(client.alt or ()) > 1
+        return Address(), (WrongAddressOfSeveral if several else WrongAddress)(str(error))
+    return address, None

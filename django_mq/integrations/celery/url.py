@@ -127,6 +127,17 @@ def parse(url: str | None, transport_options: dict[str, Any] | None = None) -> A
     return Address(alias, _options(dict(parse_qsl(parts.query)), transport_options or {}))
 
 
+def check_alias(address: Address) -> None:
+    """Raise BrokerURLError if no queues can be under the alias of an address."""
+    from django.db import connections  # noqa: PLC0415 - Kombu registers the scheme before Django is set up
+
+    from django_mq.stores.registry import has_store  # noqa: PLC0415 - as above
+
+    if address.alias is not None and not has_store(address.alias):
+        known = ", ".join(sorted(connections))
+        raise BrokerURLError(f"There is no database alias {address.alias!r}; DATABASES has {known}.")
+
+
 def current(client: Any) -> Address:
     """Return where a Kombu connection leads now. Raises BrokerURLError.
 

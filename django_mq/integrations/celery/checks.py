@@ -1,0 +1,48 @@
+"""The check of Celery's broker URLs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+
+from django_mq.errors import BrokerURLError
+from django_mq.integrations.celery.url import SCHEME, check_alias, parse
+
+#: A broker URL that means this transport, however it is spelt.
+BROKER_URL = re.compile(r"django[-_. ]?mq\b:?", re.IGNORECASE)
+
+
+def register() -> None:
+    """Register the check; called once by the app."""
+    checks.register(check_broker_url, "django_mq")
+
+
+def check_broker_url(**_: Any) -> list[checks.CheckMessage]:
+    """E010: a broker URL that Kombu reads as the URL of another broker, or that the transport refuses."""
+    found: list[checks.CheckMessage] = []
+    for name in sorted(dir(settings)):
+        if not name.endswith("BROKER_URL"):
+            continue
+        value = getattr(settings, name)
+        options = getattr(settings, f"{name.removesuffix('URL')}TRANSPORT_OPTIONS", None)
+        for url in value.split(";") if isinstance(value, str) else [str(item) for item in value or () if item]:
+            problem = _problem(url, options if isinstance(options, dict) else {})
+            if problem is not None:
+                hint = f"Write {SCHEME}:// for the default database, or {SCHEME}:///ALIAS for another one."
+                found.append(checks.Error(f"{name} is {url!r}{problem}", hint=hint, id="django_mq.E010"))
+    return found
+
+
+def _problem(url: str, options: dict[str, Any]) -> str | None:
+    if not BROKER_URL.match(url):
+        return None  # another broker
+    if not url.startswith(f"{SCHEME}://"):
+        return ", which Kombu does not read as the URL of django_mq."
+    try:
+        check_alias(parse(url, options))
+    except BrokerURLError as error:
+        return f": {error}"
+    return None
