@@ -17,9 +17,8 @@ from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, QueueOptions
 from django_mq.engine.states import MOVES
 from tests.docs.pages import DOCS, rows
 
-#: Read and not imported: before Django 6.0 its interface is a package that may be missing.
 INTEGRATIONS = Path(checks.__file__).parent / "integrations"
-#: Files with checks of their own.
+#: Files with checks of their own. Read and not imported: the interface of Django's tasks may be missing.
 OTHERS = (INTEGRATIONS / "celery/checks.py", INTEGRATIONS / "tasks/backend.py")
 REFERENCE = DOCS / "reference"
 

@@ -33,7 +33,7 @@ from django_mq.integrations.celery.message import (
 )
 from django_mq.integrations.celery.publisher import Batch
 from django_mq.integrations.celery.qos import ChannelQoS, judged
-from django_mq.integrations.celery.transient_queues import is_mailbox, locked
+from django_mq.integrations.celery.transient_queues import is_mailbox, is_reply, locked
 from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import Failure
 
@@ -247,7 +247,9 @@ class Channel(virtual.Channel):
     def _routes(self, exchange: str, routing_key: str, message: dict[str, Any]) -> tuple[list[str], list[str]]:
         """Return the durable and the transient queues that a message goes to."""
         if not exchange:
-            is_transient = self._is_transient(routing_key, to_publish=True)
+            is_transient = self._is_transient(routing_key, to_publish=True) or (
+                is_reply(message, routing_key) and not self.open_transport.declarations.knows(routing_key)
+            )
             return ([], [routing_key]) if is_transient else ([routing_key], [])
         text(routing_key, "routing_key")
         kind = self._type_of(exchange)

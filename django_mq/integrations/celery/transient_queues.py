@@ -19,6 +19,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 from amqp.exceptions import ResourceLocked
@@ -246,6 +247,20 @@ def is_mailbox(queue: str) -> bool:
     needs no binding to itself.
     """
     return queue.endswith(".pidbox")
+
+
+def is_reply(message: dict[str, Any], queue: str) -> bool:
+    """Return whether this is the result of a call, for a queue with the id of its caller.
+
+    Celery does not declare that queue in a pool process, and elsewhere its binding may have expired. The queue
+    is transient all the same: in a durable queue, results that nobody fetches would stay for ever.
+    """
+    if "task" in message["headers"] or not message["properties"].get("correlation_id"):
+        return False
+    try:
+        return str(UUID(queue)) == queue
+    except ValueError:
+        return False
 
 
 def locked(queue: str, why: str) -> ResourceLocked:

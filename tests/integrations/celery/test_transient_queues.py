@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
+from celery import Celery
+from celery.app.task import Context
 from django.db import transaction
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 
@@ -14,8 +17,6 @@ from django_mq.models import VolatileBinding, VolatileMessage
 from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from celery import Celery
-
     from tests.integrations.celery.conftest import Rows
 
 COMMANDS = Exchange("commands", "fanout", durable=False)
@@ -182,3 +183,27 @@ def test_a_command_inside_a_transaction_neither_waits_nor_fails(
 
 def test_asking_workers_when_there_are_none(app: Celery) -> None:
     assert app.control.ping(timeout=0.1) == []
+
+
+def test_a_result_of_rpc_makes_no_durable_queue_if_its_caller_has_declared_none(
+    connection: Connection, url: str, committed_database: str
+) -> None:
+    """Celery does not declare it in a pool process, where a task calls a task, nor for beat in a worker."""
+    caller = str(uuid4())
+    request = Context(reply_to=caller, correlation_id="the task")
+    with Celery("answering", broker=url, backend="rpc://", set_as_current=False) as app:
+        app.backend.store_result("the task", 5, "SUCCESS", request=request)
+
+    assert not QueueRow.objects.using(committed_database).exists()
+    bodies = inbox(connection, Queue(caller, auto_delete=True))
+    connection.drain_events(timeout=PATIENCE_SECONDS)
+    assert [body["result"] for body in bodies] == [5]
+
+
+def test_a_reply_to_a_durable_queue_goes_there(connection: Connection, rows: Rows) -> None:
+    name = str(uuid4())
+    Queue(name).bind(connection.default_channel).declare()
+
+    Producer(connection.default_channel).publish(5, routing_key=name, correlation_id="the call")
+
+    assert [row.queue.name for row in rows()] == [name]
