@@ -15,6 +15,7 @@ from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.operations import runner
 from django_mq.api import OutgoingMessage, pause, publish, publish_many, purge, resume
 from django_mq.delivery.operator.commands import send_command
+from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.worker_mode import WorkerMode
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_django import Settings
+
+    from django_mq.delivery.consumer.worker import Worker
 
 STATUS = Message.Status
 
@@ -112,6 +115,29 @@ def test_a_worker_with_free_slots_gets_what_another_has_not_begun(alias: str) ->
         assert (slow.begun, sorted(other.begun)) == ([0], [1, 2, 3, 4])
 
 
+def wait_until_it_has_looked(alias: str, other: Worker) -> None:
+    """Return when the busy worker has looked for free slots of the other worker, and could have given back."""
+    wait_until(lambda: other.session.id is not None and Consumer.objects.using(alias).count() == 2)
+    beat = WorkerSession.objects.using(alias).get(name="busy").heartbeat_at
+    for _ in range(2):
+        wait_until(lambda: WorkerSession.objects.using(alias).get(name="busy").heartbeat_at > beat)  # noqa: B023
+        beat = WorkerSession.objects.using(alias).get(name="busy").heartbeat_at
+
+
+@pytest.mark.parametrize("options", [{"strict": True}, {"max_in_flight": 50}], ids=str)
+def test_a_worker_keeps_messages_that_not_any_other_may_begin(alias: str, options: dict[str, Any]) -> None:
+    edit_queue("orders", options, using=alias)
+    other = Slow()
+    other.may_end.set()
+    with a_busy_worker(alias, 5) as slow, running(a_handler(other), using=alias, threads=2) as free:
+        wait_until_it_has_looked(alias, free)
+        assert numbers(alias, STATUS.CLAIMED) == 5
+        slow.may_end.set()
+        wait_until(lambda: finished(alias) == 5)
+
+    assert (slow.begun, other.begun) == ([0, 1, 2, 3, 4], [])
+
+
 def test_a_worker_that_does_not_want_them_has_no_free_slot_for_messages(alias: str) -> None:
     other = Slow()
     other.may_end.set()
@@ -119,11 +145,7 @@ def test_a_worker_that_does_not_want_them_has_no_free_slot_for_messages(alias: s
         a_busy_worker(alias, 5) as slow,
         running(a_handler(other, selector="size = 1"), using=alias, threads=2) as free,
     ):
-        wait_until(lambda: free.session.id is not None and Consumer.objects.using(alias).count() == 2)
-        beat = WorkerSession.objects.using(alias).get(name="busy").heartbeat_at
-        for _ in range(2):
-            wait_until(lambda: WorkerSession.objects.using(alias).get(name="busy").heartbeat_at > beat)  # noqa: B023
-            beat = WorkerSession.objects.using(alias).get(name="busy").heartbeat_at
+        wait_until_it_has_looked(alias, free)
         assert numbers(alias, STATUS.CLAIMED) == 5
         slow.may_end.set()
         wait_until(lambda: finished(alias) == 5)
@@ -133,7 +155,6 @@ def test_a_worker_that_does_not_want_them_has_no_free_slot_for_messages(alias: s
 
 def test_a_worker_alone_keeps_what_it_has_prefetched(alias: str) -> None:
     with a_busy_worker(alias, 5) as slow:
-        Message.objects.using(alias).filter(state=STATUS.CLAIMED).count()
         slow.may_end.set()
         wait_until(lambda: finished(alias) == 5)
 

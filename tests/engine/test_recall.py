@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
+
+import pytest
 
 from django_mq.engine.decisions.recall import FreeSlots, surplus
 from django_mq.engine.message import Message
+from django_mq.engine.options import QueueOptions
 
 given_back = partial(surplus, message_of=lambda item: Message(id=item, headers={"name": item}))
 
@@ -30,3 +34,25 @@ def test_a_free_slot_is_for_what_its_worker_wants() -> None:
     elsewhere = [FreeSlots(2, frozenset({"name = 'a'", "name = 'b'"})), FreeSlots(3, frozenset({"name = 'c'"}))]
 
     assert given_back("abcd", "abcd", free_slots=0, elsewhere=elsewhere) == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("options", [{}, {"grouping": "shared"}], ids=str)
+def test_any_session_may_begin_what_has_no_owner(options: dict[str, Any]) -> None:
+    assert QueueOptions(**options).is_for_any
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"grouping": "assigned"},
+        {"grouping": "balanced"},
+        {"grouping": "sole"},
+        {"strict": True},
+        {"exclusive": True},
+        {"max_consumers": 2},
+        {"max_in_flight": 5},
+    ],
+    ids=str,
+)
+def test_not_any_session_may_begin_what_a_rule_gives_to_some(options: dict[str, Any]) -> None:
+    assert not QueueOptions(**options).is_for_any
