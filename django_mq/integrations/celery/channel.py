@@ -288,7 +288,7 @@ class Channel(virtual.Channel):
         if selector:
             self.selectors[queue] = Selector(selector)
         super().basic_consume(queue, no_ack, callback, tag)
-        self.open_transport.consume(queue, self, partial(self.deliver, callback=callback, no_ack=no_ack))
+        self.open_transport.consume(queue, self, tag, partial(self.deliver, callback=callback, no_ack=no_ack))
         return tag
 
     def deliver(
@@ -328,10 +328,16 @@ class Channel(virtual.Channel):
             message.session.settle(judged(claimed, Ending.FAILED, policy, reason, Failure.of(error)))
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Stop consuming at once."""
-        queue = self._tag_to_queue.get(consumer_tag)
-        super().basic_cancel(consumer_tag)
-        if queue is not None:
+        """Stop consuming at once, unless a later consumer of the connection has taken the queue over."""
+        queue = self._tag_to_queue.pop(consumer_tag, None)
+        if queue is None:
+            return
+        self._consumers.discard(consumer_tag)
+        self._active_queues.remove(queue)
+        if queue not in self._active_queues:
+            self.priorities.pop(queue, None)
+            self.selectors.pop(queue, None)
+        if self.open_transport.is_consumed_by(queue, self, consumer_tag):
             self.open_transport.cancel(queue)
 
     @apart_from_event_loops

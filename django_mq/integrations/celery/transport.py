@@ -111,7 +111,9 @@ class Transport(virtual.Transport):
         self.publisher = Publisher(self.alias, self.declarations, self._committing, redis_order=redis_order)
         self.buffer = PrefetchBuffer(self, redis_order=redis_order)
         self._adaptive_prefetch = AdaptivePrefetch()
+        # The channel and the tag of the consumer of each queue.
         self._channel_of: dict[str, MQChannel] = {}
+        self._tag_of: dict[str, str] = {}
         # Those of them that consume durable queues.
         self._consuming: frozenset[MQChannel] = frozenset()
         #: Queues of native handlers, with the consumers that take their messages.
@@ -220,16 +222,22 @@ class Transport(virtual.Transport):
 
     # Which queues.
 
-    def consume(self, queue: str, channel: MQChannel, callback: Callable[[dict[str, Any]], Any]) -> None:
-        """Claim from a queue for a channel, from now on."""
+    def consume(self, queue: str, channel: MQChannel, tag: str, callback: Callable[[dict[str, Any]], Any]) -> None:
+        """Claim from a queue for a consumer of a channel, from now on. An earlier consumer receives no more."""
         self._callbacks[queue] = callback
         self._channel_of[queue] = channel
+        self._tag_of[queue] = tag
         self._changed()
+
+    def is_consumed_by(self, queue: str, channel: MQChannel, tag: str) -> bool:
+        """Whether this consumer of the channel is the one that receives the messages of the queue."""
+        return self._channel_of.get(queue) is channel and self._tag_of.get(queue) == tag
 
     def cancel(self, queue: str) -> None:
         """Stop claiming from a queue, and give back what no callback has received."""
         self._callbacks.pop(queue, None)
         self._channel_of.pop(queue, None)
+        self._tag_of.pop(queue, None)
         self.buffer.release(queue)
         self._changed()
 

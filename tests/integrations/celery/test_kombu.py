@@ -457,3 +457,26 @@ def test_an_expired_message_is_not_delivered_whatever_its_type(
     drain(connection)
 
     assert not inbox.messages
+
+
+def test_a_cancelled_consumer_leaves_neither_its_priority_nor_its_selector(channel: Channel) -> None:
+    arguments = {"x-priority": 7, "x-selector": "colour = 'red'"}
+    with Consumer(channel, [Queue("things", consumer_arguments=arguments)]):
+        assert channel.priorities == {"things": 7}
+        assert channel.selectors
+
+    assert not channel.priorities
+    assert not channel.selectors
+
+
+def test_a_channel_that_closes_leaves_a_queue_to_the_channel_that_consumes_it_now(
+    connection: Connection, channel: Channel
+) -> None:
+    with connection.channel() as earlier:
+        Inbox(earlier, THINGS)
+        inbox = Inbox(channel, THINGS)
+    publish(channel, 1)
+
+    receive(connection, inbox, 1)
+
+    assert inbox.bodies == [1]
