@@ -353,6 +353,11 @@ class Channel(virtual.Channel):
 
     # Settling.
 
+    def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
+        """Settle a message as done, with ``multiple`` also the messages that were delivered before it."""
+        for tag in self.qos.delivered_until(delivery_tag) if multiple else [delivery_tag]:
+            self.qos.ack(tag)
+
     def policy_of(self, queue: str) -> Policy:
         """Return the failure options of a queue as last read. This makes no query."""
         return self.transport.declarations.remembered(queue)

@@ -82,6 +82,11 @@ class ChannelQoS:
         held = (message.claimed for message in list(self._unsettled.values()))
         return sum(len(each.body) for each in held if each is not None and each.queue_name == queue)
 
+    def delivered_until(self, delivery_tag: str) -> list[str]:
+        """Return the tags of a message and of those before it; none if the message is settled."""
+        tags = list(self._unsettled)
+        return tags[: tags.index(delivery_tag) + 1] if delivery_tag in tags else []
+
     def ack(self, delivery_tag: str) -> None:
         """Settle as done. An unknown tag was settled before: nothing happens."""
         message = self.take(delivery_tag)

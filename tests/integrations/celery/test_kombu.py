@@ -480,3 +480,17 @@ def test_a_channel_that_closes_leaves_a_queue_to_the_channel_that_consumes_it_no
     receive(connection, inbox, 1)
 
     assert inbox.bodies == [1]
+
+
+def test_an_acknowledgement_of_several_settles_the_messages_delivered_before(
+    connection: Connection, channel: Channel, rows: Rows
+) -> None:
+    publish(channel, 1, 2, 3)
+    inbox = Inbox(channel, THINGS)
+    receive(connection, inbox, 3)
+
+    inbox.messages[1].ack(multiple=True)
+    connection.close()
+
+    [left] = rows()
+    assert left.body == b"3"
