@@ -171,7 +171,10 @@ class Channel(virtual.Channel):
         """Remove a binding."""
         queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
-        self.open_transport.declarations.unbind(queue, exchange, routing_key)
+        if self._is_transient(queue):
+            self.open_transport.transient.unbind(queue, exchange, self._type_of(exchange), routing_key)
+        else:
+            self.open_transport.declarations.unbind(queue, exchange, routing_key)
 
     @apart_from_event_loops
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:

@@ -81,7 +81,7 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         dedup_id=_dedup_id(headers),
         deliver_at=eta(headers),
         # An expired task is delivered: the worker revokes it and records that.
-        ttl_seconds=None if is_task else _expiration_seconds(properties),
+        ttl_seconds=None if is_task else expiration_seconds(properties),
     )
 
 
@@ -157,7 +157,8 @@ def eta(headers: dict[str, Any]) -> datetime | None:
     return aware(moment if moment.tzinfo else moment.replace(tzinfo=UTC), "eta")
 
 
-def _expiration_seconds(properties: dict[str, Any]) -> float | None:
+def expiration_seconds(properties: dict[str, Any]) -> float | None:
+    """Return AMQP's ``expiration`` in seconds, None without one. Raises InvalidMessage."""
     milliseconds = properties.get("expiration")
     if milliseconds in (None, ""):
         return None

@@ -27,7 +27,7 @@ from amqp.exceptions import ResourceLocked
 from django_mq.delivery.codecs import new_message_id
 from django_mq.engine.decisions.routing import matches
 from django_mq.errors import StoreError
-from django_mq.integrations.celery.message import body_of, urgency
+from django_mq.integrations.celery.message import body_of, expiration_seconds, urgency
 from django_mq.notifications.base import volatile_topic
 from django_mq.notifications.registry import notifier
 
@@ -140,6 +140,13 @@ class TransientQueues:
         self._known.pop(exchange, None)
         self._write([(binding, self._bindings[binding])])
 
+    def unbind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
+        """Remove a binding. The connection that made it must call this: another one would renew it."""
+        binding = exchange, pattern, queue
+        self._bindings.pop(binding, None)
+        self._known.pop(exchange, None)
+        self._write([(binding, (exchange_type, 0))])
+
     def renew(self) -> list[str]:
         """Renew the bindings when a third of their life is over.
 
@@ -220,9 +227,9 @@ class TransientQueues:
 
 def _lifetime_seconds(message: dict[str, Any]) -> float:
     properties = message["properties"]
-    expiration = properties.get("expiration")
-    if expiration not in (None, ""):
-        return max(0.0, int(expiration) / 1000)
+    given = expiration_seconds(properties)
+    if given is not None:
+        return given
     return MESSAGE_SECONDS if properties["delivery_info"].get("exchange") else ADDRESSED_SECONDS
 
 

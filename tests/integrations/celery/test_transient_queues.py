@@ -207,3 +207,29 @@ def test_a_reply_to_a_durable_queue_goes_there(connection: Connection, rows: Row
     Producer(connection.default_channel).publish(5, routing_key=name, correlation_id="the call")
 
     assert [row.queue.name for row in rows()] == [name]
+
+
+def test_an_unbound_queue_gets_nothing_more(connection: Connection) -> None:
+    news = Exchange("news", "topic")
+    queue = ear("ear", news, "*.sports")(connection.default_channel)
+    received = inbox(connection, queue)
+
+    queue.unbind_from(news, "*.sports")
+    Producer(connection.default_channel, news).publish("text", routing_key="local.sports")
+
+    with pytest.raises(TimeoutError):
+        connection.drain_events(timeout=0.2)
+    assert not received
+
+
+@pytest.mark.parametrize("expiration", ["soon", 10**30])
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_an_expiration_that_no_message_can_have_is_refused(
+    connection: Connection, expiration: Any, exclusive: bool
+) -> None:
+    channel = connection.default_channel
+    Queue("ear", exclusive=exclusive)(channel).declare()
+    message = channel.prepare_message("text", properties={"expiration": expiration})
+
+    with pytest.raises(InvalidMessage, match="expiration"):
+        channel.basic_publish(message, "", "ear")
