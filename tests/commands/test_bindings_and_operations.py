@@ -54,6 +54,10 @@ def test_a_fanout_exchange_has_no_pattern(database: str, run: Run) -> None:
     assert bound(database) == {("all", "fanout", "", "orders")}
 
 
+def test_a_binding_without_a_pattern_is_reported_without_one(database: str, run: Run) -> None:
+    assert run("mq_bindings", "--bind", "all", "orders", "--type", "fanout") == "'all' to 'orders': bound.\n"
+
+
 def test_a_binding_has_a_selector_that_binding_again_changes(database: str, run: Run) -> None:
     binding = ["mq_bindings", "--bind", "regions", "orders", "--type", "headers", "--json", "--selector"]
 

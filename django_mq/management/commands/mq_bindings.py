@@ -81,5 +81,5 @@ class Command(MQCommand):
 
     def _say(self, key: str, is_changed: bool, words: str, options: dict[str, Any]) -> None:
         exchange, queue = options["bind"] or options["unbind"]
-        text = f"{exchange!r} to {queue!r} by {options['pattern']!r}: {words}."
-        self.answer({key: int(is_changed)}, text)
+        pattern = f" by {options['pattern']!r}" if options["pattern"] else ""
+        self.answer({key: int(is_changed)}, f"{exchange!r} to {queue!r}{pattern}: {words}.")
