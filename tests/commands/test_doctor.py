@@ -19,6 +19,8 @@ from django.utils import timezone
 
 from django_mq.api import consumer, pause, publish
 from django_mq.delivery.consumer.handlers import forget
+from django_mq.delivery.operator.bindings import bind
+from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.doctor import database as database_questions
 from django_mq.models import Message, Operation, Queue, WorkerSession
@@ -283,6 +285,18 @@ def test_dead_letters_of_other_queues_are_a_notice(run: Run, database: str, orde
     publish("dead")
 
     assert "1 dead letter of other queues" in Findings(run).about("queue dead", "notice")["sentence"]
+
+
+def test_a_dead_letter_exchange_without_a_binding_is_a_notice(run: Run, database: str, orders: str) -> None:
+    edit_queue(orders, {"dead_letter_exchange": "failures"}, using=database)
+
+    found = Findings(run).about("queue orders", "notice")
+    assert "No queue is bound to its dead-letter exchange 'failures'" in found["sentence"]
+    assert "manage.py mq_bindings --bind failures QUEUE" in found["mend"]
+
+    declare(shared_store(database), "dead")
+    bind("failures", "dead", exchange_type="fanout", using=database)
+    assert Findings(run).about("queues", "ok")
 
 
 def test_missing_migrations_are_a_problem(run: Run, database: str) -> None:

@@ -19,7 +19,7 @@ from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.options import others_in
-from django_mq.models import Message, Operation, Queue, WorkerSession
+from django_mq.models import Binding, Message, Operation, Queue, WorkerSession
 from django_mq.models.message import having
 from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
@@ -134,7 +134,7 @@ def _up_to_limit(rows: QuerySet[Any]) -> int:
 
 
 def look_at_queues(alias: str) -> Iterator[Finding]:
-    """Find queues that are paused, have dead letters, or have messages and no worker, or none that wants them."""
+    """Find paused queues, dead letters, dead-letter exchanges of no queue, and messages without a worker."""
     queues = overview(using=alias)
     try:
         handled = set(discover())
@@ -145,6 +145,7 @@ def look_at_queues(alias: str) -> Iterator[Finding]:
     for queue in queues:
         findings += _look_at_queue(queue, kinds[queue.id], queue.name in handled)
     left = unwanted(fleet(using=alias), using=alias)
+    findings += _unbound(alias)
     findings += [_unwanted(queue, left[queue.name]) for queue in queues if queue.name in left and not queue.paused]
     yield from findings
     if not findings:
@@ -182,6 +183,16 @@ def _look_at_queue(queue: QueueState, kinds: set[str], has_handler: bool) -> Ite
         yield notice(about, "It has a handler, and Celery tasks are in it.", mend)
     if queue.oldest_ready_seconds is not None and not queue.consumers:
         yield _unconsumed(about, queue, kinds, has_handler)
+
+
+def _unbound(alias: str) -> Iterator[Finding]:
+    """Find queues with a dead-letter exchange to which no queue is bound."""
+    bindings = Binding.objects.filter(exchange=OuterRef("dead_letter_exchange"))
+    queues = Queue.objects.using(alias).exclude(dead_letter_exchange="").exclude(Exists(bindings)).order_by("name")
+    for queue in queues:
+        exchange = queue.dead_letter_exchange
+        words = f"No queue is bound to its dead-letter exchange {exchange!r}: its dead letters stay in it as dead."
+        yield notice(f"queue {queue.name}", words, f"Bind one: manage.py mq_bindings --bind {exchange} QUEUE.")
 
 
 def _kinds(alias: str) -> Mapping[int, set[str]]:
