@@ -18,8 +18,8 @@ from django.conf import settings as django_settings
 
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.engine.options import QueueOptions, shown, wrong_types
-from django_mq.errors import ConfigurationError, ContradictoryOptions
+from django_mq.engine.options import QueueOptions, wrong_types
+from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,6 +12,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import timedelta
 
+#: Characters that an error shows of a text.
+LONGEST_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """Return a value as text for an error: a long text is cut, and Python refuses to convert some numbers."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}...")
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+
 
 class MQError(Exception):
     """Something went wrong in django_mq."""

@@ -16,6 +16,7 @@ from django_mq.engine.decisions.declared import problems_of
 from django_mq.engine.decisions.sorting import Sorting
 from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
+from django_mq.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -525,11 +526,3 @@ def _is_of_type(value: Any, annotation: str) -> bool:
         return True
     fits = isinstance(value, TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
     return fits and not (isinstance(value, float) and not isfinite(value))
-
-
-def shown(value: Any) -> str:
-    """Return a value as text for an error, even a number that Python refuses to convert."""
-    try:
-        return repr(value)
-    except ValueError:
-        return "a number of thousands of digits"

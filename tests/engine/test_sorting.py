@@ -59,6 +59,11 @@ def test_what_is_no_time_is_refused(value: Any) -> None:
         place(value, TIME)
 
 
+def test_an_error_shows_the_first_characters_of_a_long_value() -> None:
+    with pytest.raises(InvalidMessage, match=r"which is 'x{200}\.\.\.': give it"):
+        place("x" * 201, TIME)
+
+
 @pytest.mark.parametrize("headers", [{}, {"by": None}])
 def test_a_missing_header_is_refused(headers: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage, match="the message has none: give it a number"):

@@ -23,9 +23,8 @@ from django_mq.delivery.validation import check_selector, plain
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.decisions.selection import common_example
 from django_mq.engine.names import is_name
-from django_mq.engine.options import shown
 from django_mq.engine.selector import Selector
-from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, MalformedSelector, NoHandler
+from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, MalformedSelector, NoHandler, shown
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:

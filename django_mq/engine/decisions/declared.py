@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.selector import Selector, tokens
-from django_mq.errors import MalformedSelector
+from django_mq.errors import MalformedSelector, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +27,6 @@ NUMBERS: Final = 1024
 SEVERAL, NONE, FIRST = range(3)
 #: Properties that change while a message is in a queue: they are not written again.
 CHANGING: Final = frozenset({"JMSDeliveryTime", "JMSExpiration", "AMQExpiration"})
-#: Characters that an error shows of a selector.
-LONGEST_SHOWN: Final = 200
 
 
 class Declared:
@@ -86,14 +84,10 @@ def problems_of(text: str) -> Iterator[str]:
         try:
             plain = _plain(Selector(line))
         except MalformedSelector as error:
-            yield f"selectors has {_shown(line)}: {str(error).rstrip('.')}"
+            yield f"selectors has {shown(line)}: {str(error).rstrip('.')}"
             continue
         if plain in seen:
-            yield f"selectors has {_shown(line)} twice"
+            yield f"selectors has {shown(line)} twice"
         seen.add(plain)
         if changing := sorted(CHANGING & {str(each.value) for each in tokens(line) if each.kind == "name"}):
-            yield f"selectors has {_shown(line)}; {changing[0]} changes in the queue"
-
-
-def _shown(line: str) -> str:
-    return repr(line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}...")
+            yield f"selectors has {shown(line)}; {changing[0]} changes in the queue"

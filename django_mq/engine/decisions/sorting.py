@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django_mq.errors import InvalidMessage
+from django_mq.errors import InvalidMessage, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,4 +88,4 @@ def _time(value: object) -> int | None:
 
 
 def _shown(value: object) -> str:
-    return repr(value[:50]) if isinstance(value, str) else f"of type {type(value).__name__}"
+    return shown(value) if isinstance(value, str) else f"of type {type(value).__name__}"

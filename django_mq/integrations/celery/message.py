@@ -15,8 +15,8 @@ from kombu.transport import virtual
 from django_mq.delivery.codecs import decode_headers, encode_json, new_message_id
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
-from django_mq.engine.options import OPTIONS, shown
-from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage
+from django_mq.engine.options import OPTIONS
+from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
 from django_mq.stores.records import NewMessage
 from django_mq.stores.values import storable
 
@@ -113,8 +113,8 @@ def _headers(headers: Any) -> str:
         raise InvalidMessage(f"headers must be a dictionary, not {type(headers).__name__}.")
     encoded = encode_json(headers, "headers")
     if may_be_unstorable(encoded):
-        shown = {name: storable(headers[name]) for name in SHOWN if isinstance(headers.get(name), str)}
-        encoded = encode_json(headers | shown, "headers")
+        described = {name: storable(headers[name]) for name in SHOWN if isinstance(headers.get(name), str)}
+        encoded = encode_json(headers | described, "headers")
         check_json(encoded, "headers")
     return encoded
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.options import OPTIONS, QueueOptions, shown
-from django_mq.errors import PipelineError
+from django_mq.engine.options import OPTIONS, QueueOptions
+from django_mq.errors import PipelineError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
