@@ -183,9 +183,9 @@ def read_time(text: str, name: str) -> datetime:
     try:
         time = parse_datetime(text)
     except ValueError as error:
-        raise InvalidMessage(f"{name} {text!r} is no time: {error}.") from None
+        raise InvalidMessage(f"{name} {text!r} is not a valid date and time: {error}.") from None
     if time is None:
-        raise InvalidMessage(f"{name} {text!r} is no time; write it as 2031-01-31T09:00+01:00.")
+        raise InvalidMessage(f"{name} {text!r} is not a valid date and time; write it as 2031-01-31T09:00+01:00.")
     return aware(timezone.make_aware(time) if timezone.is_naive(time) else time, name)
 
 

@@ -70,13 +70,13 @@ def test_a_span_to_the_ends_of_the_calendar_finds_everything(
         assert types_of(browse, since="0001-01-01T00:00", until="9999-12-31T23:59:59") == ["here"]
 
 
-def test_a_span_keeps_the_other_filters_and_says_what_is_no_time(site: str, browse: Client, make: Make) -> None:
+def test_a_span_keeps_the_other_filters_and_says_what_is_not_a_time(site: str, browse: Client, make: Make) -> None:
     make.message()
 
     page = browse.get(list_of("message"), {"state": "1", "since": "yesterday", "until": "<b>"}).content.decode()
 
     assert '<input type="hidden" name="state" value="1">' in page
-    assert page.count("This is no time.") == 2
+    assert page.count("This is not a valid date and time.") == 2
     assert "<b>" not in page
 
 

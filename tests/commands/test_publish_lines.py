@@ -93,7 +93,7 @@ def test_a_time_without_an_offset_is_the_sites_and_a_past_one_means_at_once(
         ('{"row": 1, "body": 1, "headers": "{"}', "Line 3: Its headers are not an object"),
         ('{"body": 1, "priority": 10}', "Line 3: .*priority"),
         ('{"queue": "ordres", "body": 1}', "Line.* 3.*: .*ordres"),
-        ('{"body": 1, "deliver_at": "soon"}', "Line 3: deliver_at 'soon' is no time"),
+        ('{"body": 1, "deliver_at": "soon"}', "Line 3: deliver_at 'soon' is not a valid date and time"),
     ],
 )
 def test_a_line_that_cannot_be_published_is_named_and_ends_it(

@@ -153,7 +153,7 @@ def eta(headers: dict[str, Any]) -> datetime | None:
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError as error:
-        raise InvalidMessage(f"eta is {value!r}, which is no time: {error}") from None
+        raise InvalidMessage(f"eta {value!r} is not a valid date and time: {error}.") from None
     return aware(moment if moment.tzinfo else moment.replace(tzinfo=UTC), "eta")
 
 
