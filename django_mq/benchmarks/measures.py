@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django_mq.benchmarks.percentiles import percentile
 from django_mq.benchmarks.plain_sql import BATCH, PlainSQL
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.consumer.worker import Worker
@@ -129,11 +130,6 @@ def rate(amount: int, work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
     return amount / (time.perf_counter() - begin)
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which ``share`` of the values lie."""
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
 def publish_singles(alias: str, amount: int) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
+from django_mq.benchmarks.percentiles import percentile
 from tests.services.environment import Services
 
 if TYPE_CHECKING:
@@ -217,8 +218,9 @@ def _figures(command: list[str], environment: dict[str, str]) -> Figures:
         text=True,
         timeout=PATIENCE_SECONDS,
     )
-    figures: Figures = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    figures = json.loads(done.stdout.splitlines()[-1])
+    waits = figures.pop("waits")
+    return {**figures, "p50": percentile(waits, 0.5), "p99": percentile(waits, 0.99)}
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from django_mq.benchmarks.percentiles import percentile
 from tests.benchmarks.celery.sides import wait_until
 from tests.benchmarks.peers import new_database
 from tests.services.environment import Services
@@ -86,16 +87,12 @@ def main() -> None:
                     hints = services.url("redis") if way == "redis" else ""
                     with new_database(services.url("postgresql"), "mq_rates") as url:
                         waits[way] += measured(case, url, hints)
-            (redis, late), (postgresql, later) = map(percentiles, waits.values())
+            redis, late, postgresql, later = (
+                percentile(way, share) for way in waits.values() for share in (0.5, 0.99)
+            )
             figures = f"{redis:.1f} | {late:.1f} | {postgresql:.1f} | {later:.1f}"
             ratios = f"{postgresql / redis:.2f} | {later / late:.2f}"
             _say(f"| {case.interface} | {case.workers} | {case.rate:g} | {figures} | {ratios} |")
-
-
-def percentiles(waits: list[float]) -> tuple[float, float]:
-    """Return the 50th and the 99th."""
-    ordered = sorted(waits)
-    return ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)]
 
 
 def measured(case: Case, url: str, redis: str) -> list[float]:

@@ -23,6 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from django_mq.benchmarks.percentiles import percentile
 from tests.benchmarks.peers import new_database
 from tests.services.environment import Services
 from tests.services.processes import tethered
@@ -88,8 +89,7 @@ class Contender:
 
     def row(self) -> str:
         """Return its row of the table."""
-        ordered = sorted(self.waits[WARM_UP:])
-        p50, p99 = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)]
+        p50, p99 = (percentile(self.waits[WARM_UP:], share) for share in (0.5, 0.99))
         return f"| {self.name} | {p50:,.2f} | {p99:,.1f} |"
 
 

@@ -1,8 +1,8 @@
 """What every program is asked for, and how it answers.
 
 ``one`` and ``many``: messages published per second, one by one and in batches of 1,000. ``drain``: messages
-per second of a worker that finds AMOUNT waiting. ``p50`` and ``p99``: milliseconds from just before a publish to
-the first line of the handler, worker idle. What a peer cannot do is null.
+per second of a worker that finds AMOUNT waiting. ``waits``: milliseconds from just before each of SAMPLES
+publishes to the first line of the handler, worker idle. What a peer cannot do is null.
 """
 
 from __future__ import annotations
@@ -75,7 +75,4 @@ class Arrivals:
 
 def answer(*, one: float, many: float | None, drain: float, waits: Sequence[float]) -> None:
     """Write the figures as the last line of the output."""
-    ordered = sorted(waits)
-    figures = {"one": one, "many": many, "drain": drain}
-    figures |= {"p50": ordered[len(ordered) // 2], "p99": ordered[int(len(ordered) * 0.99)]}
-    sys.stdout.write(json.dumps(figures) + "\n")
+    sys.stdout.write(json.dumps({"one": one, "many": many, "drain": drain, "waits": list(waits)}) + "\n")

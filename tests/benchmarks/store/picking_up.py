@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from redis import Redis
 
-from django_mq.benchmarks.measures import PATIENCE_SECONDS, Measure, Stopwatch, percentile, pick_ups
+from django_mq.benchmarks.measures import PATIENCE_SECONDS, Measure, Stopwatch, pick_ups
+from django_mq.benchmarks.percentiles import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
