@@ -169,11 +169,12 @@ class TransientQueues:
 
     def bound_queues(self, exchange: str, exchange_type: str, routing_key: str) -> list[str]:
         """Return the transient queues that a message to the exchange goes to."""
-        patterns = self._patterns(exchange, cached=exchange_type == "topic")
+        patterns = self.bindings(exchange, cached=exchange_type == "topic")
         bound = [queue for pattern, queue in patterns if matches(exchange_type, pattern, routing_key)]
         return list(dict.fromkeys(bound))
 
-    def _patterns(self, exchange: str, *, cached: bool) -> list[tuple[str, str]]:
+    def bindings(self, exchange: str, *, cached: bool = False) -> list[tuple[str, str]]:
+        """Return (pattern, queue) of the exchange's transient bindings, perhaps as they were a moment ago."""
         known = self._known.get(exchange)
         if cached and known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
             return known[1]

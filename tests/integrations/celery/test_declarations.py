@@ -339,3 +339,22 @@ def test_a_transient_queue_takes_no_condition_on_headers(connection: Connection)
 
     with pytest.raises(ConfigurationError, match="transient queue"):
         declare(connection, queue)
+
+
+def test_a_deleted_exchange_leaves_its_queues_without_its_bindings(
+    connection: Connection, committed_database: str
+) -> None:
+    exchange = Exchange("news", "topic")
+    declare(connection, Queue("sports", exchange, routing_key="#"), Queue("ear", exchange, auto_delete=True))
+    news = exchange(connection.default_channel)
+
+    news.delete(if_unused=True)
+    assert Binding.objects.using(committed_database).exists()
+
+    news.delete()
+    send(connection, exchange, "local.sports")
+
+    assert QueueRow.objects.using(committed_database).get().name == "sports"
+    assert not Binding.objects.using(committed_database).exists()
+    assert connection.default_channel.basic_get("sports") is None
+    assert connection.default_channel.basic_get("ear") is None
