@@ -91,7 +91,7 @@ def browse(
 def purge(queue: str, *, using: str | None = None) -> int:
     """Remove all messages of the queue that no worker holds, without later arrivals; return how many.
 
-    Outside a transaction, what ``mq_worker`` has prefetched and not begun is removed, too. For this the queue is
+    Outside a transaction, what workers have prefetched and not begun is removed, too. For this the queue is
     paused for a moment. Raises UnknownQueue.
     """
     from django_mq.delivery.operator import recalls  # noqa: PLC0415 - models; an app may not be installed

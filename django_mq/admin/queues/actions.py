@@ -103,7 +103,7 @@ PURGE = Action(
     run=_purge,
     question=Typed,
     warning=gettext_lazy(
-        "All ready, scheduled and dead messages are removed, and those that mq_worker has prefetched and not "
+        "All ready, scheduled and dead messages are removed, and those that workers have prefetched and not "
         "begun. Only the history remembers them."
     ),
     harmful=True,

@@ -15,8 +15,8 @@ from django_mq.management.tables import bounded
 
 class Command(MQCommand):
     help = (
-        "Remove all ready, scheduled and dead messages of a queue, and what mq_worker has prefetched and not "
-        "begun. What workers have begun stays, and what Celery holds."
+        "Remove all ready, scheduled and dead messages of a queue, and what workers have prefetched and not "
+        "begun. What they have begun stays."
     )
     arguments: ClassVar = (QUEUE, argument("--yes", action="store_true", help="Do not ask."))
     dry_run = "what would be removed, counted up to 10,000 for each state"
