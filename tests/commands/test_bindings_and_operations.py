@@ -78,7 +78,7 @@ def test_bindings_are_shown_by_exchange_and_by_queue(database: str, run: Run) ->
     assert json.loads(run("mq_bindings", "events", "--json")) == [events]
     assert json.loads(run("mq_bindings", "--queue", "orders", "--json")) == [events]
     assert run("mq_bindings", "events").split()[-4:] == ["events", "direct", "a", "orders"]
-    assert run("mq_bindings", "none") == "There is no such binding.\n"
+    assert run("mq_bindings", "none") == "There are no bindings to show.\n"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_operations_are_shown_and_stopped(database: str, run: Run, capsys: pytes
 
 
 def test_nothing_in_the_background_is_said(run: Run) -> None:
-    assert run("mq_operations") == "There is no such operation.\n"
+    assert run("mq_operations") == "There are no operations to show.\n"
     assert json.loads(run("mq_operations", "--json")) == []
 
 

@@ -79,7 +79,7 @@ def test_nobody_is_said_to_be_nobody(database: str, run: Run) -> None:
     shared_store(database).open_session(WORKER, deadline_seconds=60)
     declare(shared_store(database), "mails")
 
-    assert run("mq_workers", "--queue", "mails") == "There is no such worker session.\n"
+    assert run("mq_workers", "--queue", "mails") == "There are no worker sessions to show.\n"
 
 
 def test_what_finishes_between_two_looks_is_the_flow(database: str) -> None:

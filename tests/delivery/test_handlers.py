@@ -193,6 +193,11 @@ def test_a_function_that_cannot_be_called_with_one_message_is_refused_as_a_handl
         consumer("handled-here")(function)
 
 
+def test_the_error_about_a_handler_says_in_which_module_it_is() -> None:
+    with pytest.raises(ConfigurationError, match=rf"^The handler of 'handled-here', {__name__}.a_coroutine, is"):
+        consumer("handled-here")(a_coroutine)
+
+
 @pytest.mark.parametrize("function", [None, "handle", 3])
 def test_what_cannot_be_called_is_refused_as_a_handler(function: Any) -> None:
     with pytest.raises(ConfigurationError, match="cannot be called"):

@@ -120,7 +120,8 @@ def consumer(
 
     def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
         if problem := unfit(function):
-            raise ConfigurationError(f"The handler of {queue!r}, {function!r}, {problem}.")
+            named = ".".join(_place_of(function)) if hasattr(function, "__qualname__") else repr(function)
+            raise ConfigurationError(f"The handler of {queue!r}, {named}, {problem}.")
         name: str = plain(queue)
         others = [
             known

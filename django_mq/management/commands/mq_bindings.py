@@ -59,7 +59,7 @@ class Command(MQCommand):
         rows = list(found.values_list(*COLUMNS))
         keys = [heading.lower() for heading in HEADINGS]
         objects = [dict(zip(keys, row, strict=True)) for row in rows]
-        self.answer(objects, table(HEADINGS, rows) if rows else "There is no such binding.")
+        self.answer(objects, table(HEADINGS, rows) if rows else "There are no bindings to show.")
 
     def _bind(self, exchange: str, queue: str, alias: str, options: dict[str, Any]) -> None:
         pattern = options["pattern"]

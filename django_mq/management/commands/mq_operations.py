@@ -50,7 +50,7 @@ class Command(MQCommand):
         if options["running"]:
             found = found.filter(status=Operation.Status.RUNNING)
         rows = list(found[: options["limit"]])
-        text = table(HEADINGS, map(_row, rows), right=(0, 3, 4, 5)) if rows else "There is no such operation."
+        text = table(HEADINGS, map(_row, rows), right=(0, 3, 4, 5)) if rows else "There are no operations to show."
         self.answer([_object(row) for row in rows], text)
 
     def _take_over(self, alias: str) -> None:

@@ -67,7 +67,7 @@ class Command(MQCommand):
             if not workers:
                 # A worker may consume a deleted queue; a mistyped name is an error.
                 check_names([queue], using=alias)
-        text = "There is no such worker session."
+        text = "There are no worker sessions to show."
         if workers:
             text = table(HEADINGS, map(_row, workers), right=(0, 3, 6, 7, 8, 9))
         self.answer([asdict(worker) for worker in workers], text)
