@@ -177,7 +177,7 @@ class Channel(virtual.Channel):
             self.open_transport.declarations.unbind(queue, exchange, routing_key)
 
     @apart_from_event_loops
-    def exchange_delete(self, exchange: str, if_unused: bool = False, **_: Any) -> None:
+    def exchange_delete(self, exchange: str, if_unused: bool = False, nowait: bool = False) -> None:  # noqa: ARG002 - Kombu's signature
         """Remove the bindings of an exchange. Its queues stay, unlike with Kombu's virtual transports.
 
         Nothing happens if queues are bound to it and ``if_unused`` is set.
@@ -191,7 +191,8 @@ class Channel(virtual.Channel):
             self.open_transport.declarations.unbind(route.queue, exchange, route.pattern)
         for pattern, queue in transient:
             self.open_transport.transient.unbind(queue, exchange, self._type_of(exchange), pattern)
-        self.state.exchanges.pop(exchange, None)
+        exchanges: dict[str, Any] = self.state.exchanges or {}
+        exchanges.pop(exchange, None)
 
     @apart_from_event_loops
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
