@@ -130,6 +130,14 @@ def test_a_dry_deletion_deletes_nothing(database: str, run: Run, holds: int, for
     assert Message.objects.using(database).count() == holds
 
 
+def test_a_dry_deletion_of_a_dead_letter_queue_says_whose_it_is(database: str, run: Run) -> None:
+    run("mq_queue", "create", "dead")
+    run("mq_queue", "create", "letters", "--dead-letter-queue=dead", "--expiry-queue=dead")
+
+    why = "it is the dead-letter or expiry queue of 'letters'"
+    assert run("mq_queue", "delete", "dead", "--dry-run") == f"Queue 'dead' would not be deleted: {why}.\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

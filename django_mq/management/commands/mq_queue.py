@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
+from django.db.models import Q
 
 from django_mq import conf
 from django_mq.delivery.operator.drift import differences, overwrite
@@ -16,6 +17,7 @@ from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.wording import plural
 from django_mq.engine.options import OPTIONS
 from django_mq.management.command import MQCommand
+from django_mq.models import Queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Command(MQCommand):
 
     def create(self, alias: str, *, name: str, **options: Any) -> None:
         """Create a queue."""
+        name.encode()  # what was typed in no UTF-8 is a usage error, as with the other commands
         create_queue(name, _given(options), using=alias)
         self.answer({"created": name}, f"Queue {name!r} is created.")
 
@@ -106,8 +109,15 @@ class Command(MQCommand):
     def _would_delete(self, name: str, alias: str, *, force: bool) -> None:
         (queue,) = overview([name], using=alias)
         free = queue.ready + queue.scheduled + queue.dead
-        if queue.claimed or (free and not force):
-            why = "workers hold messages of it" if queue.claimed else "it holds messages, and --force is not given"
+        linked = Queue.objects.using(alias).filter(Q(dead_letter_queue__name=name) | Q(expiry_queue__name=name))
+        why = ""
+        if others := ", ".join(repr(other.name) for other in linked):
+            why = f"it is the dead-letter or expiry queue of {others}"
+        elif queue.claimed:
+            why = "workers hold messages of it"
+        elif free and not force:
+            why = "it holds messages, and --force is not given"
+        if why:
             text = f"Queue {name!r} would not be deleted: {why}."
             self.answer({"would_delete": False, "why": why}, text)
             return
