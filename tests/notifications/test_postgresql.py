@@ -161,6 +161,35 @@ def test_a_killed_session_is_passed_over(
     assert len(sql("SELECT session FROM django_mq_idle")) == 1
 
 
+def test_the_session_that_has_been_idle_longest_is_notified_first(
+    notifier: PostgreSQLNotifier, ears: Ears
+) -> None:
+    sessions = [an_idle_session(ears) for _ in range(3)]
+    longest, wake = sessions[-1]
+    sql(f"UPDATE django_mq_idle SET since = since - interval '1 minute' WHERE session = '{longest.name}'")
+
+    notifier.announce(ONE)
+
+    notified(wake)
+
+
+def test_a_publisher_passes_over_a_session_that_another_is_about_to_notify(
+    notifier: PostgreSQLNotifier, ears: Ears
+) -> None:
+    (_, first), (_, second) = an_idle_session(ears), an_idle_session(ears)
+    other = connections.create_connection(ALIAS)
+    try:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute("SELECT session FROM django_mq_idle ORDER BY since LIMIT 1 FOR UPDATE")
+        notifier.announce(ONE)
+        notified(second)
+    finally:
+        other.close()
+
+    assert "n:orders" not in first.take_topics()
+
+
 def test_a_forked_child_leaves_the_connection_to_its_parent(notifier: PostgreSQLNotifier, ears: Ears) -> None:
     _, wake = an_idle_session(ears)
 

@@ -64,7 +64,7 @@ class Recall:
             if (record := self._policies.of(name)).is_for_any and not record.priorities_differ
         ]
         free_slots = (load.slots or 0) - (load.busy or 0)
-        if free_slots > 0 or not queues or not before & self._before or self._session.id is None:
+        if not queues or not before & self._before or self._session.id is None:
             return
         free = self._session.store.free_slots(self._session.id, queues)
         for name, elsewhere in free.items():

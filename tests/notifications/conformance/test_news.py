@@ -76,6 +76,15 @@ def test_a_session_of_higher_priority_is_told_first(notifier: Notifier, ears: Ea
     assert settled(notifier, sessions) == [True, False, True]
 
 
+def test_the_session_that_has_been_idle_longest_is_told_first(
+    notifier: Notifier, three: list[tuple[Listener, Wake]]
+) -> None:
+    for listener, wake in [*three, *three]:
+        notifier.announce(ONE)
+        wait_for(wake, "n:orders")
+        listener.register_idle(["orders"])
+
+
 def test_who_withdraws_is_not_told(notifier: Notifier, three: list[tuple[Listener, Wake]]) -> None:
     three[0][0].withdraw()
 
