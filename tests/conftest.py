@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connections
+from django.db.backends.postgresql.creation import DatabaseCreation as PostgreSQLCreation
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck, Phase
 from hypothesis import settings as hypothesis_settings
@@ -200,9 +201,17 @@ def django_db_modify_db_settings(
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Make the test databases, and have them emptied quickly after tests that commit."""
+    # Not undone: the databases are dropped after this fixture has ended.
+    PostgreSQLCreation._destroy_test_db = drop_used_database
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
         yield
+
+
+def drop_used_database(self: PostgreSQLCreation, name: str, verbosity: int) -> None:
+    """Drop a test database, even if a thread of a test has not closed its connection yet."""
+    with self._nodb_cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {self.connection.ops.quote_name(name)} WITH (FORCE)")
 
 
 def complete(alias: str, known: dict[str, Any]) -> None:
