@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
@@ -42,7 +43,7 @@ class MQStep(bootsteps.StartStopStep):
                 slots=lambda: slots_of(consumer.pool) - len(state.reserved_requests),
                 measure=lambda: (len(state.active_requests), slots_of(consumer.pool)),
                 end=_end,
-                give_back=WaitingTasks(consumer).give_back,
+                give_back=partial(give_back_waiting, consumer),
             )
         )
         keep_given(consumer.pool)
@@ -69,43 +70,38 @@ def slots_of(pool: Any) -> int:
         return 0
 
 
-class WaitingTasks:
-    """The tasks that a worker has received and not begun: they wait for their rate limit, or for a free process.
+def give_back_waiting(consumer: Any, queues: Set[str]) -> None:
+    """Give back, uncounted, the messages of tasks of these queues that wait, and let Celery forget the tasks.
 
-    A task that was taken out never begins. In a prefork pool, only the worker's loop adds and takes them. Pools of
-    threads and of green threads begin tasks by themselves, so that only rate limits make tasks wait here; the
+    A task that was taken out never begins. In a prefork pool, only the worker's loop adds and takes tasks. Pools
+    of threads and of green threads begin tasks by themselves, so that only rate limits make tasks wait there; the
     thread of Celery's timer may begin one at any moment.
     """
+    for line, item, request in _waiting(consumer):
+        message = request.message
+        claimed = getattr(message, "claimed", None)  # None of a transient queue
+        if claimed is None or claimed.queue_name not in queues:
+            continue
+        channel, tag = message.channel, str(message.delivery_tag)
+        # A message that was settled already, such as that of a revoked task, is not ours to give.
+        if tag not in channel.qos:
+            continue
+        with suppress(ValueError):  # it has just begun
+            line.remove(item)
+            state.task_ready(request)
+            if channel.qos.take(tag) is not None:
+                message.session.release(claimed)
 
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
 
-    def give_back(self, queues: Set[str]) -> None:
-        """Give the messages of these queues back, uncounted, and let Celery forget their tasks."""
-        for line, item, request in self._all():
-            message = request.message
-            claimed = getattr(message, "claimed", None)  # None of a transient queue
-            if claimed is None or claimed.queue_name not in queues:
-                continue
-            channel, tag = message.channel, str(message.delivery_tag)
-            # A message that was settled already, such as that of a revoked task, is not ours to give.
-            if tag not in channel.qos:
-                continue
-            with suppress(ValueError):  # it has just begun
-                line.remove(item)
-                state.task_ready(request)
-                if channel.qos.take(tag) is not None:
-                    message.session.release(claimed)
-
-    def _all(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield where a task waits, how it stands there, and its request."""
-        # Celery's semaphore has no other word for it: a function for each, and its arguments.
-        waiting: Any = getattr(self._consumer.controller.semaphore, "_waiting", ())
-        for item in list(waiting):
-            yield waiting, item, item[1][0]
-        for bucket in list(self._consumer.task_buckets.values()):
-            for item in list(bucket.contents if bucket else ()):
-                yield bucket.contents, item, item[0]
+def _waiting(consumer: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the tasks that wait for a process or for their rate limit: where, as what, and the request."""
+    # Celery's semaphore has no other word for it: a function for each, and its arguments.
+    for_process: Any = getattr(consumer.controller.semaphore, "_waiting", ())
+    for item in list(for_process):
+        yield for_process, item, item[1][0]
+    for bucket in list(consumer.task_buckets.values()):
+        for item in list(bucket.contents if bucket else ()):
+            yield bucket.contents, item, item[0]
 
 
 def _end() -> None:

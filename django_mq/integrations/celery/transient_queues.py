@@ -261,7 +261,7 @@ def is_reply(message: dict[str, Any], queue: str) -> bool:
     """Return whether this is the result of a call, for a queue with the id of its caller.
 
     Celery does not declare that queue in a pool process, and elsewhere its binding may have expired. The queue
-    is transient all the same: in a durable queue, results that nobody fetches would stay for ever.
+    is transient all the same: in a durable queue, results that are not fetched would stay for ever.
     """
     if "task" in message["headers"] or not message["properties"].get("correlation_id"):
         return False
