@@ -43,29 +43,28 @@ def test_a_warm_shutdown_finishes_what_runs_and_gives_back_the_rest_at_once(site
     assert len(site.finished()) == 2
 
 
-def test_a_cold_shutdown_gives_back_what_was_running(site: Site) -> None:
+def log_of_a_cold_shutdown(site: Site, task: str, sent: int) -> str:
+    """End a worker at once while two of these tasks run; return what it has logged."""
     with site.worker() as worker:
-        for number in range(4):
-            site.send("gated", number, "gate")
+        for number in range(sent):
+            site.send(task, number, "gate")
         # Celery cancels what it knows to be running: the child has said so, and the parent has heard it.
         wait_until(lambda: len(worker.ask("active", site.app)) == 2)
 
         worker.signal(signal.SIGQUIT)
         worker.wait()
+        return worker.log
+
+
+def test_a_cold_shutdown_gives_back_what_was_running(site: Site) -> None:
+    log_of_a_cold_shutdown(site, "gated", sent=4)
 
     assert Counter(site.states()) == {"ready": 4}
     assert not site.sessions()
 
 
 def test_a_cold_shutdown_amid_early_acknowledged_tasks_is_no_failed_attempt(site: Site) -> None:
-    with site.worker() as worker:
-        for number in range(2):
-            site.send("gated_early", number, "gate")
-        wait_until(lambda: len(worker.ask("active", site.app)) == 2)
-
-        worker.signal(signal.SIGQUIT)
-        worker.wait()
-        log = worker.log
+    log = log_of_a_cold_shutdown(site, "gated_early", sent=2)
 
     assert "Signal handler" not in log, log
     assert not Attempt.objects.using(site.alias).exists()
