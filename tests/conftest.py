@@ -1,7 +1,7 @@
 """Databases and servers for every test, started when the first test that needs them runs.
 
 - ``database`` and ``committed_database`` run a test once per kind of database;
-- ``redis_url`` is the session's Redis; ``redis_server`` and ``postgresql_server`` are a
+- ``redis_url`` and ``rabbitmq_url`` are the session's brokers; ``redis_server`` and ``postgresql_server`` are a
   test's own, to kill and restart;
 - ``process_environment`` makes a process that a test starts use the test's database.
 
@@ -262,6 +262,12 @@ def services(request: pytest.FixtureRequest) -> Services:
 def redis_url(services: Services) -> str:
     """The session's Redis. It is shared: use a prefix of your own, and never flush it."""
     return url_or_skip(services, "redis")
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_url(services: Services) -> str:
+    """The session's RabbitMQ. It is shared: give queues and exchanges names of your own, and delete them."""
+    return url_or_skip(services, "rabbitmq")
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""Wraps a command: ``python -m tests.services [--only postgresql|redis|mariadb] -- COMMAND [ARGUMENT ...]``.
+"""Wraps a command: ``python -m tests.services [--only SERVER] -- COMMAND [ARGUMENT ...]``.
 
 Starts PostgreSQL and Redis, sets DATABASE_URL and REDIS_URL for the command (a variable that is
 set already stays, and its server is not started), passes signals on, stops the servers
-and exits with the command's code. MariaDB is started if named: few commands want MARIADB_URL.
+and exits with the command's code. MariaDB and RabbitMQ are started if named: few commands want them.
 """
 
 from __future__ import annotations

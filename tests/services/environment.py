@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.services.mariadb import MariaDB
 from tests.services.postgresql import PostgreSQL
+from tests.services.rabbitmq import RabbitMQ
 from tests.services.redis import Redis
 
 if TYPE_CHECKING:
@@ -15,11 +16,21 @@ if TYPE_CHECKING:
 
     from tests.services.server import Server
 
-SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL, "redis": Redis}
+SERVERS: dict[str, type[Server]] = {
+    "mariadb": MariaDB,
+    "postgresql": PostgreSQL,
+    "rabbitmq": RabbitMQ,
+    "redis": Redis,
+}
 #: Those that come as wheels, and so are to be had everywhere.
 USUAL = ("postgresql", "redis")
 #: The environment variable that names a server already there; it is never started or stopped then.
-VARIABLES = {"mariadb": "MARIADB_URL", "postgresql": "DATABASE_URL", "redis": "REDIS_URL"}
+VARIABLES = {
+    "mariadb": "MARIADB_URL",
+    "postgresql": "DATABASE_URL",
+    "rabbitmq": "RABBITMQ_URL",
+    "redis": "REDIS_URL",
+}
 
 
 class Services:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psutil
 import psycopg
 import pytest
+from kombu import Connection
 from redis import Redis as Client
 from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as NoReplyError
@@ -18,6 +19,7 @@ from tests.services.directory import Directory
 from tests.services.environment import Services
 from tests.services.postgresql import PostgreSQL
 from tests.services.processes import alive
+from tests.services.rabbitmq import RabbitMQ
 from tests.services.server import UnavailableError
 
 if TYPE_CHECKING:
@@ -65,6 +67,26 @@ def test_a_closed_server_leaves_no_file(postgresql_server: PostgreSQL) -> None:
     postgresql_server.close()
 
     assert not directory.exists()
+
+
+@pytest.mark.once
+def test_a_rabbitmq_keeps_its_durable_queues_and_leaves_neither_process_nor_file() -> None:
+    try:
+        server = RabbitMQ()
+    except UnavailableError as missing:
+        skip_or_fail(missing)
+    before = {*psutil.Process().children()}
+    with server, Connection(server.url) as connection:
+        connection.default_channel.queue_declare("kept", durable=True, auto_delete=False)
+        started = [*{*psutil.Process().children()} - before]
+
+        server.restart()
+
+        with Connection(server.url) as again:
+            assert again.default_channel.queue_declare("kept", passive=True).message_count == 0
+    assert started
+    assert not any(alive(process) for process in started)
+    assert not server.directory.exists()
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next() -> None:
