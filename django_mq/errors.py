@@ -7,10 +7,7 @@ not failures of the queue.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datetime import timedelta
+from datetime import timedelta
 
 #: Characters that an error shows of a text.
 LONGEST_SHOWN = 200
@@ -280,7 +277,12 @@ class Reject(ChosenOutcome):
 
 
 class Release(ChosenOutcome):
-    """Give the message back to its place, uncounted."""
+    """Give the message back to its place, uncounted, at once."""
+
+    def __init__(self, *reason: object) -> None:
+        if reason and isinstance(reason[0], timedelta | int | float):
+            raise TypeError(f"Release takes no delay, but was given {reason[0]!r}; raise Retry({reason[0]!r}).")
+        super().__init__(*reason)
 
 
 class Decline(ChosenOutcome):
@@ -288,8 +290,19 @@ class Decline(ChosenOutcome):
 
 
 class Retry(ChosenOutcome):
-    """Count this attempt as failed and deliver the message again later."""
+    """Count this attempt as failed and deliver the message again later.
 
-    def __init__(self, reason: str = "", *, delay_seconds: timedelta | float | None = None) -> None:
-        super().__init__(reason)
-        self.delay_seconds = delay_seconds
+    ``Retry(60)`` is ``Retry(delay_seconds=60)``: nothing but a delay is given as a number.
+    """
+
+    def __init__(
+        self, reason: timedelta | float | str = "", *, delay_seconds: timedelta | float | None = None
+    ) -> None:
+        if isinstance(reason, timedelta | int | float):
+            if delay_seconds is not None:
+                raise TypeError(f"Retry was given two delays, {reason!r} and {delay_seconds!r}; give one.")
+            super().__init__()
+            self.delay_seconds: timedelta | float | None = reason
+        else:
+            super().__init__(reason)
+            self.delay_seconds = delay_seconds

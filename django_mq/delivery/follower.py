@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.consumer.runtime import MARKER_SECONDS, poll_seconds
-from django_mq.delivery.queues import record_of
+from django_mq.delivery.queues import may_declare, record_of
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import private_store
@@ -66,13 +66,15 @@ def follow(queue: str, *, from_tail: bool = False, using: str | None = None) -> 
     """Yield the messages of the queue and those that arrive, once each, without end.
 
     With ``from_tail``, only those that arrive after the first look are yielded.
-    It has a connection of its own until it is closed. Raises UnknownQueue and StoreError.
+    It has a connection of its own until it is closed. A declared queue that was never used has no messages yet.
+    Raises UnknownQueue and StoreError.
     """
     store = private_store(using or conf.load().DATABASE)
     wake = Wake()
     listener = notifier().listen(wake)
     try:
-        record_of(store, queue)
+        if not may_declare(queue):
+            record_of(store, queue)
         listener.subscribe([queue_topic(queue)])
         follower = Follower(store, queue, from_tail=from_tail)
         while True:

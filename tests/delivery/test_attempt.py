@@ -145,6 +145,22 @@ def test_retry_counts_and_chooses_its_delay() -> None:
     assert (settlement.verdict, settlement.counted, settlement.delay_seconds) == (Verdict.RELEASE, True, 42)
 
 
+@pytest.mark.parametrize("delay", [60, 60.0, timedelta(minutes=1)], ids=["whole", "fraction", "timedelta"])
+def test_a_number_alone_is_the_delay_of_a_retry(delay: Any) -> None:
+    settlement = run(raising(Retry(delay)))
+
+    assert (settlement.verdict, settlement.counted, settlement.delay_seconds) == (Verdict.RELEASE, True, 60.0)
+    assert settlement.failure is not None
+    assert settlement.failure.detail == ""
+
+
+def test_a_retry_with_two_delays_and_a_release_with_one_are_refused() -> None:
+    with pytest.raises(TypeError, match="two delays, 60 and 5"):
+        Retry(60, delay_seconds=5)
+    with pytest.raises(TypeError, match=r"takes no delay.*raise Retry\(60\)"):
+        Release(60)
+
+
 def test_retry_without_a_delay_takes_the_queues_backoff() -> None:
     settlement = run(raising(Retry("busy")), {"backoff_seconds": 7.0, "backoff_jitter": 0.0})
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import connections
+from django.db.backends.signals import connection_created
 
 from django_mq.api import browse, publish
 from django_mq.delivery.follower import Follower
@@ -55,6 +58,26 @@ def test_the_command_follows_a_queue(committed_database: str) -> None:
     call_command("mq_browse", "orders", "--follow", "--limit=3", database=committed_database, stdout=printed)
 
     assert [line[-1] for line in printed.getvalue().splitlines()] == ["0", "1", "2"]
+
+
+def test_a_queue_that_only_the_settings_declare_is_followed_from_its_first_message(
+    committed_database: str, settings: Any
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "AUTO_DECLARE": False, "QUEUES": {"later": {}}}
+    looks = threading.Event()
+    following = browse("later", follow=True, using=committed_database)
+
+    def first() -> object:
+        connection_created.connect(lambda **_: looks.set(), weak=False, dispatch_uid="looks")
+        return next(following).body
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(first)
+        looks.wait()
+        connection_created.disconnect(dispatch_uid="looks")
+        publish("later", "first", using=committed_database)
+        assert found.result() == "first"
+        pool.submit(following.close)
 
 
 def test_a_queue_that_is_not_there_cannot_be_followed(committed_database: str) -> None:
