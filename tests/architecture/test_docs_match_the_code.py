@@ -5,17 +5,21 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import MISSING, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import get_commands
 
-from django_mq import checks, errors
+from django_mq import api, checks, errors
 from django_mq.conf import Settings
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, QueueOptions
-from django_mq.engine.states import MOVES
+from django_mq.engine.states import MOVES, State
 from tests.docs.pages import DOCS, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 INTEGRATIONS = Path(checks.__file__).parent / "integrations"
 #: Files with checks of their own. Read and not imported: the interface of Django's tasks may be missing.
@@ -43,6 +47,50 @@ def test_the_settings_page_says_of_each_option_of_a_queue_what_the_table_says() 
         meaning = page[name][1]
         assert meaning.startswith(option.help), name
         assert set(option.choices) <= set(re.findall(r"`(\w+)`", meaning)), name
+
+
+def signature_rows(name: str) -> dict[str, str]:
+    return {argument: cells[0].strip("`") for argument, cells in rows(REFERENCE / "api.md", name).items()}
+
+
+@pytest.mark.parametrize("name", api.__all__)
+def test_the_page_of_the_python_api_has_every_name_with_its_arguments_and_defaults(name: str) -> None:
+    documented = signature_rows(name)
+
+    value = getattr(api, name)
+    if name in ("BrowsedMessage", "ReceivedMessage"):
+        assert sorted(documented) == sorted(attributes_of(value))
+    elif value in (api.Decline, api.Reject, api.Release):
+        assert documented == {}  # they take what any exception takes
+    else:
+        assert documented == arguments_of(value)
+
+
+def arguments_of(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the arguments with their defaults, as the page writes them."""
+    found = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            found[parameter.name] = "keywords"
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            default = parameter.default
+            found[parameter.name] = "required" if default is parameter.empty else shown(default)
+    return found
+
+
+def shown(default: Any) -> str:
+    return repr(default).replace(repr(State.READY), "State.READY")
+
+
+def attributes_of(kind: type) -> set[str]:
+    """Return the public attributes that the class and its bases assign to ``self`` or compute."""
+    sources = [inspect.getsource(base) for base in kind.__mro__ if base is not object]
+    assigned = re.findall(r"self\.([a-z]\w*)(?:: [^=\n]+)? =", "".join(sources))
+    return {*assigned, *(name for name, value in inspect.getmembers(kind, is_computed) if value)}
+
+
+def is_computed(value: object) -> bool:
+    return isinstance(value, cached_property)
 
 
 def test_the_states_page_has_the_engines_table_of_moves() -> None:

@@ -147,7 +147,7 @@ def test_a_handler_declines_as_the_page_says(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.DJANGO_MQ = {"QUEUES": {"archives": {}}}
-    page = python(DOCS / "how-to/messages/handle-messages.md")
+    page = python(DOCS / "how-to/messages/several-handlers.md")
     execute(next(text for text in page if "Decline(" in text))
     publish("archives", {"path": str(tmp_path / "1.png")})
 

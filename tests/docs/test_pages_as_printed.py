@@ -125,17 +125,35 @@ PAGES = (
     Page("messages/django-tasks.md", prints=("welcome, ann@example.org",)),
     Page(
         "messages/handle-messages.md",
-        settings='DJANGO_MQ = {"QUEUES": {"orders": {}, "receipts": {}, "payments": {}}}',
+        settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
+        before="from django_mq.api import publish; publish('receipts', {'order': 7})",
+        prints=("7",),
+    ),
+    Page(
+        "messages/several-handlers.md",
+        settings='DJANGO_MQ = {"QUEUES": {"orders": {}}}',
         before=(
-            "from django_mq.api import publish; publish('receipts', {'order': 7}); publish('payments', [5])\n"
+            "from django_mq.api import publish\n"
             "publish('orders', {'order': 1}, headers={'region': 'eu', 'size': 3})\n"
             "publish('orders', {'order': 2}, headers={'region': 'eu', 'size': 30})\n"
             "publish('orders', {'order': 3}, headers={'region': 'us', 'size': 3})\n"
             "publish('orders', {'order': 4}, headers={'region': 'jp', 'size': 3})"
         ),
+        after="python manage.py mq_worker --until-empty",
         # The threads may print between each other's words.
         prints=("a small order from Europe:", "a large order from Europe:", "any other order:"),
     ),
+    Page(
+        "messages/exactly-once.md",
+        after="python manage.py mq_publish payments '[5]'\npython manage.py mq_worker --until-empty",
+        prints=("written to the database of the queues: [5]",),
+    ),
+    Page(
+        "messages/credit.md",
+        after="python manage.py mq_worker --until-empty",
+        prints=("(credit 100, 20000000 bytes)",),
+    ),
+    Page("messages/publish-messages.md", after="python manage.py mq_queues"),
     Page(
         "messages/retry-and-dead-letters.md",
         settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
@@ -171,6 +189,7 @@ PAGES = (
         server="postgresql",
         after="python manage.py check",
     ),
+    Page("../reference/api.md", after="python manage.py mq_queues"),
     Page("operations/pause-a-queue.md"),
     Page(
         "operations/publish-by-hand.md",
