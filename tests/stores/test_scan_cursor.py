@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.delivery.publisher import append
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
@@ -135,6 +137,19 @@ def test_a_costly_look_is_repeated_less_often() -> None:
     assert cursor.seconds_until_look(1.0) == pytest.approx(10.0)
 
 
+def test_a_cursor_looks_when_a_message_is_due_that_any_claim_since_the_last_look_has_named() -> None:
+    cursor = ScanCursor()
+    passed(cursor, 0.0)
+    cursor.advance(entries(0, 300), cut=True)
+
+    cursor.expect(0.3, 0.0)
+    cursor.expect(None, 0.2)  # another session has made it ready
+    assert cursor.seconds_until_look(0.2) == pytest.approx(0.1)
+
+    cursor.has_looked(entries(0, 301), cut=True, now=0.3, seconds=0.0)
+    assert cursor.seconds_until_look(0.3) == pytest.approx(0.5)
+
+
 # The store
 
 
@@ -252,6 +267,53 @@ def test_what_a_session_gives_back_itself_is_found_by_its_next_claim(stores: tup
     store.settle_and_claim(session, [Settlement(message.id, message.claim, Verdict.RELEASE)], None)
 
     assert ids(settle_and_claim(store, session, []).claimed) == [early]
+
+
+def test_a_due_message_that_another_session_makes_ready_is_first_for_all(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    move_on(store, session, publisher)
+    due = publish(publisher, QUEUE, priority=0, delay_seconds=0.2)
+    for _ in range(3):
+        publish(publisher, QUEUE, priority=0)
+    settle_and_claim(store, session, [], credit=1)  # names the time
+
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not publisher.promote():
+        assert time.monotonic() < end
+
+    assert ids(settle_and_claim(store, session, [], credit=1).claimed) == [due]
+
+
+@pytest.mark.parametrize("selector", ["", "w < 1000000"])
+def test_the_least_value_of_a_sorted_queue_is_first_however_far_a_session_has_come(
+    stores: tuple[Store, Store], selector: str
+) -> None:
+    store, publisher = stores
+    declare(publisher, "sorted", kind="fifo", sort_key="w")
+    session = open_session(store)
+    done: list[Claimed] = []
+    wanted = {"sorted": [Wanted(Selector(selector), 100)]} if selector else {}
+
+    def claim_some(credit: int) -> list[Claimed]:
+        accepted = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in done]
+        request = ClaimRequest(queues=("sorted",), credit=credit, promote=False, wanted=wanted)
+        return store.settle_and_claim(session, accepted, request).claimed
+
+    def publish_values(*values: int) -> None:
+        messages = [a_message("sorted", headers=json.dumps({"w": value})) for value in values]
+        append(publisher, messages)
+
+    begin, value = time.monotonic(), 1000
+    while not done or time.monotonic() < begin + 5 * STEP_SECONDS:
+        publish_values(*range(value, value + 100))
+        value += 100
+        done = claim_some(100)
+    publish_values(*range(value, value + 10))
+    for least in (7, -7):
+        publish_values(least)
+        done = claim_some(1)
+        assert [json.loads(message.headers)["w"] for message in done] == [least]
 
 
 # Claims by selectors

@@ -10,7 +10,10 @@ queue, for speed only. It says for each level: no message is ready at or before 
 Only the open transactions can commit a message before X, because an id is given before its transaction commits. A
 full scan finds messages that come back to such a place later (released by another session, reaped, due, locked by
 a transaction that was rolled back). A session makes a full scan when it is told to, when it gives a message back
-itself, and every so often. No level is left out: a message of a higher priority is behind the place of its level.
+itself, when a scheduled message is due that it has heard of, and every so often. No level is left out: a message
+of a higher priority is behind the place of its level.
+
+In a sorted queue a new message may have any place, so there is no cursor: each claim begins at the head.
 """
 
 from __future__ import annotations
@@ -68,10 +71,17 @@ class ScanCursor:
         self._writers: frozenset[str] = frozenset()
         self._stepped_at = self._looked_at = float("-inf")
         self._pause = LOOK_SECONDS
+        # The earliest time at which a message is due that was scheduled at a claim since the last full scan.
+        self._due_at = float("inf")
 
     def seconds_until_look(self, now: float) -> float:
         """Return the time until the next full scan; 0 or less is now."""
-        return self._looked_at + self._pause - now if self._places else 0.0
+        return min(self._looked_at + self._pause, self._due_at) - now if self._places else 0.0
+
+    def expect(self, due_seconds: float | None, now: float) -> None:
+        """Look when this message is due: another session may make it ready, at a place that was passed."""
+        if due_seconds is not None:
+            self._due_at = min(self._due_at, now + due_seconds)
 
     def places(self) -> list[tuple[int, int, int]]:
         """Return (level, place, id) of every level, in the order of delivery."""
@@ -96,7 +106,7 @@ class ScanCursor:
 
     def has_looked(self, claimed: Sequence[Claimed], *, cut: bool, now: float, seconds: float) -> None:
         """Learn from a claim that began at the head, and took so many seconds."""
-        self._looked_at = now
+        self._looked_at, self._due_at = now, float("inf")
         self._pause = min(max(LOOK_SECONDS, LOOK_SHARE * seconds), LONGEST_LOOK_SECONDS)
         if cut:
             self._places = _seen(self._places, claimed[-1]) if claimed else {}
@@ -249,8 +259,9 @@ class PostgreSQLClaims(Claims):
         if settlements:
             params |= fence(session_id, settlements) | {"outcome": ACCEPTED}
             params |= {name: numbers(params[name]) for name in ("ids", "claims")}
-        if len(request.queues) > 1 or (name == "claim" and "meets" in params):
-            return self._answered(name, params, request)  # an index of declared selectors passes nothing
+        # An index of declared selectors passes nothing.
+        if not self._has_cursor(request) or (name == "claim" and "meets" in params):
+            return self._answered(name, params, request)
         return self._from_cursor(name, params, request)
 
     def _answered(
@@ -290,12 +301,16 @@ class PostgreSQLClaims(Claims):
         name = "claim_from_cursor" if name == "claim" else name
         result = self._answered(name, params | spots(cursor), request, steps)
         cursor.advance(self._passed(request, result), cut=self._is_cut(request, result))
+        cursor.expect(result.next_due_seconds, time.monotonic())
         if not result.more:
             # A message may have come back to a place that was passed.
             result.full_scan = False
             due, soon = result.next_due_seconds, max(0.0, cursor.seconds_until_look(time.monotonic()))
             result.next_due_seconds = soon if due is None else min(due, soon)
         return result
+
+    def _has_cursor(self, request: ClaimRequest) -> bool:
+        return len(request.queues) == 1 and not self.store.queues.is_sorted(request.queues[0])
 
     def _cursor(self, request: ClaimRequest) -> ScanCursor:
         key = cursor_key(request)
@@ -325,7 +340,9 @@ class PostgreSQLClaims(Claims):
         end = time.monotonic()
         cut = self._is_cut(request, result)
         passed = self._passed(request, result)
-        self._cursor(request).has_looked(passed, cut=cut, now=end, seconds=end - begin)
+        cursor = self._cursor(request)
+        cursor.has_looked(passed, cut=cut, now=end, seconds=end - begin)
+        cursor.expect(result.next_due_seconds, end)
 
     def _one_round_trip(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
@@ -343,7 +360,7 @@ class PostgreSQLClaims(Claims):
             ]
         cursor = None
         # A claim from several queues reads one of them if the handlers of the others have no credit.
-        if request is not None and len(request.queues) == 1 and claiming[2][0] == "claim":
+        if request is not None and self._has_cursor(request) and claiming[2][0] == "claim":
             cursor = self._cursor(request)
             if isinstance(cursor, SelectingCursor) and cursor.wants_step(begin):
                 cursor.take_step(*self.database.sent(STEP))

@@ -48,6 +48,7 @@ class Queues(Part):
         #: Unused queues that could not be deleted, and when to try again.
         self.retry_at: dict[str, float] = {}
         self._keeps_last_values: dict[str, bool] = {}
+        self._sorted: dict[str, bool] = {}
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
         return bool(self.database.insert("declare", name=name, **options_written(options)))
@@ -72,6 +73,7 @@ class Queues(Part):
             **options_read(values),
         )
         self._keeps_last_values[name] = bool(record.last_value_key)
+        self._sorted[name] = bool(record.sort_key)
         wide = record.has_groups or record.priorities_differ
         declared = declared_in(record.selectors) if covered_by else None
         if declared is not None and declared.mark != covered_by:
@@ -178,6 +180,10 @@ class Queues(Part):
             if name not in self._keeps_last_values and self.queue(name) is None:
                 self._keeps_last_values[name] = False
         return any(self._keeps_last_values[name] for name in names)
+
+    def is_sorted(self, name: str) -> bool:
+        """Whether the queue has a sort key, as of the last time that its row was read."""
+        return self._sorted.get(name, False)
 
     def have_rules(self, names: Iterable[str], *, idle: bool = False) -> bool:
         """Whether one of the queues has rules, as of a few seconds ago; more if the worker is ``idle``."""
