@@ -231,6 +231,24 @@ def test_a_page_shows_any_body(values: dict[str, Any], words: str, site: str, br
     assert words in response.content.decode()
 
 
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/octet-stream", ""])
+def test_an_empty_body_breaks_no_page_and_no_download(
+    content_type: str, site: str, browse: Client, make: Make
+) -> None:
+    message = make.message(DEAD, body=b"", content_type=content_type, headers={}, dead_reason="")
+    past = make.history(message_id=message.message_id, outcome=4, body=b"", headers={})
+    tried = make.attempt(message_id=message.message_id, error="", detail="", traceback="")
+
+    copy = f"{list_of('message')}add/?copy={message.pk}"
+    lists = [list_of(name) for name in ("message", "history", "attempt")]
+    for address in (*lists, copy, *map(page_of, (message, past, tried))):
+        assert browse.get(address).status_code == 200, address
+    for form in ("json", "csv"):
+        chosen = {"action": f"download_{form}", "_selected_action": [message.pk]}
+        lines = browse.post(list_of("message"), chosen).getvalue().decode()  # type: ignore[attr-defined]
+        assert str(message.message_id) in lines
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", ["{ no json", "[1, 2]", '"text"', "", "7"])
 def test_headers_that_are_no_object_do_not_break_a_page(text: str, browse: Client, make: Make) -> None:

@@ -94,7 +94,8 @@ def _contents(rows: Iterable[Message]) -> dict[int, tuple[str | None, Any, int]]
         Length("body"),
     )
     try:
-        return {pk: (headers, body, size) for pk, headers, body, size in found.values_list("pk", *columns)}
+        # To SQLite, a part of an empty body is null.
+        return {pk: (headers, body or b"", size) for pk, headers, body, size in found.values_list("pk", *columns)}
     except (DatabaseError, ValueError):  # SQLite may have text that is no UTF-8
         return {}
 
