@@ -1,14 +1,20 @@
 """Make message ids, write bodies and headers as bytes and text, and read them again.
 
-Bodies are JSON, text or plain bytes; reading them runs no code. Ids are UUIDs of version 7 (RFC 9562), so that the
-index on them grows at one end.
+Bodies are JSON, text or plain bytes; reading them runs no code. JSON is that of Django's encoder, with the
+microseconds of times: dates, times, UUIDs, lazy strings and Decimals become texts. A Decimal or a timedelta is
+refused as a header: as a text it would have no order, and no selector would match it as a number. It is not stored
+as a number either, because JSON's numbers are read as floats, which lose the last digits of an amount of money.
+
+Ids are UUIDs of version 7 (RFC 9562), so that the index on them grows at one end.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import time
+from decimal import Decimal
 from encodings import normalize_encoding
 from encodings.aliases import aliases
 from json import encoder
@@ -17,7 +23,7 @@ from uuid import UUID, SafeUUID
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from django_mq.errors import BodyNotSerialisable, CorruptMessage
+from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,12 +82,40 @@ TEXT = "text/plain"
 CODECS = {"utf_8", "utf_16", "utf_32", "ascii", "latin_1"}
 
 
-def _encoder() -> Callable[[Any], str]:
+class JSONEncoder(DjangoJSONEncoder):
+    """Django's encoder, which cuts times to milliseconds, with their microseconds."""
+
+    def default(self, o: Any) -> Any:
+        if isinstance(o, dt.datetime):
+            text = o.isoformat()
+            return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
+        if isinstance(o, dt.time) and o.tzinfo is None:
+            return o.isoformat()
+        return super().default(o)
+
+
+class HeaderEncoder(JSONEncoder):
+    """The same for headers, which are compared by selectors and sort keys."""
+
+    def default(self, o: Any) -> Any:
+        if isinstance(o, Decimal | dt.timedelta):
+            raise TypeError(f"{shown(o)} is no text and no number of JSON. {INSTEAD[isinstance(o, Decimal)]}")
+        return super().default(o)
+
+
+#: What to give instead of a timedelta, or a Decimal.
+INSTEAD = (
+    "Give its total_seconds().",
+    "Give it as a float, which selectors compare as a number, or as a str, which keeps all digits.",
+)
+
+
+def _encoder(kind: type[JSONEncoder]) -> Callable[[Any], str]:
     """Return a function that writes compact JSON. A circle ends with a RecursionError.
 
     The standard library's ``encode`` makes its C encoder anew for each value, which takes as long as a small body.
     """
-    ours = DjangoJSONEncoder(separators=(",", ":"), allow_nan=False)
+    ours = kind(separators=(",", ":"), allow_nan=False)
     make: Any = getattr(encoder, "c_make_encoder", None)
     if make is None:  # another Python
         return ours.encode
@@ -89,7 +123,7 @@ def _encoder() -> Callable[[Any], str]:
     return lambda value: "".join(pieces(value, 0))
 
 
-_encode = _encoder()
+_encode, _encode_headers = _encoder(JSONEncoder), _encoder(HeaderEncoder)
 
 
 def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
@@ -114,10 +148,15 @@ def _encode_text(text: str) -> bytes:
         raise BodyNotSerialisable(f"The body contains half a surrogate pair, which is no text: {error}") from None
 
 
-def encode_json(value: Any, what: str) -> str:
+def encode_headers(headers: dict[Any, Any]) -> str:
+    """Return headers as compact JSON. Raises BodyNotSerialisable."""
+    return encode_json(headers, "headers", _encode_headers)
+
+
+def encode_json(value: Any, what: str, encode: Callable[[Any], str] = _encode) -> str:
     """Return compact JSON. Raises BodyNotSerialisable naming ``what``."""
     try:
-        return _encode(value)
+        return encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise BodyNotSerialisable(f"The {what} cannot be written as JSON: {error}") from error
 

@@ -15,7 +15,7 @@ from asgiref.sync import sync_to_async
 
 from django_mq import conf, signals
 from django_mq.delivery import hints, validation
-from django_mq.delivery.codecs import encode_body, encode_json, new_message_id, new_uuids
+from django_mq.delivery.codecs import encode_body, encode_headers, new_message_id, new_uuids
 from django_mq.delivery.queues import declare, explained, may_declare
 from django_mq.engine.decisions.routing import queues_matching
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
@@ -112,7 +112,7 @@ def _checked_headers(given: Mapping[str, Any] | None) -> str:
         return NO_HEADERS
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise InvalidMessage("headers must be a dictionary with strings as keys.")
-    headers = encode_json(dict(given), "headers")
+    headers = encode_headers(dict(given))
     validation.check_json(headers, "headers")
     validation.check_size(headers, "headers")
     return headers

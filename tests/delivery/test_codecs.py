@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -13,8 +14,8 @@ import pytest
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.translation import gettext_lazy
 
-from django_mq.delivery.codecs import decode_body, decode_headers, encode_body, encode_json
-from django_mq.errors import BodyNotSerialisable, CorruptMessage
+from django_mq.delivery.codecs import decode_body, decode_headers, encode_body, encode_headers, encode_json
+from django_mq.errors import BodyNotSerialisable, CorruptMessage, InvalidMessage
 
 #: A list that contains itself.
 CIRCLE: list[Any] = []
@@ -70,6 +71,62 @@ def test_dates_decimals_and_ids_are_written_as_django_writes_them() -> None:
     encoded, _ = encode_body(body)
 
     assert json.loads(encoded) == {"on": "2031-01-02", "total": "1.50", "id": str(UUID(int=0))}
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(2031, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+        datetime(2031, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2))),
+        datetime(2031, 1, 2, 3, 4, 5, 1),  # noqa: DTZ001 - a naive one
+        datetime(2031, 1, 2, tzinfo=UTC),
+        time(3, 4, 5, 678901),
+    ],
+)
+def test_times_keep_their_microseconds(moment: Any) -> None:
+    body, headers = decode_body(*encode_body([moment])), decode_headers(encode_headers({"at": moment}))
+
+    assert [type(moment).fromisoformat(text) for text in (*body, headers["at"])] == [moment, moment]
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (Decimal("1.10"), "Decimal.'1.10'. is no text and no number of JSON. Give it as a float"),
+        ([{"deep": Decimal(1)}], "as a float"),
+        (timedelta(seconds=5), "total_seconds"),
+        (float("inf"), "not JSON compliant"),
+        (Colour.RED, "Colour"),
+        (b"x", "bytes"),
+        pytest.param(10**5000, "digits", id="digits"),
+    ],
+)
+def test_a_header_that_would_be_another_value_in_json_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(InvalidMessage, match=f"The headers cannot be written as JSON: .*{words}"):
+        encode_headers({"a": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (date(2031, 1, 2), "2031-01-02"),
+        (UUID(int=0), str(UUID(int=0))),
+        (gettext_lazy("Yes"), "Yes"),
+        (True, True),
+        (1, 1),
+        (HTTPStatus.OK, 200),
+        pytest.param(10**400, 10**400, id="large"),
+        (2**53 + 1, 2**53 + 1),
+    ],
+)
+def test_a_header_is_stored_as_what_it_is(value: Any, stored: Any) -> None:
+    [found] = decode_headers(encode_headers({"a": value})).values()
+
+    assert (found, type(found)) == (stored, type(stored))
 
 
 @pytest.mark.parametrize(

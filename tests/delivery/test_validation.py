@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,7 @@ CIRCLE.append(CIRCLE)
         ({"headers": {1: "a"}}, "with strings as keys"),
         ({"headers": {"a": object()}}, "headers cannot be written as JSON"),
         ({"headers": {"a": math.nan}}, "headers cannot be written as JSON"),
+        ({"headers": {"a": Decimal("1.5")}}, "Decimal.*Give it as a float"),
         ({"headers": {"a": ["n\x00ll"]}}, "headers contains a null character"),
         ({"headers": {"n\x00ll": 1}}, "headers contains a null character"),
         ({"headers": {"a": "\ud800"}}, "half a surrogate pair"),

@@ -12,7 +12,7 @@ from celery import current_task, signals
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
-from django_mq.delivery.codecs import decode_headers, encode_json, new_message_id
+from django_mq.delivery.codecs import decode_headers, encode_headers, encode_json, new_message_id
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.engine.options import OPTIONS
@@ -111,10 +111,10 @@ def _headers(headers: Any) -> str:
     """Return the headers as JSON. Descriptions of a task's arguments lose what cannot be stored."""
     if not isinstance(headers, dict):
         raise InvalidMessage(f"headers must be a dictionary, not {type(headers).__name__}.")
-    encoded = encode_json(headers, "headers")
+    encoded = encode_headers(headers)
     if may_be_unstorable(encoded):
         described = {name: storable(headers[name]) for name in SHOWN if isinstance(headers.get(name), str)}
-        encoded = encode_json(headers | described, "headers")
+        encoded = encode_headers(headers | described)
         check_json(encoded, "headers")
     return encoded
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -10,7 +11,7 @@ import pytest
 from celery import Celery
 from kombu import Connection, Producer
 
-from django_mq.errors import BodyNotSerialisable, DuplicateMessage
+from django_mq.errors import BodyNotSerialisable, DuplicateMessage, InvalidMessage
 from django_mq.integrations.celery.native import traces_in
 
 if TYPE_CHECKING:
@@ -64,6 +65,15 @@ def test_a_property_that_is_neither_amqps_nor_json_is_dropped(connection: Connec
 def test_an_amqp_property_that_is_not_json_is_refused(connection: Connection) -> None:
     with pytest.raises(BodyNotSerialisable, match="properties"):
         Producer(connection.default_channel).publish(1, routing_key="things", app_id=object())
+
+
+def test_a_decimal_among_the_headers_is_refused(connection: Connection, app: Celery, rows: Rows) -> None:
+    with pytest.raises(InvalidMessage, match=r"Decimal.*Give it as a float"):
+        publish(connection, headers={"price": Decimal("1.10")})
+    with pytest.raises(InvalidMessage, match=r"Decimal.*Give it as a float"):
+        app.send_task("note", (1,), headers={"price": Decimal("1.10")})
+
+    assert not rows()
 
 
 def test_a_compressed_message_is_decompressed(connection: Connection) -> None:
