@@ -68,6 +68,8 @@ class Attempt(models.Model):
     failed_at = UTCDateTimeField(_("failed at"))
     worker = models.CharField(_("worker"), max_length=255, default="", blank=True)
     error = models.CharField(_("error"), max_length=255)
+    #: The module and the qualified name of the exception's class; blank in rows of earlier releases.
+    error_path = models.CharField(_("exception"), max_length=255, default="", db_default="", blank=True)
     detail = models.TextField(_("detail"), default="", blank=True)
     traceback = models.TextField(_("traceback"), default="", blank=True)
 

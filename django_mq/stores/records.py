@@ -14,6 +14,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
+from django_mq.errors import WorkerLost
 from django_mq.stores.values import headers_in, storable, told
 
 if TYPE_CHECKING:
@@ -155,15 +156,34 @@ class Failure:
     error: str
     detail: str = ""
     traceback: str = ""
+    #: The module and the qualified name of the exception's class.
+    error_path: str = ""
 
     @classmethod
-    def of(cls, error: BaseException) -> Failure:
-        """Return the failure without a traceback, which would be django_mq's own."""
-        return cls(error=type(error).__name__, detail=str(error))
+    def of(cls, error: BaseException, traceback: str = "") -> Failure:
+        """Return the failure. Leave the traceback out if it would be django_mq's own."""
+        return cls(type(error).__name__, _words_of(error), traceback, path_of(type(error)))
 
     def storable(self) -> dict[str, str]:
         """Return the fields as any database can store them."""
-        return {"error": storable(self.error, 255), "detail": told(self.detail), "traceback": told(self.traceback)}
+        return {
+            "error": storable(self.error, 255),
+            "error_path": storable(self.error_path, 255),
+            "detail": told(self.detail),
+            "traceback": told(self.traceback),
+        }
+
+
+def path_of(kind: type) -> str:
+    """Return the module and the qualified name of a class, as Django's tasks name exceptions."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _words_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the __str__ of the user's exception may raise anything
+        return ""
 
 
 def failed_attempt(
@@ -188,9 +208,10 @@ def failed_attempt(
 
 
 #: The failure of an attempt that its worker did not survive.
-WORKER_LOST = Failure(
-    error="WorkerLost",
-    detail="The worker ended while it held the message alone, or could not renew its session before the deadline.",
+WORKER_LOST = Failure.of(
+    WorkerLost(
+        "The worker ended while it held the message alone, or could not renew its session before the deadline."
+    )
 )
 
 

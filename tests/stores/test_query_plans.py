@@ -32,7 +32,7 @@ ROWS = 20_000
 BYTES = {"max_bytes": 1000, "first_bytes": 2000, "share_bytes": 100}
 MANY = {"ids": [1, 2], "claims": [1, 1], "counted": [True, True]}
 NAMED = {"session": 1, "nameless": "w"}
-TEXTS = {"errors": ["", ""], "details": ["", ""], "tracebacks": ["", ""]}
+TEXTS = {"errors": ["", ""], "error_paths": ["", ""], "details": ["", ""], "tracebacks": ["", ""]}
 PAGE = {"after": 50, "level": 4, "place": 0, "limit": 10}
 ACROSS: dict[str, Any] = {
     "queues": ["q1", "q2"],
@@ -496,7 +496,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "drop_messages": (LOCKED, "pkey"),
     "move": ({"id": 3, "target": "q2"}, "pkey"),
     "record_attempts": (
-        {"id": 1, "counted": True, **NAMED, "error": "", "detail": "", "traceback": ""},
+        {"id": 1, "counted": True, **NAMED, "error": "", "error_path": "", "detail": "", "traceback": ""},
         "pkey",
     ),
     "stand_aside": (LOCKED, "pkey"),

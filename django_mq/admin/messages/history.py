@@ -118,7 +118,8 @@ class AttemptAdmin(ReadOnly, IdSearch):
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [
-        (None, {"fields": ["message_id", "correlation_id", "queue_name", "type", "number", "failed_at", "worker"]})
+        (None, {"fields": ["message_id", "correlation_id", "queue_name", "type", "number"]}),
+        (None, {"fields": ["failed_at", "worker", "error_path"]}),
     ]
     change_form_template = "admin/django_mq/attempt/change_form.html"
 

@@ -87,9 +87,9 @@ class Delivery:
         except Exception as error:
             # A failure that counts: the message must not come back for ever.
             logger.exception("The outcome of message %s could not be judged", self.message.id)
-            name = type(error).__name__
             decision = verdict(Ending.FAILED, self.message.attempt, self.policy, 0.0)
-            return Settlement.of(self.claimed, decision, name, Failure(error=name))
+            failure = Failure.of(error)
+            return Settlement.of(self.claimed, decision, failure.error, failure)
 
     def call(self) -> None:
         """Call the handler; a transactional one in the transaction that also accepts the message."""
@@ -139,8 +139,8 @@ class Delivery:
                 exc_info=None if wished else self._logged(error),
             )
             return Settlement.of(self.claimed, decision, failure=_failure(error))
-        said = _words_of(error)
-        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        failure = _failure(error)
+        reason = f"{failure.error}: {failure.detail}" if failure.detail else failure.error
         # %r: a text of a publisher or an exception must not forge lines of the log.
         chosen = isinstance(error, Reject)
         logger.log(
@@ -151,7 +151,7 @@ class Delivery:
             reason,
             exc_info=None if chosen else self._logged(error),
         )
-        return Settlement.of(self.claimed, decision, reason, _failure(error))
+        return Settlement.of(self.claimed, decision, reason, failure)
 
     def _names(self) -> tuple[str, str, str]:
         # All of Django's tasks have one handler: the type names the task.
@@ -197,12 +197,4 @@ def _left_open(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _failure(error: BaseException) -> Failure:
-    trace = "".join(traceback.format_exception(error))
-    return Failure(error=type(error).__name__, detail=_words_of(error), traceback=trace)
-
-
-def _words_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the __str__ of the user's exception may raise anything
-        return ""
+    return Failure.of(error, "".join(traceback.format_exception(error)))

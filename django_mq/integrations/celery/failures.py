@@ -90,7 +90,7 @@ def _record(task: Any, request: Any, error: Any, trace: str) -> None:
     if task.name == "django_mq.deliver":
         return  # the settlement of a handler's message records its failure
     info = request.delivery_info or {}
-    failure = Failure(error=type(error).__name__, detail=str(error), traceback=trace)
+    failure = Failure.of(error, trace)
     attempt = {
         "queue_name": str(info.get("routing_key") or ""),
         "number": (request.retries or 0) + 1,

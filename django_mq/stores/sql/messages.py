@@ -106,7 +106,7 @@ class Messages(Part):
         """Record failed attempts of messages that are still there: (id, whether it counts, failure) of each."""
         ids, counted, failures = map(list, zip(*failed, strict=True))
         said = [failure.storable() for failure in failures]
-        columns = {f"{name}s": [each[name] for each in said] for name in ("error", "detail", "traceback")}
+        columns = {f"{name}s": [each[name] for each in said] for name in said[0]}
         self.rows("record_attempts", **named(session_id), ids=ids, counted=counted, **columns)
 
 

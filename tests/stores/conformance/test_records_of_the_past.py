@@ -256,14 +256,14 @@ def test_a_failure_becomes_an_attempt_with_its_traceback(
 ) -> None:
     publish(store, correlation_id="c")
     [message] = claim(store, session)
-    failure = Failure("ValueError: no", "detail", "Traceback...")
+    failure = Failure("ValueError: no", "detail", "Traceback...", "shop.errors.Order.DoesNotExist")
 
     settle(store, session, message, Verdict.RELEASE, counted=True, failure=failure)
 
     [row] = attempts()
     assert (row.message_id, row.correlation_id, row.queue_name) == (message.message_id, "c", orders)
     assert (row.number, row.error, row.detail, row.traceback) == (1, "ValueError: no", "detail", "Traceback...")
-    assert row.worker == "worker"
+    assert (row.error_path, row.worker) == ("shop.errors.Order.DoesNotExist", "worker")
 
 
 @pytest.mark.parametrize("how", [Verdict.RELEASE, Verdict.DEAD], ids=lambda how: how.value)
@@ -312,7 +312,7 @@ def test_a_void_verdict_s_failure_is_not_recorded(
 
 def test_a_failure_may_be_recorded_apart_from_its_verdict(store: Store, attempts: Attempts) -> None:
     message_id = uuid4()
-    failure = Failure("KeyError", "d", "t")
+    failure = Failure("KeyError", "d", "t", "builtins.KeyError")
 
     store.record_attempt(failure, queue_name="orders", number=3, worker="w", message_id=message_id)
     store.record_attempt(failure, queue_name="orders", number=4, worker="w", correlation_id="c", type="t")
@@ -321,6 +321,7 @@ def test_a_failure_may_be_recorded_apart_from_its_verdict(store: Store, attempts
         (message_id, None, "", 3, "KeyError"),
         (None, "c", "t", 4, "KeyError"),
     ]
+    assert {row.error_path for row in attempts()} == {"builtins.KeyError"}
 
 
 def test_no_text_of_a_failure_can_stop_a_verdict(
@@ -330,12 +331,12 @@ def test_no_text_of_a_failure_can_stop_a_verdict(
     publish(store)
     [message] = claim(store, session)
 
-    settle(store, session, message, Verdict.DEAD, reason=nasty, failure=Failure(nasty, nasty, nasty))
-    store.record_attempt(Failure(nasty, nasty, nasty), queue_name=orders, number=1, worker="w")
+    settle(store, session, message, Verdict.DEAD, reason=nasty, failure=Failure(nasty, nasty, nasty, nasty))
+    store.record_attempt(Failure(nasty, nasty, nasty, nasty), queue_name=orders, number=1, worker="w")
 
     for row in attempts():
         assert row.detail == row.traceback == "caf\\udce9 \\x00 " + "é" * 300
-        assert len(row.error) == 255
+        assert len(row.error) == len(row.error_path) == 255
 
 
 def test_of_megabytes_that_an_exception_quotes_both_ends_are_kept(

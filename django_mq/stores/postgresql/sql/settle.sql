@@ -79,10 +79,12 @@ RETURNING m.id
 -- delivery that was not counted is the one after those that were.
 -- Locks: the new rows. Index: the primary key of django_mq_message. Returns: nothing.
 INSERT INTO django_mq_attempt (
-    message_id, correlation_id, queue_name, type, number, failed_at, worker, error, detail, traceback)
+    message_id, correlation_id, queue_name, type, number, failed_at, worker, error, error_path, detail,
+    traceback)
 SELECT m.message_id, m.correlation_id, q.name, m.type, m.attempts + (NOT given.counted)::int, {now}, {worker_name},
-       given.error, given.detail, given.traceback
-FROM unnest(%(ids)s::bigint[], %(counted)s::bool[], %(errors)s::text[], %(details)s::text[], %(tracebacks)s::text[])
-    AS given(id, counted, error, detail, traceback)
+       given.error, given.error_path, given.detail, given.traceback
+FROM unnest(%(ids)s::bigint[], %(counted)s::bool[], %(errors)s::text[], %(error_paths)s::text[], %(details)s::text[],
+            %(tracebacks)s::text[])
+    AS given(id, counted, error, error_path, detail, traceback)
 JOIN django_mq_message m ON {by_id} m.id = given.id
 JOIN django_mq_queue q ON q.id = m.queue_id

@@ -37,9 +37,10 @@ suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
 -- name: record_attempt. Remembers one failed attempt reported apart from its settlement.
 -- Locks: the new row. Returns: nothing.
 INSERT INTO django_mq_attempt (
-    message_id, correlation_id, queue_name, type, number, failed_at, worker, error, detail, traceback)
+    message_id, correlation_id, queue_name, type, number, failed_at, worker, error, error_path, detail,
+    traceback)
 VALUES (%(message_id)s, %(correlation_id)s, %(queue_name)s, %(type)s, %(number)s, {now}, %(worker)s,
-        %(error)s, %(detail)s, %(traceback)s)
+        %(error)s, %(error_path)s, %(detail)s, %(traceback)s)
 
 -- name: _worker_name. The name of a session, for failed attempts.
 coalesce((SELECT w.name FROM django_mq_workersession w WHERE w.id = %(session)s), %(nameless)s)
