@@ -238,6 +238,10 @@ class UnknownTask(MQError, LookupError):
     """A message names a task that this process does not have."""
 
 
+class ResultNotSerialisable(MQError, TypeError):
+    """The task has run, but JSON cannot express its return value."""
+
+
 class MessageRemoved(MQError):
     """The message was not handled to the end: it was cancelled, purged or replaced, has expired, or is dead."""
 

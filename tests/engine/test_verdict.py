@@ -17,7 +17,15 @@ from django_mq.engine.decisions.verdict import (
 )
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.rules import Rules
-from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
+from django_mq.errors import (
+    CorruptMessage,
+    HandlerTimeout,
+    Reject,
+    Release,
+    ResultNotSerialisable,
+    Retry,
+    WorkerLost,
+)
 
 DEAD = Decision(Verdict.DEAD, counted=True)
 STEADY = QueueOptions(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.0, backoff_jitter=0.0)
@@ -29,6 +37,7 @@ STEADY = QueueOptions(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.
         (Release(), Ending.RELEASED),
         (Reject("no"), Ending.REJECTED),
         (CorruptMessage(), Ending.REJECTED),
+        (ResultNotSerialisable(), Ending.REJECTED),
         (Retry(), Ending.FAILED),
         (ValueError(), Ending.FAILED),
         (SystemExit(), Ending.FAILED),

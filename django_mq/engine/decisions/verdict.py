@@ -14,7 +14,7 @@ from random import random as system_random
 from typing import Final, NamedTuple, Protocol
 
 from django_mq.engine.names import check_bounds
-from django_mq.errors import CorruptMessage, Decline, Reject, Release
+from django_mq.errors import CorruptMessage, Decline, Reject, Release, ResultNotSerialisable
 
 #: The default cap, as a multiple of the base.
 DEFAULT_CAP_FACTOR: Final = 10
@@ -173,10 +173,14 @@ def verdict(
     return Decision(RELEASE, counted=True, delay_seconds=delay_seconds)
 
 
+#: A further attempt would end in the same way.
+_FINAL: Final = (Reject, CorruptMessage, ResultNotSerialisable)
+
+
 def ending_of(error: BaseException) -> Ending:
     """Return how a handler's call ended that raised this error."""
     if isinstance(error, Release):
         return Ending.RELEASED
     if isinstance(error, Decline):
         return Ending.DECLINED
-    return Ending.REJECTED if isinstance(error, Reject | CorruptMessage) else Ending.FAILED
+    return Ending.REJECTED if isinstance(error, _FINAL) else Ending.FAILED

@@ -15,12 +15,15 @@ from django_mq.delivery.publisher import publish
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.tasks import compat
-from django_mq.integrations.tasks.envelope import pack, priority_of, time_of
+from django_mq.integrations.tasks.envelope import as_django, pack, priority_of, time_of
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from uuid import UUID
+
+
+AGREE = "Give both the same OPTIONS, or each a queue of its own."
 
 
 class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's, or the package's
@@ -47,7 +50,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
             task=task,
             id=str(message_id),
             status=compat.TaskResultStatus.READY,
-            enqueued_at=time_of(envelope, "enqueued_at"),
+            enqueued_at=as_django(time_of(envelope, "enqueued_at")),
             started_at=None,
             finished_at=None,
             last_attempted_at=None,
@@ -97,9 +100,37 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         if in_memory:
             hint = "Use a database, or, in tests, one of Django's own backends."
             yield self._error("the queues are in memory, where results are not kept", hint)
+        if contradiction := self.contradiction():
+            yield self._error(contradiction, AGREE)
+
+    def contradiction(self) -> str | None:
+        """Return which earlier backend gives a queue of both another handler than this one does, None if none."""
+        ours = self.our_options.of_handler
+        for other in our_backends():
+            if other.alias == self.alias:
+                return None
+            shared = self.queues & other.queues
+            try:
+                theirs = other.our_options.of_handler
+            except ConfigurationError:
+                continue  # its own check says it
+            if shared and (name := next((name for name in ours if ours[name] != theirs[name]), None)):
+                return (
+                    f"{name.upper()} is {ours[name]!r}, but {theirs[name]!r} in TASKS[{other.alias!r}], and both"
+                    f" have the queue {min(shared)!r}, which has one handler"
+                )
+        return None
 
     def _error(self, what: str, hint: str) -> checks.CheckMessage:
         return checks.Error(f"TASKS[{self.alias!r}]: {what}.", hint=hint, id="django_mq.E008")
+
+
+def our_backends() -> Iterator[MQBackend]:
+    """Yield the backends of TASKS that are django_mq's, in the order of TASKS."""
+    for alias in compat.task_backends:
+        backend = compat.task_backends[alias]
+        if isinstance(backend, MQBackend):
+            yield backend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +141,15 @@ class BackendOptions:
     TIME_LIMIT_SECONDS: float | None = None
     TRANSACTIONAL: bool = False
     RESULT_DAYS: float = 7.0
+
+    @property
+    def of_handler(self) -> dict[str, Any]:
+        """The options of the handler of the backend's queues."""
+        return {
+            "credit": self.CREDIT,
+            "time_limit_seconds": self.TIME_LIMIT_SECONDS,
+            "transactional": self.TRANSACTIONAL,
+        }
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> BackendOptions:

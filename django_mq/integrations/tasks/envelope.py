@@ -14,6 +14,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 
+from django_mq import conf
 from django_mq.errors import UnknownTask
 from django_mq.integrations.tasks.compat import Task, normalize_json
 
@@ -63,6 +64,11 @@ def time_of(envelope: dict[str, Any], name: str) -> datetime | None:
     """Return a time of the envelope, or None."""
     text = envelope.get(name)
     return datetime.fromisoformat(text) if isinstance(text, str) else None
+
+
+def as_django(time: datetime | None) -> datetime | None:
+    """Return an aware time as Django's own results have it: without ``USE_TZ`` naive, as ``timezone.now()`` is."""
+    return time if time is None or conf.uses_time_zones() else time.astimezone().replace(tzinfo=None)
 
 
 def find(path: str) -> Any:

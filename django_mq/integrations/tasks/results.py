@@ -20,8 +20,9 @@ from django_mq.delivery.codecs import decode_body
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
-from django_mq.integrations.tasks.envelope import is_envelope, time_of, unpack
+from django_mq.integrations.tasks.envelope import as_django, is_envelope, time_of, unpack
 from django_mq.models import Attempt, History, Message, TaskResult
+from django_mq.stores.records import path_of
 from django_mq.stores.values import told
 
 if TYPE_CHECKING:
@@ -61,14 +62,14 @@ def row_of(message_id: UUID, alias: str) -> TaskResult | None:
 
 def write(result: Any, envelope: Any, *, successful: bool, days: float, using: str) -> None:
     """Write the outcome of an attempt, in place of the last one."""
-    end = result.finished_at or datetime.now(UTC)
+    end = (result.finished_at or datetime.now(UTC)).astimezone(UTC)
     row = TaskResult(
         message_id=UUID(result.id),
         successful=successful,
         queue_name=result.task.queue_name,
         record=json.dumps(_record(result, envelope)),
-        started_at=result.started_at,
-        last_attempted_at=result.last_attempted_at,
+        started_at=result.started_at.astimezone(UTC),
+        last_attempted_at=result.last_attempted_at.astimezone(UTC),
         finished_at=end,
         expires_at=end + timedelta(days=days),
     )
@@ -98,8 +99,9 @@ def _waiting(message: Any, row: TaskResult | None) -> Any:
     result = _result(envelope, message.queue.name, status, row=row, result_id=message.message_id)
     if status == RUNNING:
         result.worker_ids.append(message.session.name if message.session else "")
-        object.__setattr__(result, "last_attempted_at", message.claimed_at)
-        object.__setattr__(result, "started_at", result.started_at or message.claimed_at)
+        claimed_at = as_django(message.claimed_at)
+        object.__setattr__(result, "last_attempted_at", claimed_at)
+        object.__setattr__(result, "started_at", result.started_at or claimed_at)
     return result
 
 
@@ -115,7 +117,7 @@ def _removed(message_id: UUID, alias: str) -> Any:
     result.errors.append(
         error_of(MessageRemoved(f"The message was {History.Outcome(past.outcome).name.lower()}."))
     )
-    object.__setattr__(result, "finished_at", past.finished_at)
+    object.__setattr__(result, "finished_at", as_django(past.finished_at))
     return result
 
 
@@ -123,7 +125,8 @@ def _result(
     envelope: Any, queue: str, status: Any, *, row: TaskResult | None, result_id: UUID, cause: Any = None
 ) -> Any:
     record = json.loads(row.record) if row else {}
-    ended, worker_ids = earlier_attempts(record, result_id)
+    is_complete = status == SUCCESSFUL
+    ended, worker_ids = _recorded(record) if is_complete else earlier_attempts(record, result_id)
     envelope = record.get("envelope", envelope)
     try:
         task = unpack(envelope, queue=queue)
@@ -133,10 +136,10 @@ def _result(
         task=task,
         id=str(result_id),
         status=status,
-        enqueued_at=time_of(envelope, "enqueued_at"),
-        started_at=row and row.started_at,
-        last_attempted_at=row and row.last_attempted_at,
-        finished_at=row.finished_at if row and status in {FAILED, SUCCESSFUL} else None,
+        enqueued_at=as_django(time_of(envelope, "enqueued_at")),
+        started_at=as_django(row.started_at if row else None),
+        last_attempted_at=as_django(row.last_attempted_at if row else None),
+        finished_at=as_django(row.finished_at) if row and status in {FAILED, SUCCESSFUL} else None,
         args=envelope["args"],
         kwargs=envelope["kwargs"],
         backend=task.backend,
@@ -151,33 +154,40 @@ def _result(
 
 
 def earlier_attempts(record: Mapping[str, Any], message_id: UUID) -> tuple[list[Any], list[str]]:
-    """Return the errors and the workers of the attempts that have ended, from the record of a result's row.
+    """Return the errors and the workers of the attempts that have ended.
 
-    If they wrote no row (it was rolled back, or the worker died), the failed attempts of the message have them,
-    with only the name of an exception.
+    The record of a result's row has them, but not those of attempts whose row was rolled back, or whose worker
+    died. If more attempts have failed than the record has, all are taken from the failed attempts of the message.
     """
-    if record:
-        return [compat.TaskError(**error) for error in record["errors"]], record["worker_ids"]
+    recorded = _recorded(record)
     failed = list(Attempt.objects.using(conf.load().DATABASE).filter(message_id=message_id).order_by("id"))
+    if len(failed) <= len(recorded[1]):
+        return recorded
     found = [
-        compat.TaskError(exception_class_path=_path_of(each.error), traceback=each.traceback or each.detail)
+        compat.TaskError(exception_class_path=_path_of(each), traceback=each.traceback or each.detail)
         for each in failed[-ERRORS:]
     ]
     return found, [each.worker for each in failed]
 
 
-def _path_of(name: str) -> str:
+def _recorded(record: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+    return [compat.TaskError(**error) for error in record.get("errors", ())], list(record.get("worker_ids", ()))
+
+
+def _path_of(failed: Attempt) -> str:
+    """Return the path of the exception's class. Rows of earlier releases have only its name."""
+    if failed.error_path:
+        return failed.error_path
     for module in (builtins, errors):
-        if isinstance(getattr(module, name, None), type):
-            return f"{module.__name__}.{name}"
-    return f"{MessageRemoved.__module__}.{MessageRemoved.__qualname__}"
+        if isinstance(getattr(module, failed.error, None), type):
+            return f"{module.__name__}.{failed.error}"
+    return failed.error
 
 
 def error_of(error: BaseException, traceback: str = "") -> Any:
     """Return the error for a result."""
-    kind = type(error)
-    text = traceback or f"{kind.__module__}.{kind.__qualname__}: {error}\n"
-    return compat.TaskError(exception_class_path=f"{kind.__module__}.{kind.__qualname__}", traceback=text)
+    path = path_of(type(error))
+    return compat.TaskError(exception_class_path=path, traceback=traceback or f"{path}: {error}\n")
 
 
 def _decoded(body: Any, content_type: str = "application/json", content_encoding: str = "utf-8") -> Any:

@@ -11,16 +11,18 @@ import os
 import socket
 import traceback
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
 
 from django_mq.delivery.consumer.handlers import consumer
 from django_mq.engine.decisions.verdict import Verdict, ending_of, verdict
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import Decline, Release
+from django_mq.errors import ConfigurationError, Decline, Release, ResultNotSerialisable
 from django_mq.integrations.tasks import compat
-from django_mq.integrations.tasks.backend import MQBackend
-from django_mq.integrations.tasks.compat import task_backends
-from django_mq.integrations.tasks.envelope import time_of, unpack
+from django_mq.integrations.tasks.backend import AGREE, our_backends
+from django_mq.integrations.tasks.envelope import as_django, time_of, unpack
 from django_mq.integrations.tasks.results import earlier_attempts, error_of, row_of, write
 from django_mq.stores.registry import shared_store
 
@@ -40,17 +42,20 @@ def run_task(message: ReceivedMessage) -> None:
     if row is not None and row.successful:
         return
     result = _begun(task, message, envelope, row)
-    compat.task_started.send(type(backend), task_result=result)
     try:
-        value = compat.normalize_json(_call(task, result))
+        compat.task_started.send(type(backend), task_result=result)
+        value = _serialisable(_call(task, result), task)
     except (Release, Decline):
         raise
     except BaseException as error:
         _fail(result, error, envelope, is_last=_is_last(error, message, backend))
         raise
-    _set(result, status=SUCCESSFUL, finished_at=datetime.now(UTC), _return_value=value)
+    _set(result, status=SUCCESSFUL, finished_at=_now(), _return_value=value)
     write(result, envelope, successful=True, days=backend.our_options.RESULT_DAYS, using=backend.database)
-    compat.task_finished.send(type(backend), task_result=result)
+    if backend.our_options.TRANSACTIONAL:  # the result is written when the transaction commits
+        transaction.on_commit(partial(_tell_finished, result), using=backend.database, robust=True)
+    else:
+        _tell_finished(result)
 
 
 def _is_repeated(message: ReceivedMessage) -> bool:
@@ -58,8 +63,12 @@ def _is_repeated(message: ReceivedMessage) -> bool:
     return message.redelivered or message.attempt > 1
 
 
+def _now() -> Any:
+    return as_django(datetime.now(UTC))
+
+
 def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:
-    now = datetime.now(UTC)
+    now = _now()
     record = json.loads(row.record) if row else {}
     errors, worker_ids = earlier_attempts(record, message.id) if _is_repeated(message) else ([], [])
     worker = f"{socket.gethostname()}:{os.getpid()}"
@@ -67,8 +76,8 @@ def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult |
         task=task,
         id=str(message.id),
         status=compat.TaskResultStatus.RUNNING,
-        enqueued_at=time_of(envelope, "enqueued_at"),
-        started_at=row.started_at if row else now,
+        enqueued_at=as_django(time_of(envelope, "enqueued_at")),
+        started_at=as_django(row.started_at) if row else now,
         last_attempted_at=now,
         finished_at=None,
         args=envelope["args"],
@@ -84,17 +93,37 @@ def _call(task: Any, result: Any) -> Any:
     return task.call(*context, *result.args, **result.kwargs)
 
 
+def _serialisable(value: Any, task: Any) -> Any:
+    """Return a return value as JSON has it. Raises ResultNotSerialisable."""
+    try:
+        plain = compat.normalize_json(value)
+        json.dumps(plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ResultNotSerialisable(
+            f"{task.module_path} has run, but JSON cannot express its return value, of type"
+            f" {type(value).__name__}: {error}. Return numbers, texts, lists and dictionaries."
+        ) from error
+    return plain
+
+
+def _tell_finished(result: Any) -> None:
+    """Send task_finished. A receiver that fails is logged: the outcome of the task does not change."""
+    compat.task_finished.send_robust(type(result.task.get_backend()), task_result=result)
+
+
 def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) -> None:
     """Write the error. After the last attempt the task has failed."""
     backend = result.task.get_backend()
-    result.errors.append(error_of(error, "".join(traceback.format_exception(error))))
+    # As in Django's own backends, the error of such a value is that of JSON.
+    shown = error.__cause__ if isinstance(error, ResultNotSerialisable) and error.__cause__ else error
+    result.errors.append(error_of(shown, "".join(traceback.format_exception(error))))
     if is_last:
-        _set(result, status=FAILED, finished_at=datetime.now(UTC))
+        _set(result, status=FAILED, finished_at=_now())
     if not backend.our_options.TRANSACTIONAL:  # the row would be rolled back with the task's transaction
         days = backend.our_options.RESULT_DAYS
         write(result, envelope, successful=False, days=days, using=backend.database)
     if is_last:
-        compat.task_finished.send(type(backend), task_result=result)
+        _tell_finished(result)
 
 
 def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
@@ -110,15 +139,9 @@ def _set(result: Any, **values: Any) -> None:
 
 def serve_all() -> None:
     """Register the handler for the queues of every backend of ours. Raises ConfigurationError."""
-    for alias in task_backends:
-        backend = task_backends[alias]
-        if not isinstance(backend, MQBackend):
-            continue
-        options = backend.our_options
+    for backend in our_backends():
+        if contradiction := backend.contradiction():
+            raise ConfigurationError(f"TASKS[{backend.alias!r}]: {contradiction}. {AGREE}")
+        options = backend.our_options.of_handler
         for queue in sorted(backend.queues):
-            consumer(
-                queue,
-                credit=options.CREDIT,
-                time_limit_seconds=options.TIME_LIMIT_SECONDS,
-                transactional=options.TRANSACTIONAL,
-            )(run_task)
+            consumer(queue, **options)(run_task)

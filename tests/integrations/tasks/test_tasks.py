@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -20,14 +22,14 @@ from django_mq.api import publish
 from django_mq.delivery.consumer.handlers import handler_of
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.redrives import redrive
-from django_mq.errors import MessageRemoved, UnknownTask
+from django_mq.errors import ConfigurationError, MessageRemoved, UnknownTask, WorkerLost
 from django_mq.models import Attempt, History, Message, Queue, TaskResult
-from django_mq.stores.records import ClaimRequest, SessionInfo
+from django_mq.stores.records import WORKER_LOST, ClaimRequest, Failure, SessionInfo
 from django_mq.stores.registry import shared_store
 from tests.integrations.tasks.conftest import use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pytest_django import Settings
 
@@ -222,14 +224,166 @@ def run_only_default(run: Run, work: Any) -> None:
     Worker([handler_of("default")], threads=1).run(until_empty=True)
 
 
-def test_a_value_that_json_cannot_say_is_a_failure(work: Any, run: Run) -> None:
-    result = work.unspeakable.enqueue()
+@pytest.mark.parametrize("is_transactional", [False, True], ids=["own connection", "transactional"])
+def test_errors_name_the_exception_of_each_attempt(
+    alias: str, work: Any, run: Run, settings: Settings, is_transactional: bool
+) -> None:
+    use(settings, TRANSACTIONAL=is_transactional)
+    refused, missing = work.pay.enqueue("refused"), work.pay.enqueue("missing")
 
     run()
+    refused.refresh()
+    missing.refresh()
+
+    assert [error.exception_class for error in refused.errors] == [work.PaymentError] * 3
+    assert {error.exception_class_path for error in missing.errors} == {
+        "django_mq.models.queue.Queue.DoesNotExist"
+    }
+
+
+def test_errors_include_attempts_whose_worker_died_after_another_failure(alias: str, work: Any, run: Run) -> None:
+    Queue.objects.using(alias).update(backoff_seconds=7200)
+    result = work.pay.enqueue("refused")
+    run()
+
+    shared_store(alias).record_attempt(
+        WORKER_LOST, queue_name="default", number=2, worker="killed", message_id=UUID(result.id)
+    )
     result.refresh()
 
-    assert result.status == "FAILED"
-    assert result.errors[0].exception_class is TypeError
+    assert [error.exception_class for error in result.errors] == [work.PaymentError, WorkerLost]
+    assert (result.attempts, result.worker_ids[-1]) == (2, "killed")
+
+
+def test_an_attempt_of_an_earlier_release_is_named_by_its_class_and_no_other(alias: str, work: Any) -> None:
+    result = work.pay.enqueue("refused")
+    about = {"queue_name": "default", "worker": "w", "message_id": UUID(result.id)}
+    for number, name in enumerate(["PaymentError", "ValueError", "WorkerLost"], start=1):
+        shared_store(alias).record_attempt(Failure(name), number=number, **about)
+
+    result.refresh()
+
+    named = [error.exception_class_path for error in result.errors]
+    assert named == ["PaymentError", "builtins.ValueError", "django_mq.errors.WorkerLost"]
+
+
+@contextmanager
+def receivers(**by_signal: Any) -> Iterator[None]:
+    """Connect a receiver to each of these signals of tasks."""
+    from django_mq.integrations.tasks import compat
+
+    for name, receiver in by_signal.items():
+        getattr(compat, name).connect(receiver)
+    try:
+        yield
+    finally:
+        for name, receiver in by_signal.items():
+            getattr(compat, name).disconnect(receiver)
+
+
+class BrokenError(Exception):
+    """What a receiver raises."""
+
+
+def break_down(**_: Any) -> None:
+    raise BrokenError
+
+
+@pytest.mark.parametrize(
+    ("what", "broken"),
+    [
+        *((value, ()) for value in ("set", "date", "bytes", "list as key", "tuple", "number as key", "plain")),
+        ("plain", ("task_finished",)),
+        ("set", ("task_finished",)),
+    ],
+)
+def test_a_task_that_has_run_ends_as_with_djangos_own_backend(
+    work: Any, run: Run, settings: Settings, what: str, broken: tuple[str, ...]
+) -> None:
+    from django_mq.integrations.tasks import compat
+
+    own = {"BACKEND": f"{compat.BaseTaskBackend.__module__.rpartition('.')[0]}.immediate.ImmediateBackend"}
+    heard: list[Any] = []
+    results = []
+
+    def hear(task_result: Any, **_: Any) -> None:
+        value = task_result.return_value if task_result.status == "SUCCESSFUL" else None
+        kinds = [error.exception_class_path for error in task_result.errors]
+        heard.append((task_result.status, json.dumps(value), kinds))
+
+    with receivers(task_finished=hear), receivers(**dict.fromkeys(broken, break_down)):
+        for is_transactional in (False, True):
+            use(settings, TRANSACTIONAL=is_transactional)
+            settings.TASKS = settings.TASKS | {"own": own}
+            with suppress(BrokenError):
+                work.give.using(backend="own").enqueue(what)
+            results.append(work.give.enqueue(what))
+            run()
+
+    assert work.ran == [what] * 4
+    assert heard == [heard[0]] * 4
+    status, _, kinds = heard[0]
+    for result in results:
+        result.refresh()
+        assert (result.status, len(result.errors)) == (status, len(kinds))
+        assert all(issubclass(error.exception_class, TypeError | ValueError) for error in result.errors)
+        assert Message.objects.filter(message_id=result.id).exists() == (status == "FAILED")
+
+
+def test_a_task_does_not_run_if_a_receiver_of_task_started_fails(work: Any, run: Run) -> None:
+    with receivers(task_started=break_down):
+        result = work.give.enqueue("plain")
+        run()
+    result.refresh()
+
+    assert work.ran == []
+    assert (result.status, [error.exception_class for error in result.errors]) == ("FAILED", [BrokenError] * 3)
+
+
+@pytest.mark.parametrize("uses_zones", [True, False], ids=["USE_TZ", "without USE_TZ"])
+def test_times_of_results_compare_with_those_of_django(
+    alias: str, work: Any, run: Run, settings: Settings, uses_zones: bool
+) -> None:
+    settings.USE_TZ, settings.TIME_ZONE = uses_zones, "Europe/Berlin"
+    told: list[Any] = []
+    with receivers(task_finished=lambda task_result, **_: told.append(task_result)):
+        results = [work.add.enqueue(1), work.refuse.enqueue()]
+        run()
+    results += [work.add.enqueue(2), work.add.enqueue(3)]
+    store, cancelled = shared_store(alias), Message.objects.using(alias).get(message_id=results[2].id)
+    store.cancel([cancelled.pk])
+    store.claim(store.open_session(WORKER, deadline_seconds=60), ClaimRequest(queues=("default",), credit=1))
+
+    names = ("enqueued_at", "started_at", "last_attempted_at", "finished_at")
+    found = [find(work, result.id) for result in results]
+    times = [time for each in (*results, *told, *found) for name in names if (time := getattr(each, name))]
+
+    assert [result.status for result in found] == ["SUCCESSFUL", "FAILED", "FAILED", "RUNNING"]
+    assert len(times) == 4 + 2 * 4 + (4 + 4 + 1 + 3)
+    assert all(abs(timezone.now() - time) < timedelta(minutes=30) for time in times)
+
+
+def test_two_backends_of_a_queue_with_other_options_are_refused(work: Any, settings: Settings) -> None:
+    from django_mq.integrations.tasks.compat import task_backends
+    from django_mq.integrations.tasks.running import serve_all
+
+    ours = settings.TASKS["default"]
+
+    def other(queue: str, **options: Any) -> None:
+        settings.TASKS = {"default": ours, "other": ours | {"QUEUES": ["rare", queue], "OPTIONS": options}}
+
+    for options in ({"TIME_LIMIT_SECONDS": 1}, {"TRANSACTIONAL": True}, {"CREDIT": 7}):
+        other("mails", **options)
+        (found,) = [message for alias in task_backends for message in task_backends[alias].check()]
+        assert (found.id, f"{next(iter(options))} is" in found.msg) == ("django_mq.E008", True)
+        assert "'default'" in found.msg
+        assert "'mails'" in found.msg
+        with pytest.raises(ConfigurationError, match="each a queue of its own"):
+            serve_all()
+
+    for queue, options in (("mails", {"RESULT_DAYS": 1}), ("often", {"TIME_LIMIT_SECONDS": 1})):
+        other(queue, **options)
+        assert not [message for alias in task_backends for message in task_backends[alias].check()]
 
 
 def test_arguments_that_json_cannot_say_are_refused_before_anything_is_written(alias: str, work: Any) -> None:
@@ -332,22 +486,14 @@ def test_a_message_leads_to_tasks_and_to_nothing_else(alias: str, work: Any, run
 
 
 def test_every_step_is_told(work: Any, run: Run) -> None:
-    from django_mq.integrations.tasks import compat
-
     told: list[tuple[str, str]] = []
 
     def hear(signal: str) -> Any:
         return lambda task_result, **_: told.append((signal, str(task_result.status)))
 
-    receivers = {name: hear(name) for name in ("task_enqueued", "task_started", "task_finished")}
-    for name, receiver in receivers.items():
-        getattr(compat, name).connect(receiver)
-    try:
+    with receivers(**{name: hear(name) for name in ("task_enqueued", "task_started", "task_finished")}):
         work.which_attempt.enqueue(2)
         run()
-    finally:
-        for name, receiver in receivers.items():
-            getattr(compat, name).disconnect(receiver)
 
     started = ("task_started", "RUNNING")
     assert told == [("task_enqueued", "READY"), started, started, ("task_finished", "SUCCESSFUL")]

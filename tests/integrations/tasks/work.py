@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 from django_mq.api import Reject
 from django_mq.integrations.tasks.compat import task
+from django_mq.models import Queue
 
 ran: list[Any] = []
 
@@ -34,9 +36,32 @@ def refuse() -> None:
     raise Reject("never again")
 
 
+class PaymentError(Exception):
+    """An exception that this module has of its own."""
+
+
 @task
-def unspeakable() -> Any:
-    return object()
+def pay(how: str) -> None:
+    if how == "refused":
+        raise PaymentError("no money")
+    Queue.objects.get(pk=-1)
+
+
+#: What JSON cannot express, and what it can, by the argument of `give`.
+VALUES = {
+    "set": {1, 2},
+    "date": date(2031, 1, 1),
+    "bytes": b"\xff",
+    "list as key": {(1, 2): 3},
+    "tuple": (1, 2),
+    "number as key": {1: "one"},
+}
+
+
+@task
+def give(what: str) -> Any:
+    ran.append(what)
+    return VALUES.get(what, what)
 
 
 @task
