@@ -71,3 +71,14 @@ def test_threads_may_add_while_another_takes() -> None:
             added.result()
 
     assert sorted(taken) == list(range(2000))
+
+
+def test_what_was_written_elsewhere_is_only_noted_and_grows_old_as_the_others_do() -> None:
+    settlements = PendingSettlements()
+    settlements.add(outcome(1), is_written=True)
+
+    assert (len(settlements), settlements.ended, settlements.age_seconds() > 0) == (0, 1, True)
+    assert settlements.take() == []
+    assert (settlements.ended, settlements.age_seconds() > 0) == (1, True)
+    assert [item.id for item in settlements.take_written()] == [1]
+    assert settlements.ended == 0

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections, transaction
 
-from django_mq.api import publish
+from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery.consumer.attempt import Delivery
+from django_mq.delivery.consumer.session import Driver, Session
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.operator.queue_editor import create_queue, edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import ConfigurationError, LeaseLost
 from django_mq.models import History, Message, Queue
-from django_mq.stores.records import Lease
+from django_mq.notifications.base import Wake, queue_topic
+from django_mq.stores.records import ClaimRequest, Lease, Settlement
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.delivery.builders import a_claimed, a_handler, a_policy, running
+from tests.delivery.conftest import Ear
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -130,6 +134,47 @@ def test_what_it_publishes_belongs_to_the_same_transaction(alias: str) -> None:
         wait_until(lambda: not Message.objects.using(alias).filter(queue__name="orders").exists())
 
     assert Message.objects.using(alias).filter(queue__name="letters").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "credit_bytes"),
+    [({"max_in_flight": 1}, None), ({"grouping": "balanced"}, None), ({}, 3)],
+    ids=["limit", "group", "bytes"],
+)
+def test_a_message_that_waits_for_another_follows_it_at_once(
+    committed_database: str, settings: Settings, options: dict[str, Any], credit_bytes: int | None
+) -> None:
+    # Without a hint, and long before the next poll: as after any other settlement.
+    settings.DJANGO_MQ = {
+        **settings.DJANGO_MQ,
+        **dict.fromkeys(("POLL_SECONDS", "SAFETY_POLL_SECONDS", "SESSION_SECONDS"), 3600.0),
+    }
+    alias = committed_database
+    create_queue("orders", options, using=alias)
+    publish_many([OutgoingMessage(queue="orders", body="x", group_key="g") for _ in range(20)])
+
+    with running(a_handler(lambda _: None, transactional=True, credit_bytes=credit_bytes), using=alias, threads=1):
+        wait_until(lambda: not Message.objects.using(alias).exists())
+
+    assert outcomes(alias) == [History.Outcome.ACCEPTED] * 20
+
+
+def test_idle_workers_of_a_queue_with_rules_hear_of_an_acknowledgement(alias: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "HINTS": "none"}
+    edit_queue("orders", {"max_in_flight": 1}, using=alias)
+    publish("orders", 1)
+    wake = Wake()
+    session = Session(alias, kind="native", wake=wake, driver=Driver(queues=lambda: ("orders",)))
+    (claimed,) = session.settle_and_claim(ClaimRequest(queues=("orders",), credit=1, slots=1)).claimed
+    ear = Ear("orders")
+
+    session.settle(Settlement(claimed.id, claimed.claim, Verdict.ACCEPT), is_written=True)
+    assert session.held == 0
+    session.flush()
+
+    assert ear.heard == {queue_topic("orders")}
+    for each in (ear, session, wake):
+        each.close()  # type: ignore[attr-defined]
 
 
 def test_an_attempt_without_a_lease_on_its_message_is_judged_as_failed(alias: str) -> None:

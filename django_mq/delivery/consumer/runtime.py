@@ -234,7 +234,7 @@ class ConsumerRuntime:
     def seconds_until_due(self) -> float | None:
         """Return in how many seconds to claim or settle down again, even if nothing happens; None for never."""
         times = [self.fetcher.seconds_until_due(), self._registration.seconds_until_question()]
-        if self.session.settlements:
+        if self.session.settlements.ended:
             times.append(LINGER_SECONDS)
         return min((seconds for seconds in times if seconds is not None), default=None)
 
@@ -384,7 +384,7 @@ class Fetcher:
             self.look()
         for queue, free in list(self.short.items()):
             self._notice_bytes(queue, free, slots)
-        if self.constrained and self.session.settlements:
+        if self.constrained and self.session.settlements.ended:
             self.look()
 
     def _notice_bytes(self, queue: str, free: int, slots: int) -> None:

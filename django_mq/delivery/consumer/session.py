@@ -130,7 +130,10 @@ class Session:
         batch = self.settlements.take()
         try:
             self.resync(self.store)
-            result = self.store.settle_and_claim(self._id(), batch, request)
+            if batch or request is not None:
+                result = self.store.settle_and_claim(self._id(), batch, request)
+            else:
+                result = ClaimResult()
         except SessionLost:
             self.settlements.put_back(batch)
             if not self.revive(revivals):
@@ -182,9 +185,14 @@ class Session:
         if released:
             logger.warning("Gave back %s messages of a claim that got no answer", released)
 
-    def settle(self, settlement: Settlement) -> None:
-        """Take a verdict, to be written soon. Any thread may call this; it never raises."""
-        self.settlements.add(settlement)
+    def settle(self, settlement: Settlement, *, is_written: bool = False) -> None:
+        """Take a verdict, to be written soon, or only noted if it ``is_written``: by the handler's transaction.
+
+        Any thread may call this; it never raises.
+        """
+        if is_written:
+            self.let_go(settlement)
+        self.settlements.add(settlement, is_written=is_written)
         if self.retired:
             self.flush()
 
@@ -214,19 +222,20 @@ class Session:
         self._unanswered.update(item.id for item in batch)
 
     def written(self, batch: list[Settlement], void: frozenset[int], store: Store) -> None:
-        """Take note that the store has written these settlements, all but the void ones."""
+        """Note these settlements as written, all but the void ones, and those that were written elsewhere."""
         if batch:
             self.settlements.stop_failing()
         self.let_go(*batch)
-        others = [item for item in batch if item.verdict is not ACCEPT and item.id not in void]
+        ended = [*batch, *self.settlements.take_written()]
+        others = [item for item in ended if item.verdict is not ACCEPT and item.id not in void]
         given_back = [item.delay_seconds for item in others if item.verdict is RELEASE]
         if given_back:
             self.driver.came_back(min(given_back))
         declined = sum(item.verdict is DECLINE for item in others)
-        if given_back or declined or (batch and self._constrained):
+        if given_back or declined or (ended and self._constrained):
             later = [seconds for seconds in given_back if seconds > 0]
             # In a queue with rules, each settlement may make another message ready.
-            ready = len(batch) if self._constrained else len(given_back) - len(later) + declined
+            ready = len(ended) if self._constrained else len(given_back) - len(later) + declined
             self._tell_others(News(ready, min(later, default=None), back=True))
         dead = sum(item.verdict is Verdict.DEAD for item in others)
         expired = sum(item.verdict is Verdict.EXPIRE for item in others)
@@ -417,6 +426,7 @@ class Session:
         try:
             while batch := self.settlements.take():
                 self.written(batch, self.store.settle(session_id, batch), self.store)
+            self.written([], frozenset(), self.store)
             released = self.store.close_session(session_id)
             if released or self._constrained:
                 self._tell_others(News(messages=max(1, released), back=True))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from django_mq.delivery.consumer.session import Session
+    from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -44,27 +45,38 @@ PASSING = SessionLost, StoreUnavailable
 
 
 class PendingSettlements:
-    """A queue of settlements. Any thread may add one, and so may a signal handler: adding uses no database."""
+    """A queue of settlements. Any thread may add one, and so may a signal handler: adding uses no database.
+
+    A settlement that was written elsewhere, in the transaction of a handler, waits here only to be noted: credit
+    came back, and other messages may be ready.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[Settlement] = deque()
+        self._written_elsewhere: deque[Settlement] = deque()
         self._since: float | None = None
         # When the first of an unbroken series of failed writes failed.
         self._failing_since: float | None = None
 
     def __len__(self) -> int:
+        """How many wait for the next write."""
         return len(self._waiting)
 
-    def add(self, settlement: Settlement) -> None:
-        """Let a settlement wait for the next write."""
-        self._waiting.append(settlement)
+    @property
+    def ended(self) -> int:
+        """How many messages have ended, as far as the session has not noted it."""
+        return len(self._waiting) + len(self._written_elsewhere)
+
+    def add(self, settlement: Settlement, *, is_written: bool = False) -> None:
+        """Let a settlement wait for the next write, or only to be noted if it ``is_written``."""
+        (self._written_elsewhere if is_written else self._waiting).append(settlement)
         if self._since is None:
             self._since = time.monotonic()
 
     def age_seconds(self) -> float:
         """Return for how long the oldest has been waiting."""
         since = self._since
-        return 0.0 if since is None or not self._waiting else time.monotonic() - since
+        return 0.0 if since is None or not self.ended else time.monotonic() - since
 
     def late(self) -> bool:
         """Whether the oldest has waited long enough."""
@@ -80,9 +92,13 @@ class PendingSettlements:
         self._since = None
         while self._waiting and len(batch) < BATCH:
             batch.append(self._waiting.popleft())
-        if self._waiting:
+        if self.ended:
             self._since = time.monotonic()
         return batch
+
+    def take_written(self) -> list[Settlement]:
+        """Take out those that were written elsewhere."""
+        return [self._written_elsewhere.popleft() for _ in range(len(self._written_elsewhere))]
 
     def put_back(self, batch: Sequence[Settlement]) -> None:
         """Put a batch that could not be written back in front of the others."""
@@ -126,6 +142,8 @@ class SettlementWriter:
         try:
             while batch := self._session.settlements.take():
                 self._write_or_put_back(batch)
+            if self._session.settlements.ended:
+                self._session.written([], frozenset(), self._store)
         except StoreError as error:
             outages.database(self._session.alias).failed(self, error)
             return False
@@ -194,10 +212,14 @@ class SettlementWriter:
                 return
         self._write([back])
 
+    @property
+    def _store(self) -> Store:
+        heartbeat = self._session.heartbeat
+        return self._session.store if heartbeat is None else heartbeat.store
+
     def _write(self, batch: list[Settlement]) -> None:
-        session = self._session
-        session_id, heartbeat = session.id, session.heartbeat
-        known = session.store if heartbeat is None else heartbeat.store
+        session, known = self._session, self._store
+        session_id = session.id
         if session_id is None:
             return
         if session.settlements.failing_seconds() < RECONNECT_SECONDS:

@@ -128,18 +128,15 @@ class Worker:
         if settlement.verdict is DECLINE and shift.dispatcher.hand_on(attempt):
             self._pool.wake(1)
             return
-        if attempt.settled:
-            shift.session.let_go(attempt.claimed)
-        else:
-            shift.session.settle(settlement)
-            if settlement.verdict in (RELEASE, DECLINE):
-                self._give_back_behind(shift, attempt.claimed)
+        shift.session.settle(settlement, is_written=attempt.settled)
+        if settlement.verdict in (RELEASE, DECLINE):
+            self._give_back_behind(shift, attempt.claimed)
         shift.dispatcher.finish(attempt)
         # Waking costs a system call: only a waiting loop needs it, and only for enough credit.
         # In a queue with rules, the next message may wait for this settlement.
         if self._waiting and (
             self.runtime.fetcher.constrained
-            or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, len(self.session.settlements))
+            or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, self.session.settlements.ended)
         ):
             self.wake.set(CREDIT)
 
@@ -151,7 +148,7 @@ class Worker:
 
     def _on_idle(self) -> None:
         runtime = self.runtime
-        if self._waiting and (runtime.fetcher.backlog or runtime.session.settlements or runtime.at_work):
+        if self._waiting and (runtime.fetcher.backlog or runtime.session.settlements.ended or runtime.at_work):
             runtime.wake.set(CREDIT)
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -331,7 +328,7 @@ class Worker:
         return not (self._pool.running or self._buffered())
 
     def _idle(self) -> bool:
-        return not self._pool.running and not self._buffered() and not self.session.settlements
+        return not self._pool.running and not self._buffered() and not self.session.settlements.ended
 
     # Ends.
 

@@ -5,7 +5,7 @@ events and instrumentation are Celery's own. The worker's main process is the pa
 
     the handler returned                  the parent accepts, in a batch, with its next claim
     a transactional handler returned      the child has settled, in the handler's transaction
-    the handler raised                    the child has settled, with the traceback
+    the handler raised                    the child has settled, with the traceback; the parent announces it
     the handler declined                  the parent declines, so that its next claim knows
     the child died or was timed out       the parent counts a failed attempt
     the handler was revoked, terminated   the parent cancels: it is not to run again, and was not done
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -28,7 +28,6 @@ from celery.exceptions import Ignore, TaskPredicate, Terminated, TimeLimitExceed
 from celery.worker.request import Request
 from vine import promise
 
-from django_mq.delivery import hints
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, handler_of
@@ -60,8 +59,8 @@ class NativeMessage(ClaimedMessage):
 
     def __init__(self, claimed: Claimed, session: Session, handler: Handler, channel: Any) -> None:
         self.handler = handler
-        #: Whether the child has settled a failed attempt.
-        self.settled = False
+        #: How the child has settled an attempt that was not accepted.
+        self.settled: Settlement | None = None
         #: Whether the handler has declined it, which the child does not settle.
         self.declined = False
         #: Whether it was revoked, even if it has begun.
@@ -72,18 +71,18 @@ class NativeMessage(ClaimedMessage):
 
     def settle_done(self) -> None:
         """Accept, unless the child has settled, or the handler has declined or was revoked."""
-        if self.declined:
-            self.session.settle(judged(self.claimed, Ending.DECLINED, self._policy))
-        elif self.settled or (self.handler.transactional and not self.revoked):
-            self.session.let_go(self.claimed)
-        else:
-            ending = Ending.REVOKED if self.revoked else RETURNED
-            self.session.settle(judged(self.claimed, ending, self._policy))
+        if self.settled is not None:
+            self.session.settle(self.settled, is_written=True)
+            return
+        ending = Ending.DECLINED if self.declined else Ending.REVOKED if self.revoked else RETURNED
+        settlement = judged(self.claimed, ending, self._policy)
+        is_written = self.handler.transactional and ending is RETURNED
+        self.session.settle(settlement, is_written=is_written)
 
     def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
         """Count a failed attempt, unless the child has settled. The database, which may be away, is not asked."""
-        if self.settled:
-            self.session.let_go(self.claimed)
+        if self.settled is not None:
+            self.session.settle(self.settled, is_written=True)
             return
         attempt = Delivery(self.claimed, self.handler, self._policy)
         attempt.error = self.cause or WorkerLost()
@@ -161,6 +160,10 @@ class Declined(Ignore):
     """The handler has declined its message, which is not settled yet."""
 
 
+class Settled(Ignore):
+    """The handler has chosen an outcome; the argument is the settlement that the child has written."""
+
+
 class HandlerRequest(Request):
     """One run of a handler, in the parent."""
 
@@ -168,7 +171,7 @@ class HandlerRequest(Request):
         """Note whether the child has settled, before Celery acknowledges or rejects the message."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
         self.message.declined = isinstance(error, Declined)
-        self.message.settled = isinstance(error, Ignore) or getattr(exc_info, "settled", False)
+        self.message.settled = error.args[0] if isinstance(error, Settled) else getattr(exc_info, "settled", None)
         self.message.cause = error
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
@@ -211,13 +214,13 @@ class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     Request = "django_mq.integrations.celery.native:HandlerRequest"
 
     def on_failure(self, exc: Any, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:  # noqa: ARG002 - Celery's
-        """Send to the parent, with the failure, whether the message is settled."""
-        einfo.settled = getattr(self.request, "settled", False)
+        """Send to the parent, with the failure, how the message is settled."""
+        einfo.settled = getattr(self.request, "settled", None)
 
 
 @shared_task(name=DELIVER, base=DeliverTask, bind=True)
 def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> None:
-    """Run a handler in a pool process. Raises what the handler raised, or Ignore if it chose its outcome so."""
+    """Run a handler in a pool process. Raises what the handler raised, or Settled if it chose its outcome so."""
     claimed = unpack(packed)
     handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
     attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
@@ -226,14 +229,10 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
         return
     if settlement.verdict is Verdict.DECLINE:
         raise Declined  # the parent settles: its next claim must know
-    store = shared_store(alias)
-    store.settle(session_id, [settlement])
-    if settlement.verdict is Verdict.DEAD:
-        hints.announce_ended([claimed.queue_name], store, dead=1)
-    else:
-        hints.hint([claimed.queue_name], using=alias)  # it is ready, or due later
-    task.request.settled = True
-    raise for_celery(attempt.error, settlement)
+    shared_store(alias).settle(session_id, [settlement])
+    # The parent announces it; the traceback is in the database.
+    task.request.settled = settled = replace(settlement, reason="", failure=None)
+    raise for_celery(attempt.error, settled)
 
 
 _policies: dict[tuple[str, str], Policies] = {}
@@ -333,7 +332,7 @@ def for_celery(error: BaseException | None, settlement: Settlement) -> BaseExcep
     """Return what to raise for an attempt that is settled and was not accepted."""
     granted = isinstance(error, Retry) and settlement.verdict is Verdict.RELEASE
     if granted or isinstance(error, UNREPORTED) or not isinstance(error, Exception):
-        return Ignore()
+        return Settled(settlement)
     return error
 
 

@@ -1,0 +1,69 @@
+"""What the parent of a Celery worker notes of a handler's message that a process of its pool has settled."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import publish
+from django_mq.delivery.consumer.session import Driver, Session
+from django_mq.delivery.operator.queue_editor import create_queue
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.integrations.celery.native import NativeMessage
+from django_mq.notifications.base import Wake
+from django_mq.stores.records import ClaimRequest, Settlement
+from tests.delivery.builders import a_handler, a_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def delays() -> list[float]:
+    """Of messages that came back, the delays, as the worker's loop is told."""
+    return []
+
+
+@pytest.fixture
+def session(committed_database: str, delays: list[float]) -> Iterator[Session]:
+    create_queue("orders", {"max_in_flight": 1}, using=committed_database)
+    publish("orders", using=committed_database)
+    wake = Wake()
+    driver = Driver(queues=lambda: ("orders",), came_back=delays.append)
+    session = Session(committed_database, kind="celery", wake=wake, driver=driver)
+    yield session
+    session.close()
+    wake.close()
+
+
+@pytest.fixture
+def message(session: Session) -> NativeMessage:
+    (claimed,) = session.settle_and_claim(ClaimRequest(queues=("orders",), credit=1, slots=1)).claimed
+    channel: Any = SimpleNamespace(policy_of=lambda _: a_policy(), decode_body=lambda body, _: body)
+    return NativeMessage(claimed, session, a_handler(transactional=True), channel)
+
+
+def test_the_acknowledgement_of_a_transactional_handler_makes_the_loop_look(
+    session: Session, message: NativeMessage
+) -> None:
+    message.settle_done()
+
+    assert (session.held, len(session.settlements), session.settlements.ended) == (0, 0, 1)
+    assert session.flush()
+    assert session.settlements.ended == 0
+
+
+@pytest.mark.parametrize("settle", [NativeMessage.settle_done, lambda each: each.settle_rejected(requeue=False)])
+def test_the_loop_learns_when_a_failed_message_is_due_again(
+    session: Session, message: NativeMessage, delays: list[float], settle: Any
+) -> None:
+    claimed = message.claimed
+    message.settled = Settlement(claimed.id, claimed.claim, Verdict.RELEASE, counted=True, delay_seconds=7.0)
+
+    settle(message)
+
+    assert (session.held, len(session.settlements)) == (0, 0)
+    assert session.flush()
+    assert delays == [7.0]
