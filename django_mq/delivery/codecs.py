@@ -18,6 +18,7 @@ from decimal import Decimal
 from encodings import normalize_encoding
 from encodings.aliases import aliases
 from json import encoder
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, SafeUUID
 
@@ -78,6 +79,8 @@ def from_value(value: int) -> UUID:
 JSON = "application/json"
 BINARY = "application/octet-stream"
 TEXT = "text/plain"
+#: Larger floats are whole numbers.
+LARGEST_FRACTION = 2.0**53
 #: The codecs by which a body may be read. Some others of Python's take quadratic time.
 CODECS = {"utf_8", "utf_16", "utf_32", "ascii", "latin_1"}
 
@@ -149,8 +152,16 @@ def _encode_text(text: str) -> bytes:
 
 
 def encode_headers(headers: dict[Any, Any]) -> str:
-    """Return headers as compact JSON. Raises BodyNotSerialisable."""
-    return encode_json(headers, "headers", _encode_headers)
+    """Return headers as compact JSON. Raises BodyNotSerialisable.
+
+    A large float is written as the whole number that it is. As 1e+23, PostgreSQL would make another number of it.
+    """
+    whole = {
+        name: int(value)
+        for name, value in headers.items()
+        if type(value) is float and isfinite(value) and abs(value) > LARGEST_FRACTION
+    }
+    return encode_json(headers | whole if whole else headers, "headers", _encode_headers)
 
 
 def encode_json(value: Any, what: str, encode: Callable[[Any], str] = _encode) -> str:

@@ -121,6 +121,8 @@ def test_a_header_that_would_be_another_value_in_json_is_refused(value: Any, wor
         (HTTPStatus.OK, 200),
         pytest.param(10**400, 10**400, id="large"),
         (2**53 + 1, 2**53 + 1),
+        (2.0**53, 2.0**53),
+        (1e23, 99999999999999991611392),
     ],
 )
 def test_a_header_is_stored_as_what_it_is(value: Any, stored: Any) -> None:

@@ -22,7 +22,7 @@ FOLDER = Path(stores.__file__).parent
 PACKAGES = ("postgresql", "sqlite", "mysql")
 FOLDERS = ("sql", *PACKAGES)
 #: A selector with all that is translated, and its condition.
-SELECTOR = "a = b OR a = 'x' OR a = 1 OR NOT a OR 1 LIKE 'x' OR a LIKE 'x' OR " + " OR ".join(
+SELECTOR = "a = AMQSize OR a = 'x' OR a = 1 OR NOT a OR 1 LIKE 'x' OR a LIKE 'x' OR " + " OR ".join(
     f"{name} IS NULL" for name in PROPERTIES
 )
 #: What Python adds to statements: a condition, for several handlers one for each position.

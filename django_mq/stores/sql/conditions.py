@@ -4,8 +4,10 @@ The parser of the engine's selectors makes fragments of SQL here, where it makes
 hold a text, a number or a boolean, so that it is three expressions, each null for a value of another type: then
 SQL's null is the selector's unknown. Names and values are always parameters of the statement.
 
-Some parts are not translated: calculations with a header, numbers of more than 53 bits, and names that are not
-ASCII. Databases differ there from the engine. Such a selector is asked in Python, of the messages of a page.
+Some parts are not translated: calculations with a header, comparisons of two headers, numbers of more than 53
+bits, and names that are not ASCII. Databases differ there from the engine. Such a selector is asked in Python, of
+the messages of a page. MariaDB reads the number in a header as a double, and SQLite does if it has more than 63
+bits. Numbers beyond ``LARGEST_EXACT`` may then become equal, but stay beyond it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 #: SQLite parses no deeper nesting of conditions than some fifty.
 DEEPEST = 20
-#: Larger numbers are rounded by some databases.
-LARGEST_EXACT = 2**53
+#: Larger whole numbers are rounded by some databases, none of them to this one.
+LARGEST_EXACT = 2**53 - 1
 UNKNOWN = "{unknown}"
 #: Properties by their names in a selector: the kind of value, and the expression.
 PROPERTIES = {
@@ -61,6 +63,7 @@ class Term:
     number: str | None = None
     truth: str | None = None
     constant: bool = False
+    is_header: bool = False
     value: Value = None
     depth: int = 0
 
@@ -105,7 +108,8 @@ class SQLTerms:
         if not name.isascii():  # MariaDB does not find it in the JSON, where it is escaped
             raise NotInSQLError
         header = self._given(name)
-        return Term(**{kind: f"{{header_{kind}:{header}}}" for kind in ("text", "number", "truth")})  # type: ignore[arg-type]  # as above
+        kinds = {kind: f"{{header_{kind}:{header}}}" for kind in ("text", "number", "truth")}
+        return Term(is_header=True, **kinds)  # type: ignore[arg-type]  # as above
 
     def every(self, parts: list[Term], /) -> Term:
         return self._joined(" AND ", parts)
@@ -124,6 +128,8 @@ class SQLTerms:
         return _truth(f"({' AND '.join(f'({each}) IS NULL' for each in kinds) or 'TRUE'})", [part])
 
     def comparison(self, sign: str, left: Term, right: Term, /) -> Term:
+        if left.is_header and right.is_header:
+            raise NotInSQLError
         pairs = [(left.number, right.number)]
         if sign in {"=", "<>"}:
             pairs += [(left.text, right.text), (left.truth, right.truth)]

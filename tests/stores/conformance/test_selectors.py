@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from django_mq.delivery.codecs import encode_headers
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.message import Message
 from django_mq.engine.selector import Selector
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat
 from tests.engine.selectors.trees import TREES, Tree, written
@@ -92,6 +94,59 @@ def test_random_conditions_are_worth_what_the_engine_says(store: Store, tree: Tr
 
     assert ids(found) == [each.id for each in full if selector.matches(each.as_message())]
     store.close_session(session)
+
+
+#: Numbers that a database may round, beside those that they would be rounded to.
+NUMBERS: list[int | float] = [
+    *(0, 1, -0.0, 0.1, 0.3, 0.30000000000000004, 1e-320, 5e-324, 1.5, 4503599627370496.5, 4503599627370497),
+    *(
+        2**53 - 1,
+        2**53,
+        2**53 + 1,
+        2.0**53,
+        2**60,
+        2**60 + 1,
+        2.0**60,
+        2**63 - 1,
+        2**63,
+        2.0**63,
+        2**64,
+        2**64 + 1,
+    ),
+    *(
+        10**16,
+        1e16,
+        10**22,
+        1e22,
+        10**23,
+        1e23,
+        10**308,
+        1e308,
+        2 * 10**308,
+        10**309,
+        10**400,
+        1.7976931348623157e308,
+    ),
+]
+LITERALS = (0.1, 1.5, 2**53 - 1, 2**53, 2**53 + 1, 2.0**53, 2**63, 1e23, -(2**53), -(2**53) - 1)
+
+
+def test_numbers_are_compared_exactly_as_they_were_published(store: Store) -> None:
+    declare(store, "numbers")
+    signed = [*NUMBERS, *(-number for number in NUMBERS)]
+    pairs = [(one, other) for number, one in enumerate(signed) for other in signed[number : number + 3]]
+    sent = [Message(id="", headers={"a": one, "b": other}) for one, other in pairs]
+    store.append_many([a_message("numbers", headers=encode_headers(dict(each.headers))) for each in sent])
+    texts = ["a = b", "a <> b", "a < b", "a BETWEEN b AND b", "a IS NULL", f"a IN ({2**53}, {2**53 - 1}, 1e22)"]
+    texts += [f"a {operator} {number!r}" for operator in ("=", "<") for number in LITERALS]
+
+    for text in texts:
+        session, selector, found = open_session(store), Selector(text), list[str]()
+        while batch := claim(store, session, "numbers", credit=1000, wanted={"numbers": [Wanted(selector, 1000)]}):
+            found += [each.headers for each in batch]  # a claim reads a few pages
+        store.close_session(session)
+        wanted = [each.headers for each in sent if selector.matches(each)]
+        assert [json.loads(headers) for headers in found] == wanted, text
 
 
 def test_properties_are_asked_like_headers(store: Store, session: int) -> None:
