@@ -481,6 +481,10 @@ class Store(Protocol):
         """Close as ``disconnect`` does, but only a connection that is not usable."""
         return False
 
+    def reconnect_if_ended(self) -> bool:
+        """Reconnect, if the server has ended the connection: a look at the socket, and rarely a query."""
+        return False
+
     def change_marker(self) -> int | None:
         """Return a number that changes when another connection commits, None if the database has none."""
         return None

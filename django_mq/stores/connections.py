@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -58,6 +59,19 @@ def lock_of(connection: BaseDatabaseWrapper) -> threading.RLock:
 def close_at_forks(connection: BaseDatabaseWrapper) -> None:
     """Close this connection before every fork: its open handle must not cross one."""
     _closed_at_forks[connection] = None
+
+
+def has_ended(driver: Any) -> bool:
+    """Whether an idle connection has ended, or has a notice for the next statement, as far as its socket tells."""
+    try:
+        descriptor = driver.fileno()
+    except AttributeError:
+        return False  # a file-based database
+    except Exception:  # noqa: BLE001 - a closed driver has no socket
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
+    return bool(poll.poll(0))
 
 
 def _close_before_fork() -> None:

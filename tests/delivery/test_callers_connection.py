@@ -22,6 +22,7 @@ from django_mq.models import Message, Queue
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_claimed, a_handler, a_policy, running
 from tests.support.apart import close_connections
+from tests.support.ending import ENDS, end_connection
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -40,11 +41,6 @@ LOCKS = {
     "sqlite": "UPDATE django_mq_queue SET name = name",
     "postgresql": "LOCK TABLE django_mq_message IN ACCESS EXCLUSIVE MODE",
     "mysql": "SELECT 1 FROM django_mq_queue WHERE name = 'orders' FOR UPDATE",
-}
-#: How the number of a connection is found, and the connection ended by another one.
-ENDS = {
-    "postgresql": ("SELECT pg_backend_pid()", "SELECT pg_terminate_backend({}, 30000)"),
-    "mysql": ("SELECT connection_id()", "KILL CONNECTION {}"),
 }
 
 
@@ -109,21 +105,14 @@ def test_a_publish_that_meets_a_lock_leaves_the_callers_session_as_it_is(orders_
 
 
 def test_a_connection_that_is_gone_is_replaced(orders_of_a_site: str) -> None:
-    if (known := ENDS.get(connections[orders_of_a_site].vendor)) is None:
+    if connections[orders_of_a_site].vendor not in ENDS:
         pytest.skip("the connection is a file")
     publish("orders")
-    end(orders_of_a_site, *known)
+    end_connection(connections[orders_of_a_site])
 
     publish("orders")
 
     assert committed(orders_of_a_site) == 2
-
-
-def end(alias: str, number: str, kill: str) -> None:
-    (mine,) = run(alias, number)
-    with another_connection(alias) as cursor:
-        cursor.execute(kill.format(mine))
-        wait_until(lambda: not connections[alias].is_usable(), "the end of the connection")
 
 
 def test_with_autocommit_off_a_publish_is_part_of_the_callers_transaction(orders_of_a_site: str, ear: Ear) -> None:
@@ -144,11 +133,11 @@ def test_with_autocommit_off_a_publish_is_part_of_the_callers_transaction(orders
 def test_with_autocommit_off_a_lost_connection_loses_the_whole_transaction_and_says_so(
     orders_of_a_site: str,
 ) -> None:
-    if (known := ENDS.get(connections[orders_of_a_site].vendor)) is None:
+    if connections[orders_of_a_site].vendor not in ENDS:
         pytest.skip("the connection is a file")
     transaction.set_autocommit(False, using=orders_of_a_site)
     publish("orders", "the first half")
-    end(orders_of_a_site, *known)
+    end_connection(connections[orders_of_a_site])
 
     with pytest.raises(StoreUnavailable):
         publish("orders", "the second half")

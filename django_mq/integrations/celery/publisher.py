@@ -19,7 +19,7 @@ from django_mq.delivery import hints, publisher, validation
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.routing import queues_matching
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import QueueInUse, StoreError, UnknownQueue
+from django_mq.errors import QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.notifications.registry import notifier
@@ -294,7 +294,8 @@ class Committing:
         shared = shared_store(self._alias)
         waits_for_itself = shared.in_transaction and not shared.features.concurrent_writers
         if waits_for_itself or not (shared.in_transaction or self._in_worker()):
-            yield shared
+            with _replacing_a_broken_connection(shared):
+                yield shared
         else:
             with self.private() as store:
                 yield store
@@ -304,7 +305,9 @@ class Committing:
         """Use a store that commits each statement, even inside a transaction."""
         session = self._session()
         if self._in_worker() and not shared_store(self._alias).in_transaction:
-            yield session.store if session is not None else _store_beside(self._alias)
+            kept = session.store if session is not None else _store_beside(self._alias)
+            with _replacing_a_broken_connection(kept):
+                yield kept
         else:
             store = private_store(self._alias)
             try:
@@ -324,6 +327,20 @@ class Committing:
         """Treat this process as a worker from now on, and close the connection that children would inherit."""
         _workers.add(os.getpid())
         shared_store(self._alias).disconnect()
+
+
+@contextmanager
+def _replacing_a_broken_connection(store: Store) -> Iterator[None]:
+    """Use a connection that is kept open: one that has ended meanwhile is replaced, and one that ends now, too.
+
+    Nothing else would: Kombu connects again through the same kept connection, and no request begins.
+    """
+    store.reconnect_if_ended()
+    try:
+        yield
+    except StoreUnavailable:
+        store.reconnect()
+        raise
 
 
 def _store_beside(alias: str) -> Store:

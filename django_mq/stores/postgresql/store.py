@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from psycopg.errors import ActiveSqlTransaction
 from django_mq import conf
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features, assembled
-from django_mq.stores.connections import lock_of
+from django_mq.stores.connections import has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
@@ -80,17 +79,6 @@ class PostgreSQLDeclaredSelectors(DeclaredSelectors):
 RECONNECT_SECONDS = 2.5
 
 
-def is_readable(driver: Any) -> bool:
-    """Whether an idle connection has ended, or has a notice, which the next statement reads."""
-    try:
-        descriptor = driver.fileno()
-    except Exception:  # noqa: BLE001 - a closed driver has no socket
-        return True
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
-    return bool(poll.poll(0))
-
-
 class PostgreSQLSessions(Sessions):
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
@@ -130,7 +118,7 @@ class PostgreSQLSessions(Sessions):
             return False  # another thread runs a statement, and will get the error
         try:
             driver = self.database.connection.connection
-            return driver is not self._lock_holder or is_readable(driver)
+            return driver is not self._lock_holder or has_ended(driver)
         finally:
             lock.release()
 

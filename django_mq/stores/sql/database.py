@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from django.db import transaction
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, others_in
-from django_mq.stores.connections import lock_of, translating
+from django_mq.stores.connections import has_ended, lock_of, translating
 from django_mq.stores.errors import unsupported
 
 if TYPE_CHECKING:
@@ -181,9 +181,16 @@ class Database:
     def reconnect(self) -> bool:
         # ``errors_occurred`` of Django does not tell. A connection that still works has locks, temporary tables
         # and variables of the caller.
-        if self.connection.connection is None or self.in_transaction or self.connection.is_usable():
-            return False
-        return self.disconnect()
+        with self.alone():
+            is_open = self.connection.connection is not None
+            if not is_open or self.begun or self.in_transaction or self.connection.is_usable():
+                return False
+            return self.disconnect()
+
+    def reconnect_if_ended(self) -> bool:
+        with self.alone():
+            driver = self.connection.connection
+            return driver is not None and has_ended(driver) and self.reconnect()
 
     def close(self) -> None:
         if self.private:
