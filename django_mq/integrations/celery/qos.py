@@ -165,9 +165,9 @@ class PrefetchBuffer:
         except IndexError:  # the heartbeat, or a signal's handler, gives back at any moment
             return False
 
-    def portion(self, seconds: float = PORTION_SECONDS) -> int:
-        """Hand messages over, within the credit and for so long; return how many."""
-        until = time.monotonic() + seconds
+    def portion(self) -> int:
+        """Hand messages over, within the credit, for ``PORTION_SECONDS``; return how many."""
+        until = time.monotonic() + PORTION_SECONDS
         count = 0
         while self.ready and not told_to_stop():
             self._moved_at = time.monotonic()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -32,7 +34,7 @@ from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher
-from django_mq.integrations.celery.qos import PORTION_SECONDS, AdaptivePrefetch, PrefetchBuffer, told_to_stop
+from django_mq.integrations.celery.qos import AdaptivePrefetch, PrefetchBuffer, told_to_stop
 from django_mq.integrations.celery.transient_queues import TransientQueues
 from django_mq.integrations.celery.url import Address, check_alias, current
 from django_mq.notifications.base import ANY, volatile_topic
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
 
 #: A worker that has lost the database tries for so long, in seconds, before Celery tries, with longer pauses.
 RECONNECT_SECONDS = 60.0
-#: How long ``drain_events`` delivers, in seconds, before it returns.
-BLOCKING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +125,9 @@ class Transport(virtual.Transport):
         self._poll_timer: Any = None
         self._alarm: Any = None
         self._alarm_at = 0.0
-        # Whether transient queues may have messages.
+        # Whether transient queues may have messages, and those that were taken from them and not delivered yet.
         self._transient_look = True
+        self._taken: deque[tuple[str, dict[str, Any]]] = deque()
         # Whether messages of the last claim could begin at once.
         self._able = False
         # Whether a message was delivered that the pool may not have written to its processes yet.
@@ -235,6 +236,7 @@ class Transport(virtual.Transport):
 
     def cancel(self, queue: str) -> None:
         """Stop claiming from a queue, and give back what no callback has received."""
+        self._put_back_taken(queue)
         self._callbacks.pop(queue, None)
         self._channel_of.pop(queue, None)
         self._tag_of.pop(queue, None)
@@ -301,14 +303,30 @@ class Transport(virtual.Transport):
 
     # Delivering.
 
-    def work(self, seconds: float = PORTION_SECONDS) -> int:
-        """Claim, and deliver for so long what credit allows; return how many were delivered. Raises StoreError."""
+    def work(self) -> int:
+        """Claim, and deliver what credit allows for a moment; return how many. Raises StoreError."""
         self._driver = threading.get_ident()
-        delivered = self._work_transient()
+        self._take_transient()
+        delivered = 0
+        while self._deliver_taken():
+            delivered += 1
+        self._claim_or_give_back()
+        return delivered + self.buffer.portion()
+
+    def _work_once(self) -> bool:
+        """Claim, and deliver one message if credit allows; return whether one was delivered. Raises StoreError."""
+        self._driver = threading.get_ident()
+        if not self._taken:
+            self._take_transient()
+        if self._deliver_taken():
+            return True
+        self._claim_or_give_back()
+        return self.buffer.ready and not told_to_stop() and self.buffer.one()
+
+    def _claim_or_give_back(self) -> None:
         if self._runtime is not None:
             self._runtime.recall(self._give_back)
         self._claim()
-        return delivered + self.buffer.portion(seconds)
 
     def _claim(self) -> None:
         """Claim if all claimed messages have been handed over or given back."""
@@ -408,20 +426,33 @@ class Transport(virtual.Transport):
                 return payload
         return None
 
-    def _work_transient(self) -> int:
+    def _take_transient(self) -> None:
+        """Take what waits in transient queues, to be delivered."""
         if not self._transient_queues():
-            return 0
+            return
         for lost in self.transient.renew():
             self.cancel(lost)
-        if not self._transient_look:
-            return 0
-        self._transient_look = False
-        taken = self.transient.take(self._transient_queues())
-        for queue, message in taken:
+        if self._transient_look:
+            self._transient_look = False
+            self._taken.extend(self.transient.take(self._transient_queues()))
+
+    def _deliver_taken(self) -> bool:
+        """Deliver one message of a transient queue; return False if none was taken."""
+        while self._taken:
+            queue, message = self._taken.popleft()
             callback = self.callback(queue)
             if callback is not None:
                 callback(message)
-        return len(taken)
+                return True
+        return False
+
+    def _put_back_taken(self, queue: str) -> None:
+        """Write again what was taken from a transient queue and not delivered."""
+        waiting = [message for name, message in self._taken if name == queue]
+        self._taken = deque(pair for pair in self._taken if pair[0] != queue)
+        with suppress(StoreError):  # as if it had expired
+            for message in waiting:
+                self.transient.put([queue], message)
 
     def wake_from_other_thread(self) -> None:
         """Make the driver look at the credit that came back, unless its own thread brings it."""
@@ -432,9 +463,9 @@ class Transport(virtual.Transport):
     # Blocking.
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:  # noqa: ARG002 - Kombu's signature
-        """Deliver what credit allows, for a moment. Raises TimeoutError if nothing comes in time."""
+        """Deliver one message, as Kombu's own loops count. Raises TimeoutError if none comes in time."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.work(BLOCKING_SECONDS):
+        while not self._work_once():
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError

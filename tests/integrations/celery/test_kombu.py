@@ -11,7 +11,9 @@ import pytest
 from django.db import connections, transaction
 from django.utils import timezone
 from kombu import Connection, Consumer, Producer, Queue
+from kombu.common import drain_consumer, eventloop, itermessages
 from kombu.exceptions import ChannelError
+from kombu.mixins import ConsumerMixin
 
 from django_mq import api as native
 from django_mq.errors import ConfigurationError, MalformedSelector
@@ -19,7 +21,7 @@ from django_mq.models import History, Message
 from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kombu.transport.virtual import Channel
     from pytest_django import Settings
@@ -269,13 +271,114 @@ def test_a_consumer_cancelled_by_its_own_callback_receives_nothing_more(
     assert [(row.state, row.attempts) for row in rows()] == [(Message.Status.READY, 0)] * 5
 
 
-def test_draining_once_delivers_all_there_is(connection: Connection, channel: Channel) -> None:
+def test_draining_once_delivers_one_message(connection: Connection, channel: Channel) -> None:
     publish(channel, *range(20))
     inbox = Inbox(channel, THINGS)
 
-    connection.drain_events(timeout=PATIENCE_SECONDS)
+    seen = []
+    for _ in range(3):
+        connection.drain_events(timeout=PATIENCE_SECONDS)
+        seen.append(list(inbox.bodies))
 
-    assert inbox.bodies == list(range(20))
+    assert seen == [[0], [0, 1], [0, 1, 2]]
+
+
+def through_itermessages(connection: Connection, count: int) -> Iterator[Any]:
+    channel = connection.default_channel
+    for body, message in itermessages(connection, channel, THINGS, limit=count, timeout=PATIENCE_SECONDS):
+        message.ack()
+        yield body
+
+
+def through_drain_consumer(connection: Connection, count: int) -> Iterator[Any]:
+    consumer = connection.Consumer([THINGS])
+    for body, message in drain_consumer(consumer, limit=count, timeout=PATIENCE_SECONDS):
+        message.ack()
+        yield body
+
+
+def through_eventloop(connection: Connection, count: int) -> Iterator[Any]:
+    bodies: list[Any] = []
+    with connection.Consumer([THINGS], callbacks=[lambda body, message: (bodies.append(body), message.ack())]):
+        for _ in eventloop(connection, limit=count, timeout=PATIENCE_SECONDS):
+            pass
+    yield from bodies
+
+
+def through_a_mixin(connection: Connection, count: int) -> Iterator[Any]:
+    mixin = Mixin(connection)
+    for _ in mixin.consume(limit=count):
+        pass
+    yield from mixin.bodies
+
+
+class Mixin(ConsumerMixin):
+    """Acknowledges what comes, or does what it is told to and stops."""
+
+    def __init__(self, connection: Connection, action: Callable[[Any], object] | None = None) -> None:
+        self.connection = connection
+        self.bodies: list[Any] = []
+        self._action = action
+
+    def get_consumers(self, consumer_class: Any, channel: Any) -> list[Consumer]:
+        return [consumer_class([THINGS], callbacks=[self._take])]
+
+    def _take(self, body: Any, message: Any) -> None:
+        self.bodies.append(body)
+        if self._action is None:
+            message.ack()
+        else:
+            self.should_stop = True
+            self._action(message)
+
+
+LOOPS = [through_itermessages, through_drain_consumer, through_eventloop, through_a_mixin]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_kombus_loops_count_the_messages_and_leave_the_others(
+    connection: Connection, channel: Channel, url: str, loop: Any, count: int
+) -> None:
+    publish(channel, *range(5))
+
+    with Connection(url) as other:
+        assert list(loop(other, count)) == list(range(count))
+
+    assert left_in(channel) == list(range(count, 5))
+
+
+@pytest.mark.parametrize(
+    ("settle", "left"),
+    [
+        (lambda message: message.requeue(), [1, 2, 3]),
+        (lambda message: message.reject(), [2, 3]),
+        (lambda message: message.ack(), [2, 3]),
+        (lambda message: message.payload, [1, 2, 3]),
+    ],
+    ids=["requeue", "reject", "ack", "nothing"],
+)
+def test_a_program_that_stops_at_a_message_has_received_no_other(
+    connection: Connection, channel: Channel, url: str, settle: Any, left: list[int]
+) -> None:
+    """kombu#673: a callback that gives its message back and stops received it again, and others."""
+    publish(channel, 1, 2, 3)
+
+    with Connection(url) as other:
+        mixin = Mixin(other, settle)
+        mixin.run()
+
+    assert mixin.bodies == [1]
+    assert left_in(channel) == left
+
+
+def left_in(channel: Channel) -> list[Any]:
+    """Take out what is ready, in order."""
+    bodies = []
+    while (message := THINGS(channel).get()) is not None:
+        bodies.append(message.payload)
+        message.ack()
+    return bodies
 
 
 def test_recovering_gives_everything_back(connection: Connection, channel: Channel) -> None:

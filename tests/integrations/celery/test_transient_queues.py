@@ -84,9 +84,30 @@ def test_events_are_routed_by_topic(connection: Connection) -> None:
 
     for key in ("task.sent", "worker.online", "task.done.well"):
         Producer(connection.default_channel, EVENTS).publish(key, routing_key=key)
-    connection.drain_events(timeout=PATIENCE_SECONDS)
+    for _ in range(2):
+        connection.drain_events(timeout=PATIENCE_SECONDS)
 
     assert tasks == ["task.sent", "task.done.well"]
+
+
+def test_events_are_delivered_one_by_one_and_wait_for_the_next_consumer(connection: Connection) -> None:
+    queue, bodies = ear("tasks", EVENTS, "task.#"), []
+
+    def take(count: int) -> None:
+        consumer = Consumer(connection.default_channel, [queue], on_message=lambda m: bodies.append(m.payload))
+        with consumer:
+            for _ in range(count):
+                connection.drain_events(timeout=PATIENCE_SECONDS)
+
+    take_none = Consumer(connection.default_channel, [queue])
+    take_none.declare()
+    for number in range(4):
+        Producer(connection.default_channel, EVENTS).publish(number, routing_key="task.sent")
+    take(1)
+    assert bodies == [0]
+    take(3)
+
+    assert bodies == [0, 1, 2, 3]
 
 
 def test_a_reply_finds_a_queue_that_was_bound_a_moment_ago(connection: Connection, url: str) -> None:
