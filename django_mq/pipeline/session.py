@@ -27,10 +27,8 @@ LOGGING = Path(__file__).absolute().parent / "log4j2.properties"
 #: Environment variables for executors. No secrets: the process list and Spark's pages show them.
 HANDED_ON = ("DJANGO_SETTINGS_MODULE",)
 
-#: Options of every session, ours or not: pass filters to Python sources, times in UTC and in
-#: microseconds, and no number for a queue called "007".
+#: Options of every session, ours or not: times in UTC and in microseconds, and no number for a queue called "007".
 NEEDED = {
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",

@@ -4,33 +4,25 @@ Every phase of a read runs in another Python process: the object that plans is n
 the one that reads. So objects hold options only, and a partition has all
 data for its reader. The database's settings stay in Django: only an
 alias is sent.
+
+The source takes no filters from Spark: PySpark 4.3.0 keeps those of one query for every other query of
+the same DataFrame. What the database shall filter by is an option, which is part of the DataFrame.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from django_mq.errors import PipelineError
 from django_mq.pipeline import executors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -40,23 +32,12 @@ if TYPE_CHECKING:
     from django_mq.pipeline.stream import HistoryStream
 
 
-#: Spark's filters, each with the lookup of the ORM.
-LOOKUPS: dict[type[Filter], str] = {
-    EqualTo: "exact",
-    In: "in",
-    GreaterThan: "gt",
-    GreaterThanOrEqual: "gte",
-    LessThan: "lt",
-    LessThanOrEqual: "lte",
-}
-ORDERED = frozenset({"bigint", "int", "timestamp"})
-
-
 class ReadOptions:
     """The options of ``.option()``, checked. Spark ignores the case of their names."""
 
     NAMES = frozenset(
-        "dataset using columns with_body partitions first_id last_id max_rows pushdown path".split()  # noqa: SIM905
+        "dataset using columns with_body partitions first_id last_id queue finished_since finished_before"  # noqa: SIM905
+        " max_rows pushdown path".split()
     )
 
     def __init__(self, given: Mapping[str, str]) -> None:
@@ -69,8 +50,13 @@ class ReadOptions:
         self._given = given
         self.dataset_name = given.get("dataset", "history")
         self.with_body = self._flag("with_body", default=False)
-        self.pushdown = self._flag("pushdown", default=True)
+        if self._flag("pushdown", default=False):
+            raise PipelineError(
+                "The option pushdown is 'true', but PySpark 4.3.0 would keep the filters of one query for the next"
+                " one. Use the options queue, finished_since and finished_before."
+            )
         self.number("partitions")
+        self.finished_since, self.finished_before = self._time("finished_since"), self._time("finished_before")
         names = given.get("columns")
         self.columns = [name.strip() for name in names.split(",")] if names else None
 
@@ -88,6 +74,32 @@ class ReadOptions:
         if not text.isdecimal() or int(text) < 1:
             raise PipelineError(f"The option {name} is {text!r}; use a whole number, 1 or more.")
         return int(text)
+
+    def condition(self) -> Q:
+        """Return the condition of the options for the rows; Django has to be set up."""
+        fields = {column.name: column.field for column in self.dataset().columns}
+        wanted = {
+            fields["queue"]: self._given.get("queue"),
+            "finished_at__gte": self.finished_since,
+            "finished_at__lt": self.finished_before,
+        }
+        return Q(**{lookup: value for lookup, value in wanted.items() if value is not None})
+
+    def _time(self, name: str) -> datetime | None:
+        text = self._given.get(name)
+        if text is None:
+            return None
+        if self.dataset_name != "history":
+            raise PipelineError(
+                f"The option {name} is for the history: messages of {self.dataset_name!r} are not finished."
+            )
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            raise PipelineError(
+                f"The option {name} is {text!r}; use a day or a time, as 2026-03-02 or 2026-03-02 08:00:00+00:00."
+            ) from None
+        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
     @property
     def alias(self) -> str:
@@ -118,7 +130,7 @@ class MessageSource(DataSource):
 
     def reader(self, schema: StructType) -> MessageReader:  # noqa: ARG002 - the options say which columns
         options = ReadOptions(self.options)
-        return FilteringReader(options) if options.pushdown else MessageReader(options)
+        return MessageReader(options)
 
     def streamReader(self, schema: StructType) -> HistoryStream:  # noqa: N802, ARG002 - Spark's names
         from django_mq.pipeline.stream import HistoryStream
@@ -141,11 +153,10 @@ class MessageSource(DataSource):
 
 @dataclass
 class Ids(InputPartition):
-    """A range of ids of one partition, and the condition for its rows."""
+    """A range of ids of one partition."""
 
     first: int
     last: int
-    condition: Q
 
     @property
     def range(self) -> tuple[int, int]:
@@ -157,7 +168,6 @@ class MessageReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.condition = Q()
 
     def partitions(self) -> Sequence[InputPartition]:
         from django_mq.pipeline.pages import bounds, enough_parts, id_ranges
@@ -169,7 +179,7 @@ class MessageReader(DataSourceReader):
             last = min(last, self.options.number("last_id", last) or last)
         wanted = self.options.number("partitions") or enough_parts(first, last)
         ranges = id_ranges(first, last, wanted)
-        return [Ids(start, stop, self.condition) for start, stop in ranges]
+        return [Ids(start, stop) for start, stop in ranges]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         dataset, columns = self.options.dataset(), self.options.chosen()
@@ -180,55 +190,9 @@ class MessageReader(DataSourceReader):
         if not isinstance(partition, Ids):
             return  # without partitions, Spark makes an empty one
         try:
-            yield from read(dataset, columns, self.options.alias, partition.range, partition.condition)
+            yield from read(dataset, columns, self.options.alias, partition.range, self.options.condition())
         finally:
             connections[self.options.alias].close()
-
-
-class FilteringReader(MessageReader):
-    """A reader with conditions that the database checks. Spark refuses it where that is switched off."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        self.condition, left = translate(filters, self.options.chosen())
-        return left
-
-
-def translate(filters: Iterable[Filter], columns: Iterable[Column]) -> tuple[Q, list[Filter]]:
-    """Return the condition for the database, and the filters that Spark has to check itself.
-
-    The database checks only conditions that mean the same there. Texts are compared for equality alone,
-    because databases order them differently.
-    """
-    known = {column.name: column for column in columns}
-    condition, left = Q(), []
-    for given in filters:
-        lookup = _lookup(given, known)
-        if lookup is None:
-            left.append(given)
-        else:
-            condition &= Q(**lookup)
-    return condition, left
-
-
-def _lookup(given: Any, known: dict[str, Column]) -> dict[str, Any] | None:
-    kind = LOOKUPS.get(type(given))
-    if kind is None or len(given.attribute) != 1 or given.attribute[0] not in known:
-        return None
-    column = known[given.attribute[0]]
-    equal = kind in ("exact", "in")
-    if column.type not in ORDERED and not (equal and column.name == "queue"):
-        return None
-    value = [_value(each) for each in given.value] if kind == "in" else _value(given.value)
-    return {f"{column.field}__{kind}": value}
-
-
-def _value(value: Any) -> Any:
-    """Return a filter's value. Times without a zone are in the session's, which is UTC."""
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value.replace(tzinfo=UTC)
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    return value
 
 
 def read(spark: Any, dataset: str = "history", **options: Any) -> Any:

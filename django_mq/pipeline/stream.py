@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
@@ -59,7 +58,8 @@ class HistoryStream(DataSourceStreamReader):
 
     def _nth(self, start: int, end: int, most: int) -> int:
         """Return the id of the last row of a batch of ``most`` rows."""
-        rows = self.options.dataset().rows(self.options.alias).filter(id__gt=start, id__lte=end)
+        rows = self.options.dataset().rows(self.options.alias).filter(self.options.condition())
+        rows = rows.filter(id__gt=start, id__lte=end)
         last = rows.order_by("id").values_list("id", flat=True)[most - 1 : most].first()
         return end if last is None else int(last)
 
@@ -68,7 +68,7 @@ class HistoryStream(DataSourceStreamReader):
 
         first, last = start["id"] + 1, end["id"]
         wanted = self.options.number("partitions") or enough_parts(first, last)
-        return [Ids(begin, stop, Q()) for begin, stop in id_ranges(first, last, wanted)]
+        return [Ids(begin, stop) for begin, stop in id_ranges(first, last, wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from MessageReader(self.options).read(partition)

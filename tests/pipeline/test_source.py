@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as f
 
 from django_mq.api import publish
 from django_mq.errors import PipelineError
@@ -55,19 +56,6 @@ def test_an_empty_history_is_an_empty_frame(spark: SparkSession, committed_datab
     assert read(spark, using=committed_database).count() == 0
 
 
-def test_the_database_looks_up_what_it_can(past: Any, committed_database: str) -> None:
-    from pyspark.sql.datasource import EqualTo, GreaterThan, StringContains
-
-    past(10)
-    past(2, queue_name="invoices")
-    reader = MessageSource({"using": committed_database, "partitions": "1"}).reader(None)  # type: ignore[arg-type]
-    left = [*reader.pushFilters([EqualTo(("queue",), "invoices"), StringContains(("type",), "x")])]
-    later = [*reader.pushFilters([GreaterThan(("outcome",), "a")])]
-
-    assert left == [StringContains(("type",), "x")]
-    assert later == [GreaterThan(("outcome",), "a")]
-
-
 def test_a_filter_finds_what_the_database_finds(spark: SparkSession, past: Any, committed_database: str) -> None:
     past(20)
     past(5, queue_name="invoices", priority=9)
@@ -82,6 +70,34 @@ def test_a_filter_finds_what_the_database_finds(spark: SparkSession, past: Any, 
     )
     assert frame.where("outcome = 'expired'").count() == 0
     assert read(spark, using=committed_database, pushdown=False).where("queue = 'invoices'").count() == 5
+    assert read(spark, using=committed_database, queue="invoices").count() == 5
+    since, before = (MORNING + timedelta(seconds=second) for second in (13, 16))
+    between = read(spark, using=committed_database, finished_since=since, finished_before=before)
+    found = [row["at"] for row in between.selectExpr("unix_seconds(finished_at) at").orderBy("at").collect()]
+    assert found == [int(since.timestamp()) + second for second in range(3)]
+
+
+def test_one_frame_answers_many_questions(spark: SparkSession, past: Any, committed_database: str) -> None:
+    for priority in (1, 2, 3):
+        past(priority * 10, priority=priority)
+    frame = read(spark, using=committed_database)
+    low, high = frame.where("priority = 1"), frame.where("priority = 3")
+
+    assert (low.count(), frame.count(), high.count(), low.count()) == (10, 60, 30, 10)
+    both = low.union(high).groupBy("priority").count().collect()
+    assert sorted(map(tuple, both)) == [(1, 10), (3, 30)]
+    joined = low.alias("a").join(high.alias("b"), f.col("a.message_id") == f.col("b.message_id"))
+    assert joined.count() == 10
+    assert frame.join(low.select("id"), "id", "left_anti").count() == 50
+    frame.createOrReplaceTempView("messages")
+    asked = "select (select count(*) from messages where priority = 2), (select count(*) from messages), "
+    asked += "(select count(*) from messages where queue = 'nothing')"
+    assert tuple(spark.sql(asked).first()) == (20, 60, 0)
+    assert frame.count() == 60
+
+
+def test_a_session_keeps_its_option_of_filters(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "false"
 
 
 def test_live_and_dead_messages_are_read_without_taking_them(spark: SparkSession, committed_database: str) -> None:
@@ -108,6 +124,9 @@ def test_live_and_dead_messages_are_read_without_taking_them(spark: SparkSession
         ({"partitions": "many"}, "The option partitions is 'many'"),
         ({"with_body": "perhaps"}, "use true or false"),
         ({"quueue": "orders"}, "has no option quueue"),
+        ({"finished_since": "monday"}, "The option finished_since is 'monday'; use a day or a time"),
+        ({"dataset": "live", "finished_before": "2026-03-02"}, "of 'live' are not finished"),
+        ({"pushdown": "true"}, "Use the options queue, finished_since and finished_before"),
     ],
 )
 def test_wrong_options_are_said_in_one_sentence(options: dict[str, str], said: str) -> None:
@@ -135,7 +154,7 @@ def test_no_ids_are_no_ranges() -> None:
 
 def test_a_reader_gives_nothing_for_the_partition_that_spark_makes_of_none() -> None:
     assert [*MessageSource({}).reader(None).read(None)] == []  # type: ignore[arg-type]
-    assert Ids(1, 2, None).range == (1, 2)  # type: ignore[arg-type]
+    assert Ids(1, 2).range == (1, 2)
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists
 
@@ -52,8 +52,9 @@ def _is_empty(batch: ArchiveBatch, alias: str) -> bool:
 def source(spark: SparkSession, batch: ArchiveBatch, alias: str) -> DataFrame:
     """Return the rows of the batch: finished before its cutoff, of its range of ids."""
     first = max(batch.first_id, 1)
-    rows: DataFrame = read(spark, using=alias, with_body=True, first_id=first, last_id=batch.last_id)
-    return rows.where(rows["finished_at"] < batch.cutoff)
+    ids: dict[str, Any] = {"first_id": first, "last_id": batch.last_id}
+    rows: DataFrame = read(spark, using=alias, with_body=True, finished_before=batch.cutoff, **ids)
+    return rows
 
 
 def write_days(rows: DataFrame, path: str) -> tuple[int, int]:

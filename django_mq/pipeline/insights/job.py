@@ -58,8 +58,9 @@ def messages(spark: SparkSession, alias: str, since: date) -> DataFrame:
 def finished(spark: SparkSession, alias: str, since: date, columns: tuple[str, ...]) -> DataFrame:
     """Return all messages finished since that day, from the archive and the history, each once."""
     start = datetime(since.year, since.month, since.day, tzinfo=UTC)
-    history: DataFrame = read(spark, using=alias, columns=",".join({"id", "finished_at", *columns}))
-    found = history.where(history["finished_at"] >= start)
+    found: DataFrame = read(
+        spark, using=alias, columns=",".join({"id", "finished_at", *columns}), finished_since=start
+    )
     if any(day >= since.isoformat() for batch in manifest.readable(alias) for day in batch.days):
         there = archived(spark, alias, since=since)
         if manifest.under_way(alias) is not None:
