@@ -32,6 +32,7 @@ from django_mq.engine.states import (
     HELD,
     QUEUE_DELETED,
     READY,
+    REJECTED,
     RETURNED,
     SCHEDULED,
     STEALABLE,
@@ -726,7 +727,7 @@ class Queue:
         *,
         now: float | None = None,
         counted: bool = True,
-        reason: str = "rejected",
+        reason: str = REJECTED,
         stays: bool = False,
     ) -> Fate:
         """Send the entry to the dead-letter queue, or keep it as dead until it is redriven or removed.

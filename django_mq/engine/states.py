@@ -51,6 +51,18 @@ def is_retrying(state: int, attempts: int) -> bool:
     return state == SCHEDULED and attempts > 0
 
 
+def is_dead_letter(state: int, reason: str) -> bool:
+    """Return whether a message is a dead letter: dead in its queue, or ready where its queue has sent it.
+
+    The reason tells them from messages that were published to a dead-letter queue: it is written when the message
+    dies or expires and goes along to the other queue; a redrive and a move remove it. ``dead_letters`` of the
+    models states this in SQL.
+    """
+    return state == DEAD or (state == READY and reason != "")
+
+
+#: The reason of a dead letter for which no other reason was given.
+REJECTED: Final = "rejected"
 #: The reason of a dead letter from a deleted queue.
 QUEUE_DELETED: Final = "queue deleted"
 

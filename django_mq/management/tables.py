@@ -60,7 +60,7 @@ def queue_remarks(queue: QueueState, awake: int, unwanted: int) -> str:
     if kind is not None:
         reason = f": {queue.paused_reason}" if queue.paused_reason else ""
         words.append(f"{DELIVERY_WORDS[kind]}{reason}")
-    elif queue.rests and queue.ready:
+    elif queue.dead_letters_of_others:
         words.append("dead letters")
     return ", ".join([*words, "closed"] if queue.closed else words)
 

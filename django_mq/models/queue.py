@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.decisions.routing import SELECTOR_LENGTH
@@ -221,3 +222,11 @@ class Binding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.exchange} [{self.pattern}] → {self.queue_id}"
+
+
+def takes_dead_letters() -> Q:
+    """Return the condition that a queue gets dead or expired messages of others, by its name or by a binding."""
+    sources = Queue.objects.filter(Q(dead_letter_queue=OuterRef("pk")) | Q(expiry_queue=OuterRef("pk")))
+    exchanges = Queue.objects.exclude(dead_letter_exchange="").values("dead_letter_exchange")
+    bindings = Binding.objects.filter(queue=OuterRef("pk"), exchange__in=exchanges)
+    return Exists(sources) | Exists(bindings)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.routing import dead_letter_queues
 from django_mq.engine.entries.afterlife import DEAD_AT, DEAD_REASON, ORIGIN_ATTEMPTS, ORIGIN_QUEUE
+from django_mq.engine.states import REJECTED
 from django_mq.errors import PublishError, UnknownQueue
 from django_mq.stores.records import NewMessage
 from django_mq.stores.values import headers_in
@@ -53,7 +54,9 @@ def _publish(store: Store, dead_letter: DeadLetter, routes: Sequence[Route]) -> 
         try:
             # A refusal undoes nothing else. In memory, a transaction would put the message off.
             with store.transaction() if store.features.durable else nullcontext():
-                taken += store.append_by_rules([replace(copy, sort_place=place)]) != [0]
+                ids = list(filter(None, store.append_by_rules([replace(copy, sort_place=place)])))
+                store.note_dead_letters(ids, dead_letter.message.dead_reason or REJECTED)
+                taken += len(ids)
         except (PublishError, UnknownQueue):
             continue  # the queue is full or closed, or has the message already
     return taken > 0

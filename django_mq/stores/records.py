@@ -14,6 +14,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
+from django_mq.engine.states import REJECTED
 from django_mq.errors import WorkerLost
 from django_mq.stores.values import headers_in, storable, told
 
@@ -248,7 +249,7 @@ class Settlement:
         cls, claimed: Claimed, decision: Decision, reason: str = "", failure: Failure | None = None
     ) -> Settlement:
         """Return the settlement that the engine has decided; only a dead message keeps the ``reason``."""
-        kept = reason if decision.verdict is Verdict.DEAD else ""
+        kept = (reason or REJECTED) if decision.verdict is Verdict.DEAD else ""
         return cls(claimed.id, claimed.claim, *decision, kept, failure)
 
 

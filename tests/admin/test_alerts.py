@@ -32,7 +32,7 @@ def state(name: str = "orders", **values: Any) -> QueueState:
     given: dict[str, Any] = dict.fromkeys(("ready", "scheduled", "retrying", "claimed", "dead", "consumers"), 0)
     given |= {"id": 1, "oldest_ready_seconds": None, "closed": False, "paused": False, "paused_reason": ""}
     given |= {"paused_until": None, "max_messages": None, "overflow": "reject", "held_messages": None}
-    return QueueState(name=name, **given | {"takes_dead_letters": False} | values)
+    return QueueState(name=name, **given | {"takes_dead_letters": False, "dead_letters_of_others": 0} | values)
 
 
 def worker(*queues: str, stale: bool = False, conduct: str = "work", used: int = 0) -> WorkerStatus:
@@ -56,6 +56,7 @@ def worker(*queues: str, stale: bool = False, conduct: str = "work", used: int =
 
 
 WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
+LETTERS = {"takes_dead_letters": True, "dead_letters_of_others": 3}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,9 @@ WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
         (state(ready=3, oldest_ready_seconds=20.0, consumers=1), [worker("orders")], []),
         (state(scheduled=1, oldest_ready_seconds=600.0), [], [AlertKind.UNSERVED]),
         (state(**WAITS, paused=True), [], [AlertKind.PAUSED]),
-        (state(**WAITS, takes_dead_letters=True), [], [AlertKind.DEAD]),
+        (state(**WAITS, **LETTERS), [], [AlertKind.DEAD]),
+        # A message that was published to the dead-letter queue, and waits beside a dead letter.
+        (state(**WAITS | LETTERS | {"ready": 4}), [], [AlertKind.UNSERVED, AlertKind.DEAD]),
         (state(**WAITS, takes_dead_letters=True, consumers=1), [worker("orders")], [AlertKind.LATE]),
         (state(dead=2), [], [AlertKind.DEAD]),
         (state(retrying=2), [], [AlertKind.RETRYING]),

@@ -69,7 +69,7 @@ def test_a_letter_that_was_moved_keeps_its_failures(site: str, browse: Client, m
     letters = make.queue("letters")
     queue = make.queue(dead_letter_queue=letters)
     headers = {"x-origin-queue": queue.name, "x-origin-attempts": 1}
-    moved = make.message(READY, queue=letters, attempts=0, headers=headers)
+    moved = make.message(READY, queue=letters, attempts=0, headers=headers, dead_reason="boom")
     make.attempt(message_id=moved.message_id)
 
     assert cells(browse, LETTERS)[moved.message_id][0] == "1 of 10"

@@ -139,10 +139,13 @@ def test_a_list_shows_what_its_filters_say_however_it_looks(
     takes = make.queue("letters")
     given = [make.queue("a", dead_letter_queue=takes), make.queue("b"), takes]
     cases = product(range(2), Message.Status, given)
-    made = [make.message(state, queue, type=str(number)) for number, state, queue in cases]
+    made = [
+        make.message(state, queue, type=str(number), dead_reason="boom" * (queue is takes and number))
+        for number, state, queue in cases
+    ]
 
     def fits(row: Message, state: str, queue: str, type_: str) -> bool:
-        letter = row.state == DEAD or row.queue == takes
+        letter = row.state == DEAD or (row.state == READY and row.dead_reason == "boom")
         in_state = {"": True, "9": True, "letters": letter}.get(state, str(row.state) == state)
         return in_state and queue in {"", row.queue.name} and type_ in {"", row.type}
 

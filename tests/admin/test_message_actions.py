@@ -126,7 +126,8 @@ def test_a_redrive_into_a_paused_or_full_queue_is_asked_about_and_another_is_not
     make.queue("paused", paused=True)
     make.message(READY, make.queue("full", max_messages=1))
     rows = [
-        make.message(READY, letters, headers={"x-origin-queue": name}) for name in ("paused", "full", "no queue")
+        make.message(READY, letters, dead_reason="boom", headers={"x-origin-queue": name})
+        for name in ("paused", "full", "no queue")
     ]
 
     asked = run_action(browse, "message", "redrive", rows)
@@ -144,8 +145,8 @@ def test_a_letter_in_a_dead_letter_queue_is_redriven_where_it_came_from(
     site: str, browse: Client, make: Make
 ) -> None:
     letters, _ = make.queue("letters"), make.queue("orders")
-    letter = make.message(READY, queue=letters, headers={"x-origin-queue": "orders"})
-    lost = make.message(READY, queue=letters, headers={"x-origin-queue": "no queue"})
+    letter = make.message(READY, queue=letters, dead_reason="boom", headers={"x-origin-queue": "orders"})
+    lost = make.message(READY, queue=letters, dead_reason="boom", headers={"x-origin-queue": "no queue"})
     ordinary = make.message(READY, queue=letters)
     offers = ["redrive" in dict(browse.get(page_of(row)).context["buttons"]) for row in (letter, ordinary)]
 

@@ -104,7 +104,7 @@ def test_all_that_match_are_tried_once_batch_by_batch(site: str, make: Make) -> 
 
 def test_a_retry_of_all_looks_at_dead_letters_only(site: str, make: Make) -> None:
     make.message(DEAD)
-    make.message(READY, make.queue("letters"), headers={"x-origin-queue": "orders"})
+    make.message(READY, make.queue("letters"), dead_reason="boom", headers={"x-origin-queue": "orders"})
     for state in (READY, SCHEDULED, CLAIMED):
         make.message(state)
 

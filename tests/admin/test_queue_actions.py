@@ -130,8 +130,8 @@ def test_a_purge_that_is_not_typed_removes_nothing(site: str, browse: Client, ma
 def test_dead_letters_are_redriven_to_where_they_came_from(site: str, browse: Client, make: Make) -> None:
     taker = make.queue("graveyard")
     make.queue("bills", dead_letter_queue=taker)
-    make.message(READY, taker, headers={"x-origin-queue": "bills"})
-    make.message(READY, taker, headers={"x-origin-queue": "gone"})
+    make.message(READY, taker, dead_reason="boom", headers={"x-origin-queue": "bills"})
+    make.message(READY, taker, dead_reason="boom", headers={"x-origin-queue": "gone"})
     make.message(DEAD, taker)
     make.message(READY, taker)
 

@@ -283,8 +283,22 @@ def test_dead_letters_of_other_queues_are_a_notice(run: Run, database: str, orde
     dead = Queue.objects.using(database).get(name="dead")
     Queue.objects.using(database).filter(name=orders).update(dead_letter_queue=dead)
     publish("dead")
+    Message.objects.using(database).update(dead_reason="boom")
 
     assert "1 dead letter of other queues" in Findings(run).about("queue dead", "notice")["sentence"]
+
+
+def test_a_message_that_was_published_to_a_dead_letter_queue_is_a_problem(
+    run: Run, database: str, orders: str
+) -> None:
+    declare(shared_store(database), "dead")
+    dead = Queue.objects.using(database).get(name="dead")
+    Queue.objects.using(database).filter(name=orders).update(dead_letter_queue=dead)
+    publish("dead")
+
+    found = Findings(run).about("queue dead", "problem")
+    assert "1 message is ready, no dead letters, and no live worker" in found["sentence"]
+    assert "mq_redrive dead --to QUEUE" in found["mend"]
 
 
 def test_a_dead_letter_exchange_without_a_binding_is_a_notice(run: Run, database: str, orders: str) -> None:

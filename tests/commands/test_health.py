@@ -81,6 +81,7 @@ def test_dead_letters_are_warnings_if_nothing_limits_them(committed_database: st
     edit_queue("orders", {"dead_letter_queue": "letters"}, using=committed_database)
     publish("letters")
     publish("letters")
+    Message.objects.using(committed_database).update(dead_reason="boom")
 
     assert run("mq_health", *PATIENTLY) == "Warning: Queue 'letters': 2 dead letters.\n"
     answer = json.loads(run("mq_health", *PATIENTLY, "--json"))
@@ -93,7 +94,9 @@ def test_a_dead_letter_queue_has_letters_and_nobody_who_waits(committed_database
     create_queue("letters", {}, using=committed_database)
     edit_queue("orders", {"dead_letter_queue": "letters"}, using=committed_database)
     publish("letters")
-    Message.objects.using(committed_database).update(published_at=F("published_at") - timedelta(days=1))
+    Message.objects.using(committed_database).update(
+        published_at=F("published_at") - timedelta(days=1), dead_reason="boom"
+    )
 
     assert alerts("--max-age", 3600, "--max-dead", 1) == []
     assert alerts("--max-dead", 0) == ["Queue 'letters': 1 dead letter."]
@@ -106,6 +109,7 @@ def test_a_queue_bound_to_a_dead_letter_exchange_takes_dead_letters(committed_da
     edit_queue("orders", {"dead_letter_exchange": "failures"}, using=committed_database)
     bind("failures", "letters", pattern="orders", using=committed_database)
     publish("letters")
+    Message.objects.using(committed_database).update(dead_reason="boom")
 
     assert alerts("letters", "--workers", "--max-dead", 0) == ["Queue 'letters': 1 dead letter."]
 

@@ -106,6 +106,8 @@ def test_all_of_them_may_go_elsewhere(database: str, run: Run) -> None:
 def test_a_header_that_names_no_queue_leaves_the_message_where_it_is(database: str) -> None:
     publish("mails", 1, headers={"x-origin-queue": "'; drop table"})
     publish("mails", 2, headers={"x-origin-queue": 5})
+    publish("mails", 3, headers={"x-origin-queue": "orders"})  # a publisher's own header makes no dead letter
+    Message.objects.using(database).exclude(pk=Message.objects.latest("pk").pk).update(dead_reason="boom")
 
     out = io.StringIO()
 
@@ -113,7 +115,7 @@ def test_a_header_that_names_no_queue_leaves_the_message_where_it_is(database: s
         call_command("mq_redrive", "mails", "--json", stdout=out)
 
     assert json.loads(out.getvalue()) == {"redriven": 0, "left": 2, "missing": [], "queues": {}}
-    assert ready(database, "mails") == [1, 2]
+    assert ready(database, "mails") == [1, 2, 3]
 
 
 def test_more_than_a_batch_is_redriven_once_each(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from django_mq.engine.states import MOVES, State
+from django_mq.engine.states import MOVES, State, is_dead_letter
 from django_mq.errors import IllegalMove
 from tests.engine.builders import entry
 
@@ -33,3 +33,20 @@ def test_everything_else_can_be_removed() -> None:
 
 def test_no_state_leads_to_itself() -> None:
     assert all(state not in MOVES[state] for state in State)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "is_one"),
+    [
+        (State.DEAD, "", True),
+        (State.DEAD, "boom", True),
+        (State.READY, "boom", True),
+        (State.READY, "", False),
+        (State.SCHEDULED, "boom", False),
+        (State.CLAIMED, "boom", False),
+    ],
+)
+def test_a_dead_letter_is_dead_here_or_ready_with_the_reason_of_its_death(
+    state: State, reason: str, is_one: bool
+) -> None:
+    assert is_dead_letter(state, reason) is is_one

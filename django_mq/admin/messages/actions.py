@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Priority, TargetForm, Time
 from django_mq.delivery.operator import actions
-from django_mq.delivery.operator.redrives import dead_letters
 from django_mq.engine.states import CLAIMED
+from django_mq.models.message import dead_letters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -36,7 +36,7 @@ from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator, posts_action
 from django_mq.admin.table import IdSearch, ReadOnly, alias
-from django_mq.delivery.operator.redrives import is_dead_letter, origin_of
+from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages import criteria, finder, indexes
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
@@ -184,7 +184,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     def situation(self, message: Message) -> str:
         """Return the state, with its time, its worker or its reason."""
         words = {"state": message.get_state_display(), "reason": message.dead_reason}
-        if descriptions.of_row(message).is_dead_letter:
+        if message.is_dead_letter:
             last = failures.of_row(message).last
             if last is not None and message.dead_reason.startswith(last.error):
                 return _("dead letter")  # the column of the last error has the reason
@@ -258,8 +258,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         attempts = failures.of_message(row.message_id, row.correlation_id)
         add = f"{self.list_address(Message)}add/?{publish_form.COPY}={row.pk}"
         headers = payload.raw(row, "headers")
-        origin = origin_of(row.queue.name, headers)
-        return self.buttons(self._buttons_for(request, row, headers)) | {
+        origin = origin_of(row.queue.name, headers) if row.is_dead_letter else row.queue.name
+        return self.buttons(self._buttons_for(request, row)) | {
             "copy_address": add if self.has_add_permission(request) else "",
             "headers": payload.headers(headers, row.queue.name),
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
@@ -268,10 +268,13 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             "timeline": timeline.of_message(row, attempts, origin="" if origin == row.queue.name else origin),
         }
 
-    def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
+    def _buttons_for(self, request: HttpRequest, message: Message) -> list[tuple[str, str]]:
         """Return the actions that fit the state of the message and that the user has permission for."""
-        dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
-        fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not REDRIVE))
+        fit = (
+            action
+            for action in ACTIONS
+            if message.state in action.states and (message.is_dead_letter or action is not REDRIVE)
+        )
         actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
         return [*actions, (download_json.__name__, _("Download"))]
 

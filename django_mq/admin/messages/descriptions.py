@@ -41,7 +41,6 @@ class Description(NamedTuple):
     #: allows; 0 for no limit. Celery counts the attempts of its tasks: for these it is what failed in all.
     failed: int = 0
     most: int = 0
-    is_dead_letter: bool = False
     #: The handlers of live workers for the queue.
     handlers: str = ""
 
@@ -58,7 +57,10 @@ def describe(messages: Iterable[Message]) -> None:
     failures.summarise(rows)
     contents = _contents(rows)
     headers = {row.pk: _headers(contents[row.pk][0]) for row in rows if row.pk in contents}
-    origins = {row.pk: origin_of(row.queue.name, headers.get(row.pk)) for row in rows}
+    origins = {
+        row.pk: origin_of(row.queue.name, headers.get(row.pk)) if row.is_dead_letter else row.queue.name
+        for row in rows
+    }
     limits = _limits({origins[row.pk] for row in rows if origins[row.pk] != row.queue.name})
     handlers = _handlers({row.queue.name for row in rows if not row.type})
     for row in rows:
@@ -72,7 +74,6 @@ def describe(messages: Iterable[Message]) -> None:
             preview=_preview(row, known, *contents[row.pk][1:]) if row.pk in contents else "",
             failed=failed,
             most=most,
-            is_dead_letter=row.state == Message.Status.DEAD or (is_sent and row.state == Message.Status.READY),
             handlers=handlers.get(row.queue.name, ""),
         )
 

@@ -146,7 +146,7 @@ class QueueAdmin(ActionAdmin):
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
         every, supply, left = queue.workers if hasattr(queue, "workers") else _workers()
-        state = state_of(queue, self.counts(queue), every[queue.name])
+        state = state_of(queue, self.counts(queue), every[queue.name], using=alias())
         return delivery_column(state, supply[queue.name].awake, left[queue.name])
 
     @admin.display(description=gettext_lazy("dead letters"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import outages
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.states import REJECTED
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.stores.records import Settlement
 from django_mq.stores.registry import private_store
@@ -197,7 +198,7 @@ class SettlementWriter:
 
         Raises a StoreError where nothing can be written at all, or not now.
         """
-        without_details = replace(settlement, failure=None, reason="")
+        without_details = replace(settlement, failure=None, reason=REJECTED if settlement.reason else "")
         back = Settlement(
             settlement.id, settlement.claim, Verdict.RELEASE, counted=True, delay_seconds=REFUSED_DELAY_SECONDS
         )

@@ -1,7 +1,6 @@
 """Redrive dead letters: return them to the queues they came from, in batches.
 
-A dead letter is a dead message in its own queue, or a ready one in a dead-letter queue, with its origin in the
-header ``x-origin-queue``.
+A dead letter in another queue than its own has its origin in the header ``x-origin-queue``.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from django_mq.delivery.queues import record_of
 from django_mq.engine.entries.afterlife import ORIGIN_QUEUE
 from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
-from django_mq.models import Message
-from django_mq.models.message import ReadableHeaders, having
+from django_mq.models import Message, Queue
+from django_mq.models.message import ReadableHeaders, dead_letters, in_state
+from django_mq.models.queue import takes_dead_letters
 from django_mq.stores.errors import closed
 from django_mq.stores.registry import shared_store
 
@@ -52,8 +52,10 @@ class Redriven:
 def redrive(queue: str, *, to: str | None = None, limit: int | None = None, using: str | None = None) -> Redriven:
     """Return the queue's dead letters to the queues they came from, or move them to the queue ``to``.
 
-    Dead messages become ready in their old place; ready ones with an origin move to its tail. Attempts restart.
-    Messages that arrive meanwhile stay, and so do those for a closed or full queue.
+    Dead messages become ready in their old place; those of other queues move to the tail of their origin. Attempts
+    restart. With ``to``, all ready messages of a dead-letter queue move. Messages that arrive meanwhile stay, and
+    so do those for a closed or full queue.
+
     Raises UnknownQueue, and QueueClosed for ``to``.
     """
     alias = using or conf.load().DATABASE
@@ -62,10 +64,21 @@ def redrive(queue: str, *, to: str | None = None, limit: int | None = None, usin
     if to:
         check_target(to, using=alias)
     done = Redriven()
-    found = Message.objects.using(alias).filter(dead_letters(), queue__name=queue)
+    found = Message.objects.using(alias).filter(redrivable(to, using=alias), queue__name=queue)
     for rows in batches(found.values_list("pk"), limit):
         _send_all([pk for (pk,) in rows], to, done, alias)
     return done
+
+
+def redrivable(to: str | None, *, using: str) -> Q:
+    """Return the condition that a redrive acts on a message.
+
+    With the target ``to``, it also moves the ready messages of a dead-letter queue that were published there.
+    """
+    if to is None:
+        return dead_letters()
+    takers = Queue.objects.using(using).filter(takes_dead_letters()).order_by().values_list("pk", flat=True)
+    return dead_letters() | (in_state(State.READY) & Q(queue__in=sorted(takers)))
 
 
 def check_target(queue: str, *, using: str) -> None:
@@ -75,16 +88,11 @@ def check_target(queue: str, *, using: str) -> None:
 
 
 def redrive_rows(ids: Sequence[int], *, to: str | None = None, using: str) -> Redriven:
-    """Redrive the dead letters among these rows, of any queue; other rows stay."""
+    """Redrive the dead letters among these rows, of any queue; with ``to``, move all of them. Other rows stay."""
     done = Redriven()
     for start in range(0, len(ids), BATCH):
         _send_all(ids[start : start + BATCH], to, done, using)
     return done
-
-
-def is_dead_letter(queue: str, headers: Any) -> bool:
-    """Return whether a message in this queue, with these headers, is a dead letter of another queue."""
-    return origin_of(queue, headers) != queue
 
 
 def origin_of(queue: str, headers: Any) -> str:
@@ -96,11 +104,6 @@ def origin_of(queue: str, headers: Any) -> str:
             return queue
     origin = headers.get(ORIGIN_QUEUE) if isinstance(headers, dict) else None
     return str(origin or queue)
-
-
-def dead_letters() -> Q:
-    """Return the condition that a message is a dead letter: dead in place, or sent here by another queue."""
-    return Q(state=State.DEAD.value) | Q(having(ORIGIN_QUEUE), state=State.READY.value)
 
 
 def batches(found: QuerySet[Any], limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
@@ -119,19 +122,25 @@ def batches(found: QuerySet[Any], limit: int | None) -> Iterator[list[tuple[Any,
 
 def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> None:
     store = shared_store(alias)
+    left = len(ids)
     for (source, target), group in ways(ids, to, using=alias).items():
         went = send(store, group, source, target)
-        done.stayed += len(group) - went
+        left -= went
         if went:
             done.back[target] = done.back.get(target, 0) + went
             hint([target], using=alias)
+    done.stayed += left
 
 
 def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple[str, str], list[int]]:
-    """Return the rows by the queue in which they are and the queue to which a redrive sends them."""
+    """Return the rows by the queue in which they are and the queue to which a redrive sends them.
+
+    Without the target ``to``, only dead letters are sent.
+    """
     # The database reads the headers: those that are not JSON must not keep the other rows here.
     origins = KeyTextTransform(ORIGIN_QUEUE, ReadableHeaders())
     rows = Message.objects.using(using).filter(id__in=ids).order_by("id")
+    rows = rows.filter(dead_letters()) if to is None else rows
     found = rows.values_list("id", "state", "queue__name", origins)
     ways = defaultdict[tuple[str, str], list[int]](list)
     for row_id, state, queue, origin in found:

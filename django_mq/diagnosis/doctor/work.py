@@ -12,15 +12,14 @@ from django_mq.delivery.consumer.handlers import TASK_HEADERS, discover
 from django_mq.delivery.operator.drift import differences
 from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.messages.criteria import put_together
-from django_mq.diagnosis.messages.indexes import in_state
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
 from django_mq.diagnosis.state.unwanted import unwanted
-from django_mq.diagnosis.wording import plural
+from django_mq.diagnosis.wording import counted, plural
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.options import others_in
 from django_mq.models import Binding, Message, Operation, Queue, WorkerSession
-from django_mq.models.message import having
+from django_mq.models.message import having, in_state
 from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
@@ -59,7 +58,7 @@ def look_at_leases(alias: str) -> Iterator[Finding]:
     if unheld:
         yield problem(
             "leases",
-            f"{plural(unheld, 'message', 'is')} claimed by sessions that do not exist.",
+            f"{counted(unheld, 'message', 'is')} claimed by sessions that do not exist.",
             START_MAINTENANCE,
         )
     if not names and not unheld:
@@ -77,7 +76,7 @@ def look_at_orphans(alias: str) -> Iterator[Finding]:
             "Restore the rows of django_mq_queue from a backup, or remove the messages in manage.py shell: "
             "Message.objects.exclude(queue__in=Queue.objects.all()).delete()"
         )
-        yield problem("orphans", f"{plural(orphans, 'message', 'belongs')} to a queue that does not exist.", mend)
+        yield problem("orphans", f"{counted(orphans, 'message', 'belongs')} to a queue that does not exist.", mend)
     else:
         yield ok("orphans", "Every message has its queue.")
 
@@ -103,7 +102,7 @@ def look_at_states(alias: str) -> Iterator[Finding]:
         )
         yield problem(
             "states",
-            f"{plural(strange, 'message', 'is')} in a state that django_mq {__version__} does not know.",
+            f"{counted(strange, 'message', 'is')} in a state that django_mq {__version__} does not know.",
             mend,
         )
     words = list(_unknown_values(alias))
@@ -173,15 +172,18 @@ def _look_at_queue(queue: QueueState, kinds: set[str], has_handler: bool) -> Ite
         why = f" ({queue.paused_reason})" if queue.paused_reason else ""
         yield notice(about, f"Paused{why}.", f"manage.py mq_resume {queue.name}")
     if queue.dead:
-        mend = f"See manage.py mq_browse {queue.name} --state dead. Redrive or move them in the admin."
-        yield notice(about, f"{plural(queue.dead, 'dead letter')}.", mend)
+        mend = f"See manage.py mq_browse {queue.name} --state dead. After the fix, run mq_redrive {queue.name}."
+        yield notice(about, f"{counted(queue.dead, 'dead letter')}.", mend)
+    if queue.dead_letters_of_others:
+        mend = f"See manage.py mq_browse {queue.name}. After the fix, run mq_redrive {queue.name}."
+        yield notice(about, f"{counted(queue.dead_letters_of_others, 'dead letter')} of other queues.", mend)
     if has_handler and TASKS in kinds:
         mend = (
             "A Celery worker runs both, mq_worker gives the tasks back. Use a queue of its own for the tasks: "
             f"manage.py mq_move {queue.name} NAME moves what is there."
         )
         yield notice(about, "It has a handler, and Celery tasks are in it.", mend)
-    if queue.oldest_ready_seconds is not None and not queue.consumers:
+    if queue.oldest_ready_seconds is not None and not queue.consumers and not (queue.rests and queue.ready):
         yield _unconsumed(about, queue, kinds, has_handler)
 
 
@@ -228,13 +230,14 @@ def _unwanted(queue: QueueState, number: int) -> Finding:
 
 
 def _unconsumed(about: str, queue: QueueState, kinds: set[str], has_handler: bool) -> Finding:
-    if queue.takes_dead_letters:
-        mend = f"See manage.py mq_browse {queue.name}. After the fix, run mq_redrive {queue.name}."
-        return notice(about, f"{plural(queue.ready, 'dead letter')} of other queues.", mend)
     # Without a worker, due messages are not made ready and still count as scheduled.
-    waiting = plural(queue.ready, "message", "is") + " ready" if queue.ready else "Scheduled messages are due"
+    waiting = counted(queue.unserved, "message", "is") + " ready" if queue.ready else "Scheduled messages are due"
     if queue.paused:
         return notice(about, f"{waiting}, but the queue is paused.", f"manage.py mq_resume {queue.name}")
+    if queue.takes_dead_letters and not has_handler:
+        # Published here by mistake, perhaps as the copy of a dead letter.
+        mend = f"If they belong elsewhere, manage.py mq_redrive {queue.name} --to QUEUE moves all that is there."
+        return problem(about, f"{waiting}, no dead letters, and no live worker takes from it.", mend)
     if MESSAGES in kinds and not has_handler:
         mend = (
             f'Write a handler: @consumer("{queue.name}") in the consumers.py of an app. Celery workers do not run '

@@ -8,14 +8,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
-
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages import indexes
-from django_mq.diagnosis.messages.indexes import in_state
 from django_mq.diagnosis.messages.terms import matching
 from django_mq.errors import InvalidMessage
 from django_mq.models import Attempt, Message, Queue
+from django_mq.models.message import dead_letters, in_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +34,7 @@ def put_together(parts: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
 
 def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if value == indexes.DEAD_LETTERS:
-        return rows.filter(in_state(Message.Status.DEAD) | Q(queue__in=indexes.takers(rows.db)))
+        return rows.filter(dead_letters())
     if value == indexes.RETRYING:
         return rows.filter(in_state(Message.Status.SCHEDULED), attempts__gt=0)
     known = {str(state.value): state for state in Message.Status}
@@ -67,7 +65,7 @@ def by_attempts(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    """Return the dead letters of this reason, also those in dead-letter queues."""
+    """Return the dead letters of this reason."""
     return by_state(rows, indexes.DEAD_LETTERS).filter(dead_reason=value)
 
 

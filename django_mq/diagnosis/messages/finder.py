@@ -50,7 +50,7 @@ def of_messages(
     if among or not indexes.are_answered(filters):
         return newest(rows, limit, filters.get(BEFORE, ""))
     look = newest(rows, limit, patience=0)
-    return look if look.is_complete else FoundKeys(indexes.newest(indexes.parts(filters, rows.db) or [], limit))
+    return look if look.is_complete else FoundKeys(indexes.newest(filters, limit, rows.db))
 
 
 def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> FoundKeys:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import F, Q
-from django.db.models.expressions import RawSQL
+from django.db.models import F
 
-from django_mq.diagnosis.state.overview import takes_dead_letters
 from django_mq.models import Message, Queue
+from django_mq.models.message import dead_letters, in_state
+from django_mq.models.queue import takes_dead_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,11 +39,6 @@ ORDERS: Mapping[Status, tuple[str, ...]] = {
 }
 
 
-def in_state(state: Status) -> Q:
-    """Return the condition with the state in the statement: SQLite reads each row of a partial index otherwise."""
-    return Q(state=RawSQL(str(state.value), ()))  # noqa: S611 - our own number
-
-
 def are_answered(filters: Mapping[str, str]) -> bool:
     """Return whether indexes alone answer the filters. They do not say which scheduled messages are retrying."""
     return filters.keys() <= ANSWERED and filters.get("state") != RETRYING
@@ -57,7 +52,8 @@ def takers(alias: str) -> list[int]:
 def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:
     """Return the keys that match the state, the queue and the worker of these filters, one part for each index.
 
-    With those that are retrying come all scheduled ones. None if the filters name none of these.
+    With those that are retrying come all scheduled ones, and with the dead letters all ready messages of the
+    queues that take these. None if the filters name none of these.
     """
     state, worker, queue = _state_of(filters), filters.get("worker", ""), filters.get("queue", "")
     if worker.isdecimal():
@@ -72,7 +68,7 @@ def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:
         is_scheduled = filters.get("state") == str(Status.SCHEDULED.value)
         return [part.filter(attempts=0) for part in found] if is_scheduled else found
     full = takers(alias) if known is None else [one for one in takers(alias) if one == known]
-    others = [_part(one, None, alias).filter(queue_id__in=full) for one in Status if full and one != Status.DEAD]
+    others = [_part(Status.READY, None, alias).filter(queue_id__in=full)] if full else []
     return [_part(Status.DEAD, known, alias), *others]
 
 
@@ -110,7 +106,10 @@ def _keys(found: Sequence[QuerySet[Any]]) -> Iterator[int]:
         yield from part[:FEW]
 
 
-def newest(found: Sequence[QuerySet[Any]], limit: int) -> list[int]:
-    """Return the newest keys of all parts. No index has this order, so that the index of the part is read."""
+def newest(filters: Mapping[str, str], limit: int, alias: str) -> list[int]:
+    """Return the newest keys that match. No index has this order, so that the index of each part is read."""
+    found = parts(filters, alias) or []
+    if _state_of(filters) == DEAD_LETTERS:
+        found = [part.filter(dead_letters()) for part in found]
     keys = {key for part in found for key in part.order_by((F("pk") + 0).desc())[:limit]}
     return sorted(keys, reverse=True)[:limit]

@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django_mq.diagnosis.messages.indexes import ORDERS, in_state
+from django_mq.diagnosis.messages.indexes import ORDERS
 from django_mq.models import Message, Ownership, WorkerSession
+from django_mq.models.message import in_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

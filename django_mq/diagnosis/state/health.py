@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django_mq.delivery.queues import explained
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.question import Question
-from django_mq.diagnosis.wording import plural
+from django_mq.diagnosis.wording import counted
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.models import Queue
 
@@ -93,4 +93,4 @@ def _alerts(queue: QueueState, demands: Demands) -> list[str]:
 
 
 def _dead_letters(queue: QueueState) -> str:
-    return f"Queue {queue.name!r}: {plural(queue.dead_letters, 'dead letter')}."
+    return f"Queue {queue.name!r}: {counted(queue.dead_letters, 'dead letter')}."

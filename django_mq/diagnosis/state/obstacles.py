@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from django_mq.diagnosis.state.alerts import is_full
 from django_mq.diagnosis.state.overview import overview
-from django_mq.models import Queue
+from django_mq.models import Binding, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 def obstacles(names: Sequence[str], *, using: str) -> list[QueueState]:
     """Return the queues, paused or full, to which the dead letters of these queues return.
 
-    They are the queues themselves, if they have dead messages, and those whose dead letters they take.
+    They are the queues themselves, if they have dead messages, and those whose dead or expired messages they take.
     """
-    targets = Queue.objects.using(using).filter(Q(name__in=names) | Q(dead_letter_queue__name__in=names))
+    exchanges = Binding.objects.filter(queue__name__in=names).values("exchange")
+    sources = (
+        Q(dead_letter_queue__name__in=names)
+        | Q(expiry_queue__name__in=names)
+        | (Q(dead_letter_exchange__in=exchanges) & ~Q(dead_letter_exchange=""))
+    )
+    targets = Queue.objects.using(using).filter(Q(name__in=names) | sources)
     found = list(targets.order_by("name").values_list("name", flat=True).distinct())
     states = overview(found, using=using) if found else []
-    sources = [state for state in states if state.name not in names or state.dead]
-    return [state for state in sources if is_obstacle(state, is_other=state.name not in names)]
+    ends = [state for state in states if state.name not in names or state.dead]
+    return [state for state in ends if is_obstacle(state, is_other=state.name not in names)]
 
 
 def obstacles_on(ways: Collection[tuple[str, str]], *, using: str) -> list[QueueState]:

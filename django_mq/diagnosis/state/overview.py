@@ -1,4 +1,4 @@
-"""The state of all queues: three statements, however many messages there are."""
+"""The state of all queues: three statements, and one for each dead-letter queue with messages, however many."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db.models import Exists, Min, OuterRef, Q, Subquery
+from django.db.models import Count, Min, OuterRef, Q, Subquery
 
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.states import State
-from django_mq.models import Binding, Message, Queue, WorkerSession
+from django_mq.models import Message, Queue, WorkerSession
+from django_mq.models.message import in_state
+from django_mq.models.queue import takes_dead_letters
 from django_mq.models.times import UTCNow
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
@@ -55,18 +57,25 @@ class QueueState:
     max_messages: int | None
     overflow: str
     held_messages: int | None
-    #: Whether other queues send their dead letters here.
+    #: Whether other queues send their dead or expired messages here, and how many of the ready ones are such.
+    #: Where workers take from the queue, these are their work, and are not counted.
     takes_dead_letters: bool
+    dead_letters_of_others: int
 
     @property
     def rests(self) -> bool:
-        """Whether this is a dead-letter queue without a worker: its ready messages wait for an operator."""
-        return self.takes_dead_letters and not self.consumers
+        """Whether no worker takes from this dead-letter queue, and all that is ready waits for an operator."""
+        return self.takes_dead_letters and not self.consumers and self.unserved == 0
+
+    @property
+    def unserved(self) -> int:
+        """How many ready messages are there for a worker: all but the dead letters."""
+        return self.ready - self.dead_letters_of_others
 
     @property
     def dead_letters(self) -> int:
         """The dead letters: those that died here, and those that other queues sent here."""
-        return self.dead + (self.ready if self.rests else 0)
+        return self.dead + self.dead_letters_of_others
 
     @property
     def waited_seconds(self) -> float:
@@ -89,7 +98,7 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     consumers = live_workers(using)
     rows = with_facts(Queue.objects.using(using))
     return [
-        state_of(row, counted[row.name], consumers[row.name])
+        state_of(row, counted[row.name], consumers[row.name], using=using)
         for row in rows.filter(name__in=counted).order_by("name")
     ]
 
@@ -100,16 +109,17 @@ def with_facts(queues: QuerySet[Queue]) -> QuerySet[Any]:
     return queues.annotate(now=UTCNow(), takes_dead_letters=takes_dead_letters())
 
 
-def takes_dead_letters() -> Q:
-    """Return the condition that a queue gets dead letters of others, by its name or by a binding."""
-    sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
-    exchanges = Queue.objects.values("dead_letter_exchange")
-    bindings = Binding.objects.filter(queue=OuterRef("pk"), exchange__in=exchanges)
-    return Exists(sources) | Exists(bindings)
+def count_of_others(queue: int, *, using: str) -> int:
+    """Count the dead letters of other queues among the first ready messages of a queue, up to the limit."""
+    ready = Message.objects.using(using).filter(in_state(State.READY), queue_id=queue)
+    first = ready.order_by("-level", "place", "pk")[:COUNT_LIMIT]
+    count: int = first.aggregate(count=Count("pk", filter=~Q(dead_reason="")))["count"]
+    return count
 
 
-def state_of(row: Any, counts: Counts, consumers: int) -> QueueState:
+def state_of(row: Any, counts: Counts, consumers: int, *, using: str) -> QueueState:
     """Return the state of a queue, from a row of ``with_facts``."""
+    rests = row.takes_dead_letters and counts.ready and not consumers
     paused = is_paused(row.paused, row.paused_until, row.now)
     counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds")
     return filled(
@@ -117,6 +127,7 @@ def state_of(row: Any, counts: Counts, consumers: int) -> QueueState:
         row,
         **{name: getattr(counts, name) for name in counted},
         scheduled=counts.scheduled - counts.retrying,
+        dead_letters_of_others=count_of_others(row.pk, using=using) if rests else 0,
         consumers=consumers,
         paused=paused,
         paused_reason=row.paused_reason if paused else "",

@@ -22,6 +22,7 @@ from django_mq.engine.decisions.routing import headers_selector
 from django_mq.engine.decisions.verdict import Ending
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.selector import Selector
+from django_mq.engine.states import REJECTED
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery.message import (
     MESSAGE_ID,
@@ -401,7 +402,7 @@ def _reason(message: ClaimedMessage) -> str:
     app = state.get_current_app() if state is not None and "celery.worker.state" in sys.modules else None
     if app is not None and task is not None and task not in app.tasks:
         return f"unknown task {task}"
-    return "rejected"
+    return REJECTED
 
 
 def _selector_in(arguments: Mapping[str, Any], *, exchange_type: str = "") -> str:

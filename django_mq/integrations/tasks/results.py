@@ -92,8 +92,8 @@ def _record(result: Any, envelope: Any) -> dict[str, Any]:
 def _waiting(message: Any, row: TaskResult | None) -> Any:
     """Return the result of a task whose message exists."""
     envelope = _decoded(message.body, message.content_type, message.content_encoding)
-    home = origin_of(message.queue.name, message.headers)
-    if message.state == Message.Status.DEAD or home != message.queue.name:
+    if message.is_dead_letter:
+        home = origin_of(message.queue.name, message.headers)
         return _result(envelope, home, FAILED, row=row, result_id=message.message_id, cause=message)
     status = RUNNING if message.state == Message.Status.CLAIMED else READY
     result = _result(envelope, message.queue.name, status, row=row, result_id=message.message_id)

@@ -203,6 +203,10 @@ class Publications(Part):
         places = range(len(messages))
         return [] if entered is None else [entered[at].arrival if at in entered else 0 for at in places]
 
+    def note_dead_letters(self, ids: Sequence[int], reason: str) -> None:
+        for row in self.broker.found(ids):
+            row.entry.cause = reason
+
     def _append(
         self, messages: Sequence[NewMessage], *, again: bool, is_constrained: bool
     ) -> dict[int, Entry] | None:

@@ -88,6 +88,8 @@ def test_dead_letters_are_counted_where_they_are(database: str, registry: Collec
     queues = Queue.objects.using(database)
     queues.filter(name="orders").update(dead_letter_queue=queues.get(name="letters"))
     publish_many([("letters", 1), ("orders", 2)])
+    Message.objects.using(database).filter(queue__name="letters").update(dead_reason="boom")
+    publish("letters", 3)
 
     assert value(registry, "dead_letters", queue="letters") == 1
     assert value(registry, "takes_dead_letters", queue="letters") == 1

@@ -48,7 +48,7 @@ def test_a_dead_letter_goes_to_the_queues_of_the_exchange(
     headers = json.loads(copy.headers)
     assert (copy.priority, copy.body, copy.attempts, copy.id == published) == (7, b"secret", 0, False)
     assert (headers["a"], headers["x-origin-queue"], headers["x-origin-attempts"]) == (1, "orders", 1)
-    assert headers["x-dead-reason"] == "broken"
+    assert (headers["x-dead-reason"], copy.dead_reason) == ("broken", "broken")
     assert (store.browse("other", states=[1]), store.browse("orders", states=[0, 1, 2, 3])) == ([], [])
     assert [(row.queue_name, row.outcome) for row in finished()] == [("orders", 6)]
 

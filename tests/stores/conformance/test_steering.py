@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.engine.states import State
+from django_mq.engine.states import State, is_dead_letter
 from django_mq.errors import UnknownQueue
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
 
@@ -394,3 +394,20 @@ def test_nothing_chosen_changes_nothing(store: Store, orders: str, verb: str) ->
 
     assert getattr(store, verb)([]) == 0
     assert store.counts()[orders].ready == 1
+
+
+@pytest.mark.parametrize("links", [{"dead_letter_queue": "letters"}, {"dead_letter_exchange": "failures"}])
+def test_a_dead_letter_stays_one_in_another_queue_until_it_is_moved(store: Store, links: dict[str, str]) -> None:
+    declare(store, "letters")
+    declare(store, "orders", **links)
+    store.bind(exchange="failures", exchange_type="fanout", pattern="", queue="letters")
+    session = open_session(store)
+    publish(store)
+    [message] = claim(store, session)
+    settle(store, session, message, Verdict.DEAD, counted=True, reason="broken")
+
+    [letter] = store.browse("letters", states=[State.READY])
+    assert is_dead_letter(letter.state, letter.dead_reason)
+    assert store.move([letter.id], "orders") == 1
+    [moved] = store.browse("orders", states=[State.READY])
+    assert not is_dead_letter(moved.state, moved.dead_reason)

@@ -1,0 +1,101 @@
+"""What a dead letter is: every list, figure and command gives the same answer."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.api import publish
+from django_mq.delivery.operator.bindings import bind
+from django_mq.delivery.operator.queue_editor import create_queue
+from django_mq.diagnosis.doctor.work import look_at_queues
+from django_mq.diagnosis.messages.criteria import narrowed
+from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
+from django_mq.diagnosis.state.overview import overview
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.models import Message
+from django_mq.models.times import UTCNow
+from django_mq.stores.registry import shared_store
+from tests.commands.test_mending import ready, settle
+
+if TYPE_CHECKING:
+    from tests.commands.conftest import Run
+
+
+@pytest.fixture(params=["dead_letter_queue", "dead_letter_exchange", "expiry_queue"])
+def graveyard(request: pytest.FixtureRequest, database: str) -> str:
+    """A queue ``hooks`` that sends its dead or expired messages to ``hooks.dead``, where two of them are."""
+    create_queue("hooks.dead", {}, using=database)
+    target = "failures" if request.param == "dead_letter_exchange" else "hooks.dead"
+    create_queue("hooks", {request.param: target}, using=database)
+    bind("failures", "hooks.dead", exchange_type="fanout", using=database)
+    create_queue("other", {}, using=database)
+    publish("hooks", 1)
+    publish("hooks", 2)
+    if request.param == "expiry_queue":
+        Message.objects.using(database).update(expires_at=UTCNow())
+        shared_store(database).expire()
+    else:
+        settle(database, "hooks", Verdict.DEAD)
+    return "hooks.dead"
+
+
+def figures(run: Run, queue: str, alias: str) -> dict[str, int]:
+    """Return how many dead letters of a queue each list, figure and command finds."""
+    [state] = overview([queue], using=alias)
+    rows = Message.objects.using(alias)
+    listed = narrowed(rows, {"state": DEAD_LETTERS, "queue": queue}, datetime.now(UTC))
+    findings = [one.sentence for one in look_at_queues(alias) if one.about == f"queue {queue}"]
+    told = [sentence.split()[0] for sentence in findings if " of other queues" in sentence]
+    return {
+        "overview": state.dead_letters,
+        "list": listed.count(),
+        "list of all": narrowed(rows, {"state": DEAD_LETTERS}, datetime.now(UTC)).count(),
+        "rows": sum(row.is_dead_letter for row in rows.all()),
+        "doctor": int(told[0]) if told else 0,
+        "redrive": json.loads(run("mq_redrive", queue, "--dry-run", "--json"))["would_be_redriven"],
+    }
+
+
+def test_a_message_published_to_a_dead_letter_queue_is_no_dead_letter(
+    database: str, run: Run, graveyard: str
+) -> None:
+    publish(graveyard, "published here")
+
+    assert set(figures(run, graveyard, database).values()) == {2}
+    printed = run("mq_redrive", graveyard)
+    assert printed == (
+        "2 messages redriven.\n  2 to 'hooks'\n  1 ready message is no dead letter: --to QUEUE moves all.\n"
+    )
+    assert (ready(database, "hooks"), ready(database, graveyard)) == ([1, 2], ["published here"])
+
+
+def test_a_redrive_with_a_target_moves_all_of_a_dead_letter_queue_and_leaves_no_dead_letter(
+    database: str, run: Run, graveyard: str
+) -> None:
+    publish(graveyard, "published here")
+    publish("hooks", "waits")
+
+    run("mq_redrive", graveyard, "--to", "other")
+    run("mq_redrive", "hooks", "--to", "other")
+
+    assert ready(database, "other") == [1, 2, "published here"]
+    assert ready(database, "hooks") == ["waits"]
+    assert set(figures(run, "other", database).values()) == {0}
+    assert json.loads(run("mq_redrive", "--queue", "other", "--json"))["redriven"] == 0
+
+
+def test_a_moved_dead_letter_named_by_its_id_stays_where_it_was_moved(
+    database: str, run: Run, graveyard: str
+) -> None:
+    publish(graveyard, "published here")
+    run("mq_redrive", graveyard, "--to", "other")
+    moved = Message.objects.using(database).filter(queue__name="other").latest("pk").message_id
+
+    with pytest.raises(SystemExit):
+        run("mq_redrive", moved)
+
+    assert len(ready(database, "other")) == 3
