@@ -25,10 +25,13 @@ from django_mq.engine.selector import Selector
 from django_mq.engine.states import REJECTED
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery.message import (
+    HIGHEST_PRIORITY,
+    MAX_PRIORITY,
     MESSAGE_ID,
     ClaimedMessage,
     consumer_priority,
     given,
+    has_more_priorities,
     options_in,
     with_attributes,
 )
@@ -101,6 +104,7 @@ class Channel(virtual.Channel):
             return queue_declare_ok_t(name, 0, 0)
         else:
             rules = options_in(options.get("arguments"))
+            _note_priorities(name, options.get("arguments"))
             if not declarations.exists(name):
                 transient.check_access(name)
                 declarations.create(name, rules)
@@ -403,6 +407,24 @@ def _reason(message: ClaimedMessage) -> str:
     if app is not None and task is not None and task not in app.tasks:
         return f"unknown task {task}"
     return REJECTED
+
+
+#: The queues of this process of which the log says that they have fewer priorities than they are declared with.
+_noted: set[str] = set()
+
+
+def _note_priorities(queue: str, arguments: Mapping[str, Any] | None) -> None:
+    """Warn once of a queue that is declared with more priorities than there are here."""
+    if has_more_priorities(arguments) and queue not in _noted:
+        _noted.add(queue)
+        logger.warning(
+            "Queue %r is declared with %s=%s, but priorities end at %s here: larger ones count as %s, and such"
+            " messages run in their order of arrival. Use priorities from 0 to %s",
+            queue,
+            MAX_PRIORITY,
+            (arguments or {})[MAX_PRIORITY],
+            *[HIGHEST_PRIORITY] * 3,
+        )
 
 
 def _selector_in(arguments: Mapping[str, Any], *, exchange_type: str = "") -> str:

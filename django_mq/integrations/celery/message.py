@@ -245,6 +245,10 @@ def _announce(headers: dict[str, Any], properties: dict[str, Any], **_: Any) -> 
 signals.before_task_publish.connect(_announce, dispatch_uid="django_mq.priorities")
 
 
+#: The most urgent priority.
+HIGHEST_PRIORITY = 9
+
+
 def urgency(said: Any, *, redis_order: bool = False) -> int:
     """Return the priority from 0 to 9, 9 first, clamped as AMQP brokers do.
 
@@ -254,7 +258,7 @@ def urgency(said: Any, *, redis_order: bool = False) -> int:
     if said is None:
         return unsaid
     try:
-        value = max(0, min(9, int(said)))
+        value = max(0, min(HIGHEST_PRIORITY, int(said)))
     except (TypeError, ValueError, OverflowError):
         return unsaid
     return 9 - value if redis_order else value
@@ -304,13 +308,23 @@ def with_attributes(
     message_ttl: float | None = None,
     max_length: int | None = None,
     max_length_bytes: int | None = None,
+    max_priority: int | None = None,
     **_: Any,
 ) -> dict[str, Any]:
     """Return the arguments and those given as attributes of Kombu's queue, which has times in seconds."""
     times = {"x-message-ttl": message_ttl, "x-expires": expires}
     named: dict[str, float | None] = {name: seconds and seconds * 1000 for name, seconds in times.items()}
-    named |= {"x-max-length": max_length, "x-max-length-bytes": max_length_bytes}
+    named |= {"x-max-length": max_length, "x-max-length-bytes": max_length_bytes, MAX_PRIORITY: max_priority}
     return {**(arguments or {}), **{name: value for name, value in named.items() if value is not None}}
+
+
+MAX_PRIORITY = "x-max-priority"
+
+
+def has_more_priorities(arguments: Mapping[str, Any] | None) -> bool:
+    """Return whether a queue is declared with larger priorities than there are here."""
+    most = (arguments or {}).get(MAX_PRIORITY)
+    return isinstance(most, int) and most > HIGHEST_PRIORITY
 
 
 def options_in(arguments: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publisher import publish
 from django_mq.errors import ConfigurationError, InvalidMessage, MalformedSelector
-from django_mq.integrations.celery import publisher
+from django_mq.integrations.celery import channel, publisher
 from django_mq.models import Binding, Message
 from django_mq.models import Queue as QueueRow
 
@@ -358,3 +358,28 @@ def test_a_deleted_exchange_leaves_its_queues_without_its_bindings(
     assert not Binding.objects.using(committed_database).exists()
     assert connection.default_channel.basic_get("sports") is None
     assert connection.default_channel.basic_get("ear") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [
+        ({"max_priority": 100}, True),
+        ({"queue_arguments": {"x-max-priority": 10}}, True),
+        ({"max_priority": 9}, False),
+        ({}, False),
+    ],
+)
+def test_priorities_that_count_as_the_highest_are_named_once_when_a_queue_is_declared(
+    connection: Connection,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    *,
+    is_told: bool,
+) -> None:
+    monkeypatch.setattr(channel, "_noted", set())
+
+    for _ in range(2):
+        declare(connection, Queue("tens", **options))
+
+    assert caplog.text.count("Use priorities from 0 to 9") == is_told
