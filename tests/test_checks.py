@@ -17,7 +17,7 @@ from django_mq.checks import check_database, check_handlers, check_settings
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.queues import declare
 from django_mq.errors import DriverMissing
-from django_mq.integrations.celery.checks import check_broker_url
+from django_mq.integrations.celery.checks import check_broker_url, check_result_backend
 from django_mq.stores import registry
 from django_mq.stores.registry import shared_store
 from tests.conftest import ALIASES
@@ -104,6 +104,26 @@ def test_each_of_several_broker_urls_is_checked(settings: Settings) -> None:
     settings.OTHER_BROKER_URL = ["djangomq://", "redis://"]
 
     assert len(check_broker_url()) == 2
+
+
+@pytest.mark.parametrize("value", ["django-mq://", "django-mq:///jobs", "django-mq", "django_mq://"])
+def test_a_result_backend_that_is_the_broker_is_an_error_that_says_what_to_use(
+    settings: Settings, value: str
+) -> None:
+    settings.CELERY_RESULT_BACKEND = value
+
+    [found] = check_result_backend()
+
+    assert found.id == "django_mq.E012"
+    assert f"CELERY_RESULT_BACKEND is {value!r}" in found.msg
+    assert "django-celery-results" in str(found.hint)
+
+
+@pytest.mark.parametrize("value", ["django-db", "redis://", "rpc://", "django_mq_results.Backend", "", None])
+def test_another_result_backend_passes(settings: Settings, value: str | None) -> None:
+    settings.CELERY_RESULT_BACKEND = value
+
+    assert check_result_backend() == []
 
 
 @pytest.mark.parametrize("url", ["django-mq://", "django-mq:///default?queue_order=listed", "redis://", "", None])

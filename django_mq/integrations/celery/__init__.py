@@ -1,7 +1,7 @@
 """Celery workers as consumers: the Kombu transport and the worker step.
 
     url.py        the broker URL and its scheme; known.py is the entry point that registers it with Kombu
-    checks.py     the check of broker URLs
+    checks.py     the checks of broker URLs and result backends; results.py is what Celery finds as such a backend
     transport.py  the Kombu transport, on the worker's event loop
     channel.py    declaring, publishing, consuming
     message.py    Kombu's message to a row and back

@@ -1,4 +1,4 @@
-"""The check of Celery's broker URLs."""
+"""The checks of Celery's broker URLs and result backends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core import checks
 
 from django_mq.errors import BrokerURLError
+from django_mq.integrations.celery.results import INSTEAD
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
 
 #: A broker URL that means this transport, however it is spelt.
@@ -16,8 +17,9 @@ BROKER_URL = re.compile(r"django[-_. ]?mq\b:?", re.IGNORECASE)
 
 
 def register() -> None:
-    """Register the check; called once by the app."""
+    """Register the checks; called once by the app."""
     checks.register(check_broker_url, "django_mq")
+    checks.register(check_result_backend, "django_mq")
 
 
 def check_broker_url(**_: Any) -> list[checks.CheckMessage]:
@@ -34,6 +36,19 @@ def check_broker_url(**_: Any) -> list[checks.CheckMessage]:
                 hint = f"Write {SCHEME}:// for the default database, or {SCHEME}:///ALIAS for another one."
                 found.append(checks.Error(f"{name} is {url!r}{problem}", hint=hint, id="django_mq.E010"))
     return found
+
+
+def check_result_backend(**_: Any) -> list[checks.CheckMessage]:
+    """E012: a result backend that is the broker URL, as some projects write it for Redis."""
+    return [
+        checks.Error(f"{name} is {value!r}, but django_mq keeps no results.", hint=INSTEAD, id="django_mq.E012")
+        for name in sorted(dir(settings))
+        if name.endswith("RESULT_BACKEND") and _is_ours(value := getattr(settings, name))
+    ]
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, str) and bool(BROKER_URL.match(value)) and ("://" in value or value == SCHEME)
 
 
 def _problem(url: str, options: dict[str, Any]) -> str | None:
