@@ -17,7 +17,7 @@ from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import encode_body, encode_headers, new_message_id, new_uuids
 from django_mq.delivery.queues import declare, explained, may_declare
-from django_mq.engine.decisions.routing import queues_matching
+from django_mq.engine.decisions.routing import queues_reached
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.errors import undeclared
@@ -215,9 +215,13 @@ def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[
     """Return a copy for each queue with a binding that matches; without an exchange, the message itself."""
     if outgoing.exchange is None:
         return [message]
-    bindings = shared_store(alias).bindings(validation.plain(outgoing.exchange))
-    names = queues_matching(bindings, outgoing.routing_key or "", partial(message.as_message, datetime.now(UTC)))
-    return [replace(message, queue_name=name) for name in names]
+    store = shared_store(alias)
+    exchange = store.exchange(validation.plain(outgoing.exchange))
+    if exchange is None:
+        return []
+    as_message = partial(message.as_message, datetime.now(UTC))
+    reached = queues_reached(exchange, outgoing.routing_key or "", as_message, store.exchange)
+    return [replace(message, queue_name=name) for name in reached.durable]
 
 
 def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> None:

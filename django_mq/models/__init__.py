@@ -9,7 +9,7 @@ from django_mq.models.history import Attempt, History, Rollup, TaskResult
 from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
-from django_mq.models.queue import Binding, DuplicateId, Queue
+from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBinding, Queue
 from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, WorkerSession
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
     "Consumer",
     "DeclinedMessage",
     "DuplicateId",
+    "Exchange",
+    "ExchangeBinding",
     "History",
     "InsightCause",
     "InsightDay",

@@ -183,6 +183,40 @@ class DuplicateId(models.Model):
         return self.dedup_id
 
 
+class Exchange(models.Model):
+    """A declared exchange. The previous version wrote none; the type of such an exchange is in its bindings."""
+
+    name = models.CharField(max_length=200, unique=True)
+    exchange_type = models.CharField(max_length=10)
+    alternate = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        db_table = "django_mq_exchange"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ExchangeBinding(models.Model):
+    """Messages published to an exchange also go to the destination, if pattern and selector match them."""
+
+    exchange = models.CharField(max_length=200)
+    pattern = models.CharField(max_length=200, blank=True, default="")
+    selector = models.CharField(max_length=SELECTOR_LENGTH, blank=True, default="")
+    destination = models.CharField(max_length=200)
+
+    class Meta:
+        db_table = "django_mq_exchangebinding"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["exchange", "pattern", "destination"], name="django_mq_exchangebinding_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.exchange} [{self.pattern}] → {self.destination}"
+
+
 class Binding(models.Model):
     """Messages published to an exchange go to the queue if pattern and selector match them."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.decisions.recall import FreeSlots
-    from django_mq.engine.decisions.routing import Route
+    from django_mq.engine.decisions.routing import Exchange, Route
     from django_mq.engine.decisions.worker_mode import WorkerMode
     from django_mq.stores.records import (
         Browsed,
@@ -131,6 +131,23 @@ class Store(Protocol):
 
     def bindings(self, exchange: str) -> list[Route]:
         """Return every durable binding of the exchange, in the order in which they were made."""
+
+    # Exchanges.
+
+    def declare_exchange(self, name: str, *, exchange_type: str, alternate: str = "") -> bool:
+        """Create the exchange unless it was declared; return whether it was created."""
+
+    def exchange(self, name: str) -> Exchange | None:
+        """Return the exchange with its bindings as they are now, None if there is no such exchange."""
+
+    def delete_exchange(self, name: str) -> bool:
+        """Delete the exchange and its bindings, but those of transient queues; return whether it was declared."""
+
+    def bind_exchange(self, *, exchange: str, pattern: str, destination: str, selector: str = "") -> None:
+        """Let an exchange pass messages on to another; binding again changes the selector at most."""
+
+    def unbind_exchange(self, *, exchange: str, pattern: str, destination: str) -> bool:
+        """Remove a binding between exchanges; return whether there was one."""
 
     # Publishing, in the transaction of the connection, if one is open.
 

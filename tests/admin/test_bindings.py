@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.models import Binding, Queue
+from django_mq.models import Binding, Exchange, Queue
 from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
@@ -52,9 +52,12 @@ def test_an_exchange_has_one_type(browse: Client, make: Make) -> None:
     queue = make.queue()
 
     browse.post(ADD, form_data(queue))
+    Exchange.objects.create(name="bare", exchange_type="fanout")
     response = browse.post(ADD, form_data(queue, exchange_type="direct", pattern="other"))
+    bare = browse.post(ADD, form_data(queue, exchange="bare"))
 
     assert "“shop” is a topic exchange" in str(response.context["errors"])
+    assert "“bare” is a fanout exchange" in str(bare.context["errors"])
 
 
 @pytest.mark.django_db

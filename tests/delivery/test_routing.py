@@ -34,6 +34,19 @@ def test_a_message_that_matches_nothing_is_published_to_nobody(database: str, st
     assert not Message.objects.using(database).exists()
 
 
+def test_a_message_goes_on_through_other_exchanges(database: str, store: Store) -> None:
+    declare(store, "errors")
+    store.declare_exchange("logs", exchange_type="direct", alternate="rest")
+    for exchange in ("archive", "rest"):
+        store.bind(exchange=exchange, exchange_type="fanout", pattern="", queue="errors")
+    store.bind_exchange(exchange="logs", pattern="error", destination="archive")
+
+    for key in ("error", "info"):
+        publish(exchange="logs", routing_key=key)
+
+    assert Message.objects.using(database).filter(queue__name="errors").count() == 2
+
+
 def test_a_message_goes_to_the_queues_whose_selectors_match_its_headers(database: str, store: Store) -> None:
     for name, selector in (("eu", "region = 'eu'"), ("big", "size > 100"), ("all", "")):
         declare(store, name)

@@ -6,7 +6,15 @@ from itertools import product
 
 import pytest
 
-from django_mq.engine.decisions.routing import Route, headers_selector, matches, queues_matching
+from django_mq.engine.decisions.routing import (
+    Exchange,
+    Route,
+    exchange_of,
+    headers_selector,
+    matches,
+    queues_matching,
+    queues_reached,
+)
 from django_mq.engine.message import Message
 from django_mq.errors import ConfigurationError
 
@@ -162,3 +170,58 @@ def test_the_arguments_of_amqp_mean_the_same_as_their_selector(
 def test_arguments_that_no_selector_can_express_are_refused(arguments: dict[str, object], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         headers_selector(arguments)
+
+
+def routes(kind: str, **queues: str) -> tuple[Route, ...]:
+    """Bindings of a type of exchange: the pattern of each queue."""
+    return tuple(Route(kind, pattern, queue) for queue, pattern in queues.items())
+
+
+#: "news" passes sports on to "world", which passes all back; "news" has an alternate exchange.
+EXCHANGES = {
+    "news": Exchange(
+        "news",
+        "topic",
+        alternate="rest",
+        routes=routes("topic", local="local.#"),
+        exchanges=routes("topic", world="*.sports", missing="*.sports"),
+    ),
+    "world": Exchange(
+        "world", "fanout", transient=routes("fanout", ear="", local=""), exchanges=routes("fanout", news="")
+    ),
+    "rest": Exchange("rest", "direct", alternate="trash", routes=routes("direct", odd="odd")),
+    "trash": Exchange("trash", "fanout", alternate="news", routes=routes("fanout", bin="")),
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "durable", "transient"),
+    [
+        ("local.news", ["local"], []),
+        ("local.sports", ["local"], ["ear"]),
+        ("a.sports", [], ["ear", "local"]),
+        ("odd", ["odd"], []),
+        ("none", ["bin"], []),
+    ],
+)
+def test_a_message_passes_each_exchange_once(key: str, durable: list[str], transient: list[str]) -> None:
+    reached = queues_reached(EXCHANGES["news"], key, Message, EXCHANGES.get)
+
+    assert reached == (durable, transient)
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "bound", "kind"),
+    [
+        ("news", ("topic", ""), "fanout", "topic"),
+        ("news", None, "fanout", "fanout"),
+        ("news", None, None, None),
+        ("amq.match", None, None, "headers"),
+    ],
+)
+def test_an_exchange_has_the_type_it_was_declared_with_or_that_of_its_bindings(
+    name: str, declared: tuple[str, str] | None, bound: str | None, kind: str | None
+) -> None:
+    found = exchange_of(name, declared, routes=routes(bound, queue="") if bound else ())
+
+    assert (found and found.type) == kind

@@ -12,7 +12,7 @@ from django_mq.admin.table import TableAdmin, TableForm, alias
 from django_mq.delivery.validation import check_selector
 from django_mq.engine.decisions.routing import WITHOUT_PATTERN
 from django_mq.errors import ConfigurationError, MalformedSelector
-from django_mq.models import Binding
+from django_mq.models import Binding, Exchange
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -35,9 +35,9 @@ class BindingForm(TableForm):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("exchange_type") in WITHOUT_PATTERN:
             cleaned["pattern"] = ""
-        other = self._others(cleaned).exclude(exchange_type=cleaned.get("exchange_type")).first()
-        if other is not None:
-            self.add_error("exchange_type", self._type_error(other))
+        known = self._known_type(cleaned)
+        if known not in {None, cleaned.get("exchange_type")}:
+            self.add_error("exchange_type", self._type_error(cleaned["exchange"], str(known)))
         elif self._others(cleaned).filter(pattern=cleaned.get("pattern"), queue=cleaned.get("queue")).exists():
             self.add_error(None, _("The queue is already bound to this exchange by this pattern."))
         return cleaned
@@ -45,11 +45,17 @@ class BindingForm(TableForm):
     def _others(self, cleaned: dict[str, Any]) -> QuerySet[Binding]:
         return Binding.objects.using(alias()).filter(exchange=cleaned.get("exchange")).exclude(pk=self.instance.pk)
 
+    def _known_type(self, cleaned: dict[str, Any]) -> str | None:
+        """Return the type that the exchange was declared with, or that of its other bindings."""
+        declared = Exchange.objects.using(alias()).filter(name=cleaned.get("exchange")).first()
+        other = declared or self._others(cleaned).first()
+        return None if other is None else other.exchange_type
+
     @staticmethod
-    def _type_error(other: Binding) -> str:
+    def _type_error(exchange: str, known: str) -> str:
         return _("“%(exchange)s” is a %(type)s exchange; all its bindings have that type.") % {
-            "exchange": other.exchange,
-            "type": other.get_exchange_type_display(),
+            "exchange": exchange,
+            "type": Binding.ExchangeType(known).label,
         }
 
     def validate_unique(self) -> None:

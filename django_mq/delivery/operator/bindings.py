@@ -28,8 +28,8 @@ def bind(
     """
     store = shared_store(using)
     with store.transaction():
-        routes = store.bindings(exchange)
-        known = next((route.exchange_type for route in routes), None)
+        found = store.exchange(exchange)
+        known, routes = (None, ()) if found is None else (found.type, found.routes)
         given = exchange_type or known or "direct"
         _check(exchange, given, known, pattern, selector)
         pattern = "" if given in WITHOUT_PATTERN else pattern

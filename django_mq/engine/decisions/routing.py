@@ -1,8 +1,9 @@
 """Routing from an exchange to queues by bindings, as in AMQP 0-9-1: direct, topic, fanout and headers."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from django_mq.engine.message import Message
@@ -11,8 +12,16 @@ from django_mq.errors import ConfigurationError
 
 #: The types of exchanges whose bindings have no pattern.
 WITHOUT_PATTERN: Final = frozenset({"fanout", "headers"})
-
-
+#: The exchanges that every broker has, each with its type.
+PREDECLARED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "amq.direct": "direct",
+        "amq.topic": "topic",
+        "amq.fanout": "fanout",
+        "amq.headers": "headers",
+        "amq.match": "headers",
+    }
+)
 #: The most characters of a binding's selector.
 SELECTOR_LENGTH: Final = 1000
 
@@ -25,6 +34,82 @@ class Route(NamedTuple):
     queue: str
     #: Which messages take the route, in the language of ``Selector``; blank for all.
     selector: str = ""
+
+
+class Exchange(NamedTuple):
+    """An exchange, with all that is bound to it."""
+
+    name: str
+    type: str
+    #: Whether it was declared; the type of another exchange is that of its bindings.
+    is_declared: bool = True
+    #: The exchange that gets the messages that no binding matches; blank for none.
+    alternate: str = ""
+    #: The bindings of durable queues, and those of transient queues.
+    routes: tuple[Route, ...] = ()
+    transient: tuple[Route, ...] = ()
+    #: The bindings of other exchanges, each named in the place of a queue.
+    exchanges: tuple[Route, ...] = ()
+
+
+def exchange_of(
+    name: str,
+    declared: tuple[str, str] | None = None,
+    *,
+    routes: Sequence[Route] = (),
+    transient: Sequence[Route] = (),
+    exchanges: Sequence[Route] = (),
+) -> Exchange | None:
+    """Return the exchange with these bindings, or None if it does not exist.
+
+    ``declared`` are its type and its alternate exchange. An exchange that was bound by the previous version, or by
+    an operator, has the type of its bindings.
+    """
+    if declared is None and name in PREDECLARED:
+        declared = PREDECLARED[name], ""
+    bound = next((route.exchange_type for route in (*routes, *transient)), None)
+    kind, alternate = declared or (bound, "")
+    if kind is None:
+        return None
+    typed = tuple(route._replace(exchange_type=kind) for route in exchanges)
+    return Exchange(name, kind, declared is not None, alternate, tuple(routes), tuple(transient), typed)
+
+
+class Reached(NamedTuple):
+    """The queues that a message goes to."""
+
+    durable: list[str]
+    transient: list[str]
+
+
+def queues_reached(
+    exchange: Exchange,
+    routing_key: str,
+    message: Callable[[], Message],
+    find: Callable[[str], Exchange | None],
+) -> Reached:
+    """Return the queues that a message to an exchange goes to, each once, also through other exchanges.
+
+    ``find`` returns an exchange by its name, or None. An exchange passes the message to its alternate exchange if
+    none of its own bindings matches. A message passes each exchange once.
+    """
+    durable: dict[str, None] = {}
+    transient: dict[str, None] = {}
+    visited, ahead = {exchange.name}, [exchange]
+    for each in ahead:
+        bound, listeners, exchanges = (
+            queues_matching(routes, routing_key, message)
+            for routes in (each.routes, each.transient, each.exchanges)
+        )
+        durable.update(dict.fromkeys(bound))
+        transient.update(dict.fromkeys(listeners))
+        if each.alternate and not (bound or listeners or exchanges):
+            exchanges = [each.alternate]
+        for name in exchanges:
+            if name not in visited and (found := find(name)) is not None:
+                ahead.append(found)
+            visited.add(name)
+    return Reached([*durable], [queue for queue in transient if queue not in durable])
 
 
 def queues_matching(routes: Iterable[Route], routing_key: str, message: Callable[[], Message]) -> list[str]:

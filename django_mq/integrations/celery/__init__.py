@@ -6,6 +6,7 @@
     channel.py    declaring, publishing, consuming
     message.py    Kombu's message to a row and back
     publisher.py  what a transport writes, and over which connection
+    exchanges.py  what an exchange is, and which queues a message reaches
     transient_queues.py  remote control, its replies, and events
     qos.py        what a channel has and has not settled, and when a pool may begin it
     step.py       the worker step; native.py runs native handlers as Celery's work

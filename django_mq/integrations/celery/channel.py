@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
+from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,10 @@ from amqp.exceptions import RecoverableConnectionError
 from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
+from kombu.transport.virtual.base import UNDELIVERABLE_FMT, UndeliverableWarning
 
 from django_mq.delivery.codecs import new_message_id
+from django_mq.delivery.queues import may_declare
 from django_mq.delivery.validation import check_selector, plain, text
 from django_mq.engine.decisions.routing import headers_selector
 from django_mq.engine.decisions.verdict import Ending
@@ -24,6 +28,7 @@ from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import REJECTED
 from django_mq.errors import ConfigurationError
+from django_mq.integrations.celery.exchanges import ALTERNATE, not_found
 from django_mq.integrations.celery.message import (
     HIGHEST_PRIORITY,
     MAX_PRIORITY,
@@ -42,7 +47,7 @@ from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.integrations.celery.publisher import Declarations
@@ -73,6 +78,8 @@ class Channel(virtual.Channel):
         #: The consumer priority of each queue, AMQP's ``x-priority``, and its selector, where there is one.
         self.priorities: dict[str, int] = {}
         self.selectors: dict[str, Selector] = {}
+        #: Callbacks, as an AMQP channel has them: only ``basic_return`` is called.
+        self.events: dict[str, set[Callable[..., Any]]] = defaultdict(set)
 
     @property
     def open_transport(self) -> Transport:
@@ -82,6 +89,39 @@ class Channel(virtual.Channel):
         return self.transport
 
     # Declaring.
+
+    @apart_from_event_loops
+    def exchange_declare(  # noqa: PLR0917 - Kombu's signature
+        self,
+        exchange: str | None = None,
+        type: str = "direct",  # noqa: A002 - as above
+        durable: bool = False,  # noqa: ARG002 - as above
+        auto_delete: bool = False,  # noqa: ARG002 - as above
+        arguments: Mapping[str, Any] | None = None,
+        nowait: bool = False,  # noqa: ARG002 - as above
+        passive: bool = False,
+    ) -> None:
+        """Create an exchange unless it exists. It exists until it is deleted.
+
+        Raises NotFound for one that is only asked for (``passive``), and as ``ExchangeTable.declare``.
+        """
+        kind = plain(type) or "direct"
+        name = plain(exchange) or f"amq.{kind}"
+        if passive:
+            self.open_transport.exchanges.type_of(name, "Exchange.declare")
+        else:
+            alternate = plain((arguments or {}).get(ALTERNATE)) or ""
+            self.open_transport.exchanges.declare(name, kind, alternate)
+
+    def get_exchanges(self) -> list[str]:
+        """Return the exchanges that this connection has declared."""
+        return [*self.open_transport.exchanges.declared]
+
+    def list_bindings(self) -> Generator[tuple[str, str, str], None, None]:
+        """Yield queue, exchange and routing key of the durable bindings of these exchanges."""
+        for exchange in self.get_exchanges():
+            for key, _, queue in self.get_table(exchange):
+                yield queue, exchange, key
 
     @apart_from_event_loops
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
@@ -144,25 +184,23 @@ class Channel(virtual.Channel):
         """Bind a queue. The default binding of a queue, to its own name, needs no row.
 
         The argument ``x-selector`` is a condition on messages. A binding to a headers exchange takes AMQP's
-        arguments. Raises MalformedSelector, and ConfigurationError for arguments that cannot be a condition.
+        arguments. Raises NotFound for an exchange that was not declared, MalformedSelector, and ConfigurationError
+        for arguments that cannot be a condition.
         """
         queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
-        kind = self._type_of(exchange)
+        transport, is_transient = self.open_transport, self._is_transient(queue)
+        kind = transport.exchanges.type_of(exchange, "Queue.bind")
         selector = _selector_in(arguments or {}, exchange_type=kind)
         is_default = kind == "direct" and exchange == routing_key == queue and not selector
-        if is_default and queue not in self.open_transport.transient.queues:
-            return
-        if not self._is_transient(queue):
-            self.open_transport.declarations.bind(queue, exchange, kind, routing_key, selector)
+        transport.exchanges.forget(exchange)
+        if not is_transient:
+            if not is_default:
+                transport.declarations.bind(queue, exchange, kind, routing_key, selector)
         elif selector or kind == "headers":
             raise ConfigurationError(f"{queue!r} is a transient queue: bind it without a condition on headers.")
         else:
-            self.open_transport.transient.bind(queue, exchange, kind, routing_key)
-
-    def _type_of(self, exchange: str) -> str:
-        declared = (self.state.exchanges or {}).get(exchange)
-        return str(declared["type"]) if declared else "direct"
+            transport.transient.bind(queue, exchange, kind, routing_key)
 
     @apart_from_event_loops
     def queue_unbind(
@@ -177,27 +215,54 @@ class Channel(virtual.Channel):
         queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
         if self._is_transient(queue):
-            self.open_transport.transient.unbind(queue, exchange, self._type_of(exchange), routing_key)
+            self.open_transport.transient.unbind(queue, exchange, routing_key)
         else:
             self.open_transport.declarations.unbind(queue, exchange, routing_key)
+        self.open_transport.exchanges.forget(exchange)
+
+    @apart_from_event_loops
+    def exchange_bind(
+        self,
+        destination: str,
+        source: str = "",
+        routing_key: str = "",
+        nowait: bool = False,  # noqa: ARG002 - AMQP's signature
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Let an exchange pass messages on to another. Raises as ``queue_bind`` does."""
+        destination, source, routing_key = plain(destination), plain(source), plain(routing_key) or ""
+        _check_binding(destination, routing_key)
+        _check_binding(source, routing_key)
+        exchanges = self.open_transport.exchanges
+        exchanges.type_of(destination, "Exchange.bind")
+        kind = exchanges.type_of(source, "Exchange.bind")
+        exchanges.bind(destination, source, routing_key, _selector_in(arguments or {}, exchange_type=kind))
+
+    @apart_from_event_loops
+    def exchange_unbind(
+        self,
+        destination: str,
+        source: str = "",
+        routing_key: str = "",
+        nowait: bool = False,  # noqa: ARG002 - AMQP's signature
+        arguments: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        """Remove a binding between exchanges."""
+        self.open_transport.exchanges.unbind(plain(destination), plain(source), plain(routing_key) or "")
 
     @apart_from_event_loops
     def exchange_delete(self, exchange: str, if_unused: bool = False, nowait: bool = False) -> None:  # noqa: ARG002 - Kombu's signature
-        """Remove the bindings of an exchange. Its queues stay, unlike with Kombu's virtual transports.
+        """Delete an exchange and its bindings. Its queues stay, unlike with Kombu's virtual transports.
 
         Nothing happens if queues are bound to it and ``if_unused`` is set.
         """
-        exchange = plain(exchange)
-        routes = self.open_transport.declarations.bindings(exchange)
-        transient = self.open_transport.transient.bindings(exchange)
-        if if_unused and (routes or transient):
+        exchange, transport = plain(exchange), self.open_transport
+        found = transport.exchanges.find(exchange)
+        if found is None or (if_unused and (found.routes or found.transient or found.exchanges)):
             return
-        for route in routes:
-            self.open_transport.declarations.unbind(route.queue, exchange, route.pattern)
-        for pattern, queue in transient:
-            self.open_transport.transient.unbind(queue, exchange, self._type_of(exchange), pattern)
-        exchanges: dict[str, Any] = self.state.exchanges or {}
-        exchanges.pop(exchange, None)
+        for route in found.transient:
+            transport.transient.unbind(route.queue, exchange, route.pattern)
+        transport.exchanges.delete(exchange)
 
     @apart_from_event_loops
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
@@ -216,8 +281,8 @@ class Channel(virtual.Channel):
     @apart_from_event_loops
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
         """Return (routing key, pattern, queue) of the durable bindings of an exchange."""
-        bindings = self.open_transport.declarations.bindings(exchange)
-        return [(route.pattern, route.pattern, route.queue) for route in bindings]
+        found = self.open_transport.exchanges.find(exchange)
+        return [(route.pattern, route.pattern, route.queue) for route in (found.routes if found else ())]
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:
@@ -253,41 +318,72 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def basic_publish(
-        self, message: dict[str, Any] | str, exchange: str, routing_key: str, batch: Batch | None = None, **_: Any
+        self,
+        message: dict[str, Any] | str,
+        exchange: str,
+        routing_key: str,
+        batch: Batch | None = None,
+        *,
+        mandatory: bool = False,
+        immediate: bool = False,
+        **_: Any,
     ) -> None:
-        """Write the message into each queue that it is routed to, in the caller's transaction or with a batch."""
+        """Write the message into each queue that it is routed to, in the caller's transaction or with a batch.
+
+        Raises NotFound for an exchange that was not declared. A ``mandatory`` message that no queue takes is
+        returned: to the callbacks of ``events["basic_return"]``, or as a ChannelError if there are none. Kombu's
+        transport option ``deadletter_queue`` names a queue that takes all messages without a route.
+        """
         if isinstance(message, str):  # ``celery amqp`` passes only the text
             message = self.prepare_message(message, content_type="text/plain", content_encoding="utf-8")
+        if immediate:
+            raise ConfigurationError("immediate is not supported, nor is it by RabbitMQ. Publish without it.")
         exchange, routing_key = plain(exchange), plain(routing_key)
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
-        durable, transient = self._routes(exchange, routing_key, message)
+        durable, transient = self._routes(exchange, routing_key, message, mandatory=mandatory)
+        if not (durable or transient) and self.deadletter_queue:
+            undeliverable = UNDELIVERABLE_FMT.format(exchange=exchange, routing_key=routing_key)
+            warnings.warn(UndeliverableWarning(undeliverable), stacklevel=2)
+            durable = [self.deadletter_queue]
         if transient:
             self.open_transport.transient.put(transient, message)
         if durable:
             self.open_transport.publisher.publish(durable, message, batch=batch)
+        elif mandatory and not transient:
+            self._return(message, exchange, routing_key)
 
     def create_publish_batch(self, max_size: int) -> Batch:
         """Return a batch that collects the messages of ``Producer.batch()``."""
         return Batch(self, max_size)
 
-    def _routes(self, exchange: str, routing_key: str, message: dict[str, Any]) -> tuple[list[str], list[str]]:
+    def _routes(
+        self, exchange: str, routing_key: str, message: dict[str, Any], *, mandatory: bool
+    ) -> tuple[list[str], list[str]]:
         """Return the durable and the transient queues that a message goes to."""
+        transport = self.open_transport
         if not exchange:
             is_transient = self._is_transient(routing_key, to_publish=True) or (
-                is_reply(message, routing_key) and not self.open_transport.declarations.knows(routing_key)
+                is_reply(message, routing_key) and not transport.declarations.knows(routing_key)
             )
-            return ([], [routing_key]) if is_transient else ([routing_key], [])
+            if is_transient:
+                return [], [routing_key]
+            exists = not mandatory or transport.declarations.exists(routing_key) or may_declare(routing_key)
+            return ([routing_key] if exists else []), []
         text(routing_key, "routing_key")
-        kind = self._type_of(exchange)
-        as_message = partial(self.open_transport.publisher.as_message, message)
-        durable = self.open_transport.declarations.bound_queues(exchange, routing_key, as_message)
-        transient = self.open_transport.transient.bound_queues(exchange, kind, routing_key)
-        # The default binding has no row. Beside other bindings, it is that of a queue that exists.
-        bound = (*durable, *transient)
-        is_default = kind == "direct" and exchange == routing_key and routing_key not in bound
-        if is_default and (not bound or self.open_transport.declarations.knows(routing_key)):
-            durable = [*durable, routing_key]
-        return durable, transient
+        as_message = partial(transport.publisher.as_message, message)
+        reached = transport.exchanges.reached(exchange, routing_key, as_message)
+        if reached is None and not self.deadletter_queue:
+            raise not_found(exchange, "Basic.publish")
+        return reached or ([], [])
+
+    def _return(self, message: dict[str, Any], exchange: str, routing_key: str) -> None:
+        """Return a message that no queue takes, as amqp does."""
+        error = ChannelError("NO_ROUTE", (60, 50), "Basic.return", 312)
+        if not self.events["basic_return"]:
+            raise error
+        returned = message | {"properties": message["properties"] | {"delivery_tag": None}}
+        for callback in self.events["basic_return"]:
+            callback(error, exchange, routing_key, self.Message(returned, channel=self))
 
     # Consuming.
 

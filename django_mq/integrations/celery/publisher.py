@@ -17,7 +17,6 @@ from celery import current_task
 
 from django_mq.delivery import hints, publisher, validation
 from django_mq.delivery.queues import declare
-from django_mq.engine.decisions.routing import queues_matching
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.integrations.celery import failures
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from django_mq.delivery.consumer.session import Session
-    from django_mq.engine.decisions.routing import Route
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.engine.message import Message
     from django_mq.integrations.celery.channel import Channel
@@ -153,7 +151,7 @@ class Batch:
         """Do nothing: there is nothing to close."""
 
 
-#: How long a transport believes what it read of queues and bindings, in seconds.
+#: How long a transport believes what it read of queues, in seconds.
 REMEMBER_SECONDS = 5.0
 
 
@@ -167,7 +165,6 @@ class Declarations:
     def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
         self._store = store
         self._queues: dict[str, tuple[float, QueueRecord]] = {}
-        self._bindings: dict[str, tuple[float, list[Route]]] = {}
 
     def ensure(self, name: str, *, anew: bool = False) -> None:
         """Create the queue if it does not exist; ``anew`` ignores what is remembered. Raises InvalidMessage."""
@@ -223,7 +220,6 @@ class Declarations:
         return 0
 
     def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str, selector: str = "") -> None:
-        self._bindings.pop(exchange, None)
         self.ensure(queue)
         with self._store() as store:
             store.bind(
@@ -231,24 +227,8 @@ class Declarations:
             )
 
     def unbind(self, queue: str, exchange: str, pattern: str) -> None:
-        self._bindings.pop(exchange, None)
         with self._store() as store:
             store.unbind(exchange=exchange, pattern=pattern, queue=queue)
-
-    def bindings(self, exchange: str) -> list[Route]:
-        """Return the exchange's durable bindings."""
-        known = self._bindings.get(exchange)
-        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
-            return known[1]
-        validation.text(exchange, "The name of an exchange")
-        with self._store() as store:
-            found = store.bindings(exchange)
-        self._bindings[exchange] = (time.monotonic(), found)
-        return found
-
-    def bound_queues(self, exchange: str, routing_key: str, message: Callable[[], Message]) -> list[str]:
-        """Return the durable queues that a message to the exchange goes to."""
-        return queues_matching(self.bindings(exchange), routing_key, message)
 
     def size(self, name: str, limit: int) -> int:
         """Return how many messages a worker could be given now, counted up to the limit."""

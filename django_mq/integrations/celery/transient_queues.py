@@ -25,7 +25,6 @@ from weakref import WeakValueDictionary
 from amqp.exceptions import ResourceLocked
 
 from django_mq.delivery.codecs import new_message_id
-from django_mq.engine.decisions.routing import matches
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.message import body_of, expiration_seconds, urgency
 from django_mq.notifications.base import volatile_topic
@@ -46,9 +45,6 @@ MESSAGE_SECONDS = 60.0
 #: How long a message to one queue waits, such as an ``rpc://`` result, and how long a queue's binding to itself
 #: lives, in seconds.
 ADDRESSED_SECONDS = 3600.0
-#: How long a publisher caches the bindings of a topic exchange, in seconds: there are many events. The bindings of
-#: other exchanges are read each time, because a command or a reply may be for a queue that was just bound.
-REMEMBER_SECONDS = 0.5
 #: The exchange of a queue's binding to itself is this prefix and the queue's name. AMQP reserves ``amq.``.
 OWN = "amq.queue:"
 #: The longest name of an exchange that the table takes.
@@ -68,7 +64,6 @@ class TransientQueues:
         # Exchange, pattern and queue to the exchange's type and the binding's life in seconds.
         self._bindings: dict[tuple[str, str, str], tuple[str, float]] = {}
         self._renew_at = 0.0
-        self._known: dict[str, tuple[float, list[tuple[str, str]]]] = {}
 
     def declare(self, queue: str, *, exclusive: bool = False) -> None:
         """Declare a queue, for this connection alone if it is exclusive.
@@ -137,15 +132,13 @@ class TransientQueues:
         """Bind a queue. The binding stays as long as ``renew`` is called."""
         binding = exchange, pattern, queue
         self._bindings[binding] = exchange_type, BINDING_SECONDS
-        self._known.pop(exchange, None)
         self._write([(binding, self._bindings[binding])])
 
-    def unbind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
+    def unbind(self, queue: str, exchange: str, pattern: str) -> None:
         """Remove a binding. The connection that made it must call this: another one would renew it."""
         binding = exchange, pattern, queue
         self._bindings.pop(binding, None)
-        self._known.pop(exchange, None)
-        self._write([(binding, (exchange_type, 0))])
+        self._write([(binding, ("direct", 0))])  # it ends at once: its type does not matter
 
     def renew(self) -> list[str]:
         """Renew the bindings when a third of their life is over.
@@ -166,22 +159,6 @@ class TransientQueues:
     @property
     def _owned(self) -> list[str]:
         return [queue for _, token, queue in self._bindings if token == self.token]
-
-    def bound_queues(self, exchange: str, exchange_type: str, routing_key: str) -> list[str]:
-        """Return the transient queues that a message to the exchange goes to."""
-        patterns = self.bindings(exchange, cached=exchange_type == "topic")
-        bound = [queue for pattern, queue in patterns if matches(exchange_type, pattern, routing_key)]
-        return list(dict.fromkeys(bound))
-
-    def bindings(self, exchange: str, *, cached: bool = False) -> list[tuple[str, str]]:
-        """Return (pattern, queue) of the exchange's transient bindings, perhaps as they were a moment ago."""
-        known = self._known.get(exchange)
-        if cached and known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
-            return known[1]
-        with self._store() as store:
-            patterns = store.volatile_bindings(exchange)
-        self._known[exchange] = (time.monotonic(), patterns)
-        return patterns
 
     def put(self, queues: list[str], message: dict[str, Any]) -> None:
         """Write a message for each queue and hint at once. It joins no transaction."""

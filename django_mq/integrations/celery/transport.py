@@ -33,6 +33,7 @@ from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
+from django_mq.integrations.celery.exchanges import ExchangeTable
 from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher
 from django_mq.integrations.celery.qos import AdaptivePrefetch, PrefetchBuffer, told_to_stop
 from django_mq.integrations.celery.transient_queues import TransientQueues
@@ -92,7 +93,7 @@ class Transport(virtual.Transport):
     recoverable_channel_errors = ()
     implements = virtual.Transport.implements.extend(
         asynchronous=True,
-        exchange_type=frozenset(["direct", "topic", "fanout"]),
+        exchange_type=frozenset(["direct", "topic", "fanout", "headers"]),
         heartbeats=False,
         batch_publish=True,
     )
@@ -108,6 +109,7 @@ class Transport(virtual.Transport):
         self._committing = Committing(self.alias, self._consuming_session)
         self.transient = TransientQueues(self._committing, redis_order=redis_order)
         self.declarations = Declarations(self._committing)
+        self.exchanges = ExchangeTable(self._committing, self.declarations)
         self.publisher = Publisher(self.alias, self.declarations, self._committing, redis_order=redis_order)
         self.buffer = PrefetchBuffer(self, redis_order=redis_order)
         self._adaptive_prefetch = AdaptivePrefetch()

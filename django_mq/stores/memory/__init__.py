@@ -8,6 +8,7 @@ transient queues.
     broker.py       what all stores of one name share, one queue, and transactions
     row.py          one message
     queues.py       queues and bindings; publishing
+    exchanges.py    exchanges
     sessions.py     worker sessions
     claims.py       the lease
     settlements.py  verdicts

@@ -102,8 +102,12 @@ class SharedBroker:
         self.audiences: dict[str, Audience] = {}
         #: By exchange, pattern and queue, in the order in which they were made.
         self.bindings: dict[tuple[str, str, str], Route] = {}
-        #: (exchange, pattern, queue) to the time at which the volatile binding ends unless it is renewed.
-        self.volatile_bindings: dict[tuple[str, str, str], datetime] = {}
+        #: By name, the type of each declared exchange, and its alternate exchange.
+        self.exchanges: dict[str, tuple[str, str]] = {}
+        #: By exchange, pattern and destination.
+        self.exchange_bindings: dict[tuple[str, str, str], Route] = {}
+        #: (exchange, pattern, queue) to the exchange's type, and when the volatile binding ends unless renewed.
+        self.volatile_bindings: dict[tuple[str, str, str], tuple[str, datetime]] = {}
         #: (queue, payload, end), oldest first.
         self.volatile_messages: list[tuple[str, str, datetime]] = []
         #: Finished messages, and failed attempts, as ``History`` and ``Attempt`` name their fields.

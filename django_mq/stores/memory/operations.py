@@ -256,7 +256,9 @@ class Maintenance(Part):
 
     def _prune_volatile(self, now: datetime) -> int:
         bindings, messages = self.broker.volatile_bindings, self.broker.volatile_messages
-        self.broker.volatile_bindings = living = {key: end for key, end in bindings.items() if end >= now}
+        self.broker.volatile_bindings = living = {
+            key: (kind, end) for key, (kind, end) in bindings.items() if end >= now
+        }
         self.broker.volatile_messages = kept = [item for item in messages if item[2] >= now]
         return len(bindings) - len(living) + len(messages) - len(kept)
 

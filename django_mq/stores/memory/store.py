@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.stores.base import Features, Store, assembled
 from django_mq.stores.memory.broker import SharedBroker, Transaction, broker_named
 from django_mq.stores.memory.claims import Claims
+from django_mq.stores.memory.exchanges import Exchanges
 from django_mq.stores.memory.operations import Browser, Maintenance, Operations
 from django_mq.stores.memory.queues import Publications, Queues
 from django_mq.stores.memory.sessions import Sessions
@@ -51,6 +52,7 @@ class MemoryStore(Store):
     operations = cached_property(Operations)
     maintenance = cached_property(Maintenance)
     browser = cached_property(Browser)
+    exchanges = cached_property(Exchanges)
     volatile = cached_property(VolatileMessages)
 
     def settle_and_claim(

@@ -17,18 +17,17 @@ class VolatileMessages(Part):
         self,
         *,
         exchange: str,
-        exchange_type: str,  # noqa: ARG002 - the publisher says how patterns match
+        exchange_type: str,
         pattern: str,
         queue: str,
         seconds: float,
     ) -> None:
-        self.broker.volatile_bindings[exchange, pattern, queue] = later(self.broker.now(), seconds)
+        end = later(self.broker.now(), seconds)
+        self.broker.volatile_bindings[exchange, pattern, queue] = exchange_type, end
 
     def volatile_bindings(self, exchange: str) -> list[tuple[str, str]]:
         bound, now = self.broker.volatile_bindings.items(), self.broker.now()
-        return [
-            (pattern, queue) for (bound_to, pattern, queue), end in bound if bound_to == exchange and end > now
-        ]
+        return [(pattern, queue) for (name, pattern, queue), (_, end) in bound if name == exchange and end > now]
 
     def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
         end = later(self.broker.now(), seconds)
@@ -42,6 +41,6 @@ class VolatileMessages(Part):
 
     def volatile_drop(self, queue: str) -> int:
         bindings, messages = self.broker.volatile_bindings, self.broker.volatile_messages
-        self.broker.volatile_bindings = {key: end for key, end in bindings.items() if key[2] != queue}
+        self.broker.volatile_bindings = {key: kept for key, kept in bindings.items() if key[2] != queue}
         self.broker.volatile_messages = [item for item in messages if item[0] != queue]
         return len(messages) - len(self.broker.volatile_messages)

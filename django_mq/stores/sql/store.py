@@ -12,6 +12,7 @@ from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims
 from django_mq.stores.sql.database import Database
 from django_mq.stores.sql.declared import DeclaredSelectors
+from django_mq.stores.sql.exchanges import Exchanges
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages, Moves, Settlements
 from django_mq.stores.sql.operations import Operations
@@ -60,6 +61,7 @@ class SQLStore(Store):
     maintenance = cached_property(Maintenance)
     browser = cached_property(Browser)
     operations = cached_property(Operations)
+    exchanges = cached_property(Exchanges)
     volatile = cached_property(VolatileMessages)
 
     # Calls that check first for features which only queues in memory have.

@@ -279,7 +279,7 @@ def test_a_time_to_live_that_cannot_be_is_refused(
 
 
 def test_a_name_that_is_too_long_is_refused(app: Celery, committed_database: str) -> None:
-    with pytest.raises(InvalidMessage, match="The name of a queue is 201 characters long; at most 200 fit"):
+    with pytest.raises(InvalidMessage, match="The name of an exchange is 201 characters long; at most 200 fit"):
         app.send_task("note", queue="q" * 201)
 
     assert not QueueRow.objects.using(committed_database).exists()

@@ -64,6 +64,7 @@ class Interfaces:
         self.store = shared_store(alias)
         self.connection = connection
         self.channel: Any = connection.default_channel
+        self.channel.exchange_declare("e")
 
     def native(self) -> Iterator[tuple[str, Call, frozenset[str]]]:
         """The interfaces of ``django_mq.api``."""
@@ -102,6 +103,8 @@ class Interfaces:
             yield f"kombu: {name}", lambda value, name=name, given=given: self.put(**given | {name: value}), EMPTY
         yield "kombu: declare", lambda value: self.channel.queue_declare(queue=value), EMPTY
         yield "kombu: declare volatile", lambda value: self.channel.queue_declare(value, auto_delete=True), EMPTY
+        yield "kombu: declare exchange", self.channel.exchange_declare, EMPTY
+        yield "kombu: bind exchange", lambda value: self.channel.exchange_bind("e", "e", value), EMPTY
         yield "kombu: bind to", lambda value: self.channel.queue_bind("orders", value, "x"), EMPTY
         yield "kombu: bind with", lambda value: self.channel.queue_bind("orders", "e", value), EMPTY
         yield "kombu: unbind", lambda value: self.channel.queue_unbind("orders", "e", value), EMPTY
@@ -232,6 +235,7 @@ def test_a_member_of_an_enumeration_is_the_text_it_stands_for(api: Interfaces) -
     )
     publish(Known.ORDERS, 1, correlation_id=Known.ORDERS)
     publish_many([letter, (Known.RECEIPTS, 1)])
+    api.channel.exchange_declare(Known.RECEIPTS)
     api.channel.queue_bind(Known.ORDERS, Known.RECEIPTS, Known.ORDERS)
     publish(exchange=Known.RECEIPTS, routing_key=Known.ORDERS)
     api.put(routing_key=Known.ORDERS, correlation_id=Known.ORDERS)

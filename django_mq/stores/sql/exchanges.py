@@ -1,0 +1,37 @@
+"""Declare, read and delete exchanges, and bind them to each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.engine.decisions.routing import Route, exchange_of
+from django_mq.stores.sql.database import Part
+
+if TYPE_CHECKING:
+    from django_mq.engine.decisions.routing import Exchange
+
+
+class Exchanges(Part):
+    def declare_exchange(self, name: str, *, exchange_type: str, alternate: str = "") -> bool:
+        given = {"exchange": name, "exchange_type": exchange_type, "alternate": alternate}
+        return bool(self.database.insert("declare_exchange", **given))
+
+    def exchange(self, name: str) -> Exchange | None:
+        found: dict[str, list[Route]] = {"exchange": [], "routes": [], "transient": [], "exchanges": []}
+        for what, _, *route in self.rows("exchange", exchange=name):
+            found[what].append(Route(*route))
+        declared = next(((row.exchange_type, row.queue) for row in found["exchange"]), None)
+        bound = {what: found[what] for what in ("routes", "transient", "exchanges")}
+        return exchange_of(name, declared, **bound)
+
+    def delete_exchange(self, name: str) -> bool:
+        with self.database.transaction():
+            self.rows("drop_exchange_bindings", exchange=name)
+            self.rows("drop_routes", exchange=name)
+            return bool(self.rows("drop_exchange", exchange=name))
+
+    def bind_exchange(self, *, selector: str = "", **binding: str) -> None:
+        self.rows("bind_exchange", selector=selector, **binding)
+
+    def unbind_exchange(self, **binding: str) -> bool:
+        return bool(self.rows("unbind_exchange", **binding))
