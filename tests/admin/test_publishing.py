@@ -109,6 +109,96 @@ def test_a_copy_shows_the_message_without_its_past(site: str, browse: Client, ma
     assert "<script>x" not in page.content.decode()
 
 
+TASK = {"lang": "py", "task": "shop.pay", "id": "abc", "timelimit": [None, None]}
+
+
+def a_dead_letter(make: Make, **values: Any) -> Message:
+    """Write a dead letter of the queue ``orders`` in the queue ``letters``."""
+    letters = make.queue("letters")
+    make.queue("orders", dead_letter_queue=letters)
+    return make.message(
+        READY, letters, **{"dead_reason": "boom", "headers": {"a": 1, "x-origin-queue": "orders"}} | values
+    )
+
+
+def test_a_copy_of_a_dead_letter_goes_where_it_came_from_and_replaces_it(
+    site: str, browse: Client, make: Make
+) -> None:
+    letter = a_dead_letter(make)
+    page = browse.get(FORM, {"copy": letter.pk})
+
+    initial = page.context["form"].initial
+    assert (initial["queue"], initial["headers"], initial["cancel_original"]) == ("orders", {"a": 1}, True)
+    response = browse.post(f"{FORM}?copy={letter.pk}", filled(cancel_original="on"), follow=True)
+
+    message = Message.objects.get()
+    assert (message.queue.name, message.is_dead_letter) == ("orders", False)
+    assert said(response) == [
+        f"Published to “orders”: {message.message_id} The original is cancelled: {letter.message_id}"
+    ]
+
+
+def test_a_copy_without_a_tick_leaves_the_original(site: str, browse: Client, make: Make) -> None:
+    letter = a_dead_letter(make)
+
+    browse.post(f"{FORM}?copy={letter.pk}", filled())
+
+    assert Message.objects.filter(pk=letter.pk).exists()
+    assert Message.objects.count() == 2
+
+
+@pytest.mark.parametrize("state", [CLAIMED, None], ids=["claimed meanwhile", "gone meanwhile"])
+def test_nothing_is_published_if_the_original_cannot_be_cancelled(
+    site: str, browse: Client, make: Make, state: Message.Status | None
+) -> None:
+    letter = a_dead_letter(make)
+    rows = Message.objects.filter(pk=letter.pk)
+    if state is None:
+        rows.delete()
+    else:
+        rows.update(state=state)
+
+    page = browse.post(f"{FORM}?copy={letter.pk}", filled(cancel_original="on"))
+
+    assert "The original cannot be cancelled" in page.content.decode()
+    assert Message.objects.count() == rows.count()
+
+
+def test_a_copy_of_a_dead_letter_of_an_unknown_queue_proposes_none(site: str, browse: Client, make: Make) -> None:
+    letter = a_dead_letter(make, headers={})
+
+    assert browse.get(FORM, {"copy": letter.pk}).context["form"].initial["queue"] == ""
+
+
+@pytest.mark.django_db
+def test_cancelling_the_original_takes_its_permission(login_with: Callable[..., Client], make: Make) -> None:
+    letter = a_dead_letter(make)
+    client = login_with("add_message", "view_message")
+
+    assert "cancel_original" not in client.get(FORM, {"copy": letter.pk}).context["form"].fields
+    client.post(f"{FORM}?copy={letter.pk}", filled(cancel_original="on"))
+    assert list(Message.objects.values_list("pk", flat=True)) == [letter.pk]
+
+
+def test_an_edited_copy_of_a_task_begins_anew_and_shows_its_own_arguments(
+    site: str, browse: Client, make: Make
+) -> None:
+    headers = {**TASK, "retries": 3, "argsrepr": "(7,)", "kwargsrepr": "{}"}
+    task = make.message(DEAD, headers=headers, body=b"[[7], {}, null]")
+    form = browse.get(FORM, {"copy": task.pk}).context["form"]
+    edited = {
+        **form.initial,
+        "body": '[[8, "x"], {"slow": true}, null]',
+        "headers": json.dumps(form.initial["headers"]),
+    }
+
+    browse.post(f"{FORM}?copy={task.pk}", {name: value for name, value in edited.items() if value is not None})
+
+    copy = Message.objects.get()
+    assert (copy.headers["retries"], copy.headers["argsrepr"]) == (0, "(8, 'x')")
+    assert copy.headers["kwargsrepr"] == "{'slow': True}"
+
+
 @pytest.mark.parametrize("wanted", ["999", "x", "9" * 40, "-1"])
 def test_a_copy_of_nothing_is_an_empty_form(site: str, browse: Client, make: Make, wanted: str) -> None:
     assert browse.get(FORM, {"copy": wanted}).status_code == 200

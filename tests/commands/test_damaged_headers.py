@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 
@@ -64,11 +65,9 @@ def spoil(message_id: UUID, damage: str) -> None:
     ("arguments", "said"),
     [
         (["mq_redrive", "orders"], {"redriven": 3, "left": 0, "missing": [], "queues": {"orders": 3}}),
-        # The origin of the damaged one is unknown: it is no dead letter, but a message of the queue.
-        (["mq_redrive", "letters"], {"redriven": 2, "left": 0, "queues": {"bills": 2}}),
-        (["mq_redrive", "letters", "--dry-run"], {"would_be_redriven": 2}),
+        (["mq_redrive", "letters", "--to", "orders"], {"redriven": 3, "left": 0, "queues": {"orders": 3}}),
+        (["mq_redrive", "letters", "--dry-run"], {"would_be_redriven": 3}),
         (["mq_redrive", "--queue", "orders"], {"redriven": 3, "left": 0, "missing": []}),
-        (["mq_redrive", "--since", "2001-01-01T00:00Z"], {"redriven": 5, "left": 0, "missing": []}),
         (["mq_redrive", "--queue", "letters", "--match", "x-dead-reason:broken"], {"redriven": 2}),
         (["mq_move", "orders", "letters"], {"moved": 3}),
         (["mq_cancel", "--queue", "orders", "--yes"], {"removed": 3, "held": 0, "missing": []}),
@@ -80,6 +79,20 @@ def spoil(message_id: UUID, damage: str) -> None:
 )
 def test_a_damaged_message_stops_no_other(run: Run, arguments: list[str], said: dict[str, Any]) -> None:
     assert json.loads(run(*arguments, "--json")).items() >= said.items()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "redriven"), [(["letters"], 2), (["--since", "2001-01-01T00:00Z"], 5)], ids=["queue", "all"]
+)
+def test_a_dead_letter_whose_origin_is_unknown_is_left_with_a_reason(
+    arguments: list[str], redriven: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        call_command("mq_redrive", *arguments)
+
+    told = capsys.readouterr()
+    assert told.out.startswith(f"{redriven} messages redriven.")
+    assert "1 message left alone: no dead letter, or its queue is unknown" in told.err
 
 
 def test_a_damaged_letter_named_by_its_id_is_left_with_a_reason(

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from django.core.management.base import CommandError
 
 from django_mq.api import publish
+from django_mq.delivery.operator.actions import publish_instead
 from django_mq.delivery.operator.bindings import bind
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.diagnosis.doctor.work import look_at_queues
+from django_mq.diagnosis.messages.copies import copy_of
 from django_mq.diagnosis.messages.criteria import narrowed
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.state.overview import overview
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.errors import MQError
 from django_mq.models import Message
 from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
@@ -99,3 +104,37 @@ def test_a_moved_dead_letter_named_by_its_id_stays_where_it_was_moved(
         run("mq_redrive", moved)
 
     assert len(ready(database, "other")) == 3
+
+
+TASK = {"lang": "py", "task": "shop.pay", "id": "abc", "timelimit": [None, None], "retries": 3}
+
+
+@pytest.mark.parametrize("command", [("mq_redrive", "hooks.dead"), ("mq_move", "--queue=kept", "--to=other")])
+@pytest.mark.parametrize("graveyard", ["dead_letter_queue"], indirect=True)
+def test_a_dead_letter_of_celery_has_new_attempts(
+    database: str, run: Run, graveyard: str, command: tuple[str, ...]
+) -> None:
+    create_queue("kept", {}, using=database)
+    Message.objects.using(database).filter(queue__name=graveyard).delete()
+    source = "hooks" if command[0] == "mq_redrive" else "kept"
+    publish(source, 1, headers=TASK)
+    publish(source, 2, headers={"retries": 3})  # no task: a header of the publisher
+    settle(database, source, Verdict.DEAD)
+    publish(source, 3, headers=TASK)
+
+    run(*command, *(["--state=dead"] if source == "kept" else []))
+
+    rows = Message.objects.using(database).filter(state=Message.Status.READY).order_by("pk")
+    assert {json.loads(bytes(row.body)): row.headers["retries"] for row in rows} == {1: 0, 2: 3, 3: 3}
+
+
+def test_a_copy_may_cancel_its_original(database: str, run: Run, graveyard: str) -> None:
+    [first, second] = Message.objects.using(database).order_by("pk").values_list("message_id", flat=True)
+
+    run("mq_publish", "hooks", "7", "--copy", first, "--cancel-original")
+    with pytest.raises(MQError, match="cannot be cancelled"):
+        publish_instead(replace(copy_of(second, using=database), queue="hooks"), None, using=database)
+
+    assert (ready(database, "hooks"), ready(database, graveyard)) == ([7], [2])
+    with pytest.raises(CommandError, match="goes with --copy"):
+        run("mq_publish", "hooks", "7", "--cancel-original")

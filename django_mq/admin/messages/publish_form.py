@@ -15,12 +15,16 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import report
 from django_mq.admin.messages import payload
+from django_mq.admin.messages.actions import CANCEL
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
+from django_mq.delivery.operator.actions import publish_instead
+from django_mq.delivery.operator.redrives import origin_of
 from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.diagnosis.messages import masking
-from django_mq.diagnosis.messages.copies import kept_correlation_id, without_traces
+from django_mq.diagnosis.messages.copies import kept_correlation_id, with_arguments_shown, without_traces
 from django_mq.diagnosis.messages.task_ids import with_task_id
+from django_mq.engine.states import State
 from django_mq.errors import MQError
 from django_mq.models import Message, Queue
 
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 #: The parameter for the row id of the message to copy.
 COPY = "copy"
+#: The field that asks to cancel it.
+CANCEL_ORIGINAL = "cancel_original"
 KINDS = ((JSON, "JSON"), (TEXT, _("text")))
 
 
@@ -78,8 +84,17 @@ class PublishForm(forms.Form):
         required=False, min_value=0, label=_("Deliver after seconds"), help_text=_("Empty = at once.")
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    cancel_original = forms.BooleanField(
+        required=False,
+        label=_("Cancel the original"),
+        help_text=_("In the same transaction: if the original cannot be cancelled, nothing is published."),
+    )
+
+    def __init__(self, *args: Any, original: Message | None = None, **kwargs: Any) -> None:
+        """``original`` is the message to copy, if the user may cancel it."""
         super().__init__(*args, **kwargs)
+        if original is None:
+            del self.fields[CANCEL_ORIGINAL]
         self.fields["queue"].queryset = Queue.objects.using(alias()).filter(closed=False)  # type: ignore[attr-defined]
 
     def clean_headers(self) -> dict[str, Any]:
@@ -113,11 +128,14 @@ class PublishForm(forms.Form):
             priority=given["priority"],
             delay=given["delay"],
         )
-        return with_task_id(outgoing)
+        return with_task_id(with_arguments_shown(outgoing))
 
 
 def copied(message: Message) -> dict[str, Any] | None:
-    """Return the initial values for a copy; None if the message is binary, too long or partly hidden."""
+    """Return the initial values for a copy; None if the message is binary, too long or partly hidden.
+
+    The copy of a dead letter goes where the dead letter came from, and replaces it.
+    """
     queue = message.queue.name
     body = payload.body(message.body, message.content_type, message.content_encoding, queue=queue)
     headers = payload.raw(message, "headers") or "{}"
@@ -131,7 +149,8 @@ def copied(message: Message) -> dict[str, Any] | None:
         return None
     kept = without_traces(known) if isinstance(known, dict) else {}
     return {
-        "queue": queue,
+        "queue": home_of(message, headers),
+        CANCEL_ORIGINAL: message.is_dead_letter,
         "kind": JSON if body.kind == "json" else TEXT,
         "body": body.text,
         "headers": kept,
@@ -144,15 +163,28 @@ def copied(message: Message) -> dict[str, Any] | None:
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     """Show the form and publish its message. To copy a message takes the permission to view it."""
-    form = PublishForm(request.POST or None, initial=_copied(admin, request))
+    message = _original(admin, request)
+    initial = copied(message) if message is not None else None
+    if initial is None and request.GET.get(COPY):
+        admin.message_user(request, gettext("This message cannot be copied here."), messages.WARNING)
+    original = message if initial and message and _may_cancel(admin, request, message) else None
+    form = PublishForm(request.POST or None, initial=initial, original=original)
+    cancels = CANCEL_ORIGINAL in request.POST
     if form.is_valid():
         try:
-            (message_id,) = publish_many([form.outgoing()], using=alias())
+            if cancels:
+                # If it cannot be cancelled any more, nothing is published either.
+                message_id = publish_instead(form.outgoing(), original.pk if original else None, using=alias())
+            else:
+                (message_id,) = publish_many([form.outgoing()], using=alias())
         except MQError as error:
             form.add_error(None, str(error))
         else:
             words = {"queue": form.cleaned_data["queue"].name, "id": str(message_id)}
             sentence = gettext("Published to “%(queue)s”: %(id)s") % words
+            if cancels and original is not None:
+                words = {"id": str(original.message_id)}
+                sentence = f"{sentence} {gettext('The original is cancelled: %(id)s') % words}"
             report.log_published(request, str(message_id), sentence)
             admin.message_user(request, sentence, messages.SUCCESS)
             may_view = admin.has_view_permission(request)
@@ -167,14 +199,27 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     )
 
 
-def _copied(admin: TableAdmin, request: HttpRequest) -> dict[str, Any] | None:
+def home_of(message: Message, headers: str) -> str:
+    """Return the queue for a copy: of a dead letter its original queue, of another message its own.
+
+    Nothing is chosen in a dead-letter queue if the original queue is not known.
+    """
+    here = message.queue.name
+    if not message.is_dead_letter or message.state == State.DEAD:
+        return here
+    home = origin_of(here, headers)
+    return "" if home == here else home
+
+
+def _original(admin: TableAdmin, request: HttpRequest) -> Message | None:
+    """Return the message to copy, if the user may view it."""
     wanted = request.GET.get(COPY, "")
     if not wanted.isdecimal() or not admin.has_view_permission(request):
         return None
     # From the queryset of the page: a site may hide some rows.
-    message = admin.get_object(request, wanted[:18])
-    seen = message if admin.has_view_permission(request, message) else None
-    found = seen and copied(seen)
-    if not found:
-        admin.message_user(request, gettext("This message cannot be copied here."), messages.WARNING)
-    return found or None
+    message: Message | None = admin.get_object(request, wanted[:18])
+    return message if admin.has_view_permission(request, message) else None
+
+
+def _may_cancel(admin: TableAdmin, request: HttpRequest, message: Message) -> bool:
+    return message.state in CANCEL.states and admin.may(request, CANCEL.permission)

@@ -310,8 +310,10 @@ def _takes_one(function: Callable[..., Any]) -> bool:
 
 
 TASK = "task"
+#: The header in which Celery counts the attempts of a task that have failed: each retry is a new message.
+RETRIES = "retries"
 #: The headers of every task in Celery's second protocol. Other publishers may use one or two of them.
-TASK_HEADERS = frozenset({"lang", TASK, "retries", "timelimit"})
+TASK_HEADERS = frozenset({"lang", TASK, RETRIES, "timelimit"})
 #: Bounds of the delay with which a worker leaves a task to others: the age of the task.
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=5)
 

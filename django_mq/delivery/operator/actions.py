@@ -12,8 +12,10 @@ from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for 
 
 from django_mq.delivery.hints import hint
 from django_mq.delivery.operator import redrives
+from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
+from django_mq.errors import MQError
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -69,12 +71,30 @@ def release(rows: Sequence[ActionTarget], *, using: str) -> int:
 
 def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> int:
     """Move messages that no worker holds to the tail of another queue; their attempts restart."""
-    return _changed(partial(shared_store(using).move, target=target), rows, wake=[target], using=using)
+    store = shared_store(using)
+
+    def moved(ids: Sequence[int]) -> int:
+        with redrives.attempts_restarting(store, ids):
+            return store.move(ids, target)
+
+    return _changed(moved, rows, wake=[target], using=using)
 
 
 def cancel(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Remove messages that no worker holds."""
     return _changed(shared_store(using).cancel, rows, wake=(), using=using)
+
+
+def publish_instead(outgoing: OutgoingMessage, original: int | None, *, using: str) -> UUID:
+    """Publish a message and cancel the row that it replaces, or do neither; return the new id. Raises MQError."""
+    store = shared_store(using)
+    with store.transaction():
+        (message_id,) = publish_many([outgoing], using=using)
+        if original is None or not store.cancel([original]):
+            raise MQError(
+                "The original cannot be cancelled: a worker holds it, or it is gone. Nothing was published."
+            )
+    return message_id
 
 
 def deliver_now(rows: Sequence[ActionTarget], *, using: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,14 @@ from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
 from django_mq import conf
+from django_mq.delivery.consumer.handlers import RETRIES, TASK_HEADERS
 from django_mq.delivery.hints import hint
 from django_mq.delivery.queues import record_of
 from django_mq.engine.entries.afterlife import ORIGIN_QUEUE
 from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
-from django_mq.models.message import ReadableHeaders, dead_letters, in_state
+from django_mq.models.message import ReadableHeaders, dead_letters, having, in_state
 from django_mq.models.queue import takes_dead_letters
 from django_mq.stores.errors import closed
 from django_mq.stores.registry import shared_store
@@ -151,10 +153,25 @@ def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple
 
 def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
     """Move rows to another queue, or make them ready again in their own; return how many went."""
-    if target == source:
-        return store.redrive_dead(ids)
     try:
-        return store.move(ids, target)
+        with attempts_restarting(store, ids):
+            return store.redrive_dead(ids) if target == source else store.move(ids, target)
     except (UnknownQueue, QueueClosed, QueueFull):
         # The other rows can go. A publisher may have written any name into the header.
         return 0
+
+
+@contextmanager
+def attempts_restarting(store: Store, ids: Sequence[int]) -> Iterator[None]:
+    """Let also Celery's attempts of the dead letters among these rows begin again, which a header counts.
+
+    Both changes are one transaction.
+    """
+    retries = KeyTextTransform(RETRIES, ReadableHeaders())
+    dead = Message.objects.using(store.alias).filter(dead_letters(), id__in=ids)
+    tasks = dead.filter(*map(having, sorted(TASK_HEADERS))).annotate(retries=retries).exclude(retries="0")
+    found = list(tasks.values_list("pk", flat=True))
+    with store.transaction() if found else nullcontext():
+        if found:
+            store.set_header(found, RETRIES, 0)
+        yield

@@ -10,7 +10,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from django_mq.delivery.codecs import decode_body, decode_headers
-from django_mq.delivery.consumer.handlers import is_task
+from django_mq.delivery.consumer.handlers import RETRIES, is_task
 from django_mq.delivery.publisher import OutgoingMessage
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.task_ids import with_task_id, without_task_id
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TRACES = ("x-origin-queue", "x-origin-attempts", "x-dead-reason", "x-dead-at")
 #: Headers of the publisher's trace. A copy, perhaps days later, is no part of it.
 TRACE_CONTEXT = ("traceparent", "tracestate", "baggage", "sentry-trace")
+#: Headers in which Celery shows a task's arguments, and the most characters of each.
+ARGUMENTS, LONGEST_ARGUMENTS = ("argsrepr", "kwargsrepr"), 1024
 #: Header of a body that Kombu has compressed.
 COMPRESSION = "compression"
 
@@ -32,7 +34,21 @@ COMPRESSION = "compression"
 def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
     """Return the headers of a copy, without the id of a Celery task."""
     left = {*TRACES, *TRACE_CONTEXT}
-    return without_task_id({name: value for name, value in headers.items() if name.lower() not in left})
+    kept = without_task_id({name: value for name, value in headers.items() if name.lower() not in left})
+    return kept | {RETRIES: 0} if is_task(kept) else kept
+
+
+def with_arguments_shown(outgoing: OutgoingMessage) -> OutgoingMessage:
+    """Return the message; the headers of a Celery task show the arguments that are in its body."""
+    headers = dict(outgoing.headers or {})
+    if not is_task(headers) or not headers.keys() & set(ARGUMENTS):
+        return outgoing
+    match outgoing.body:
+        case [[*args], {**kwargs}, *_]:
+            shown = dict(zip(ARGUMENTS, (repr(tuple(args)), repr(kwargs)), strict=True))
+        case _:
+            shown = dict.fromkeys(ARGUMENTS, "")
+    return replace(outgoing, headers=headers | {name: text[:LONGEST_ARGUMENTS] for name, text in shown.items()})
 
 
 def kept_correlation_id(headers: Mapping[str, Any], correlation_id: str | None) -> str | None:
@@ -80,10 +96,10 @@ def copy_of_line(line: Mapping[str, Any], template: OutgoingMessage) -> Outgoing
         headers=without_traces(headers),
         correlation_id=kept_correlation_id(headers, line.get("correlation_id")),
     )
-    return with_task_id(outgoing)
+    return with_task_id(with_arguments_shown(outgoing) if isinstance(outgoing.body, list) else outgoing)
 
 
 def with_body(outgoing: OutgoingMessage, body: Any, content_type: str) -> OutgoingMessage:
     """Return the copy with another, uncompressed body."""
     headers = {name: value for name, value in (outgoing.headers or {}).items() if name != COMPRESSION}
-    return replace(outgoing, body=body, content_type=content_type, headers=headers)
+    return with_arguments_shown(replace(outgoing, body=body, content_type=content_type, headers=headers))

@@ -14,6 +14,7 @@ from django.core.management.base import CommandError
 
 from django_mq.api import OutgoingMessage, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
+from django_mq.delivery.operator.actions import publish_instead
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.copies import copy_of, with_body
 from django_mq.diagnosis.messages.task_ids import with_task_id
@@ -22,6 +23,7 @@ from django_mq.management.arguments import QUEUE, UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.lines import publish_lines
 from django_mq.management.progress import watched
+from django_mq.models import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,6 +59,11 @@ class Command(MQCommand):
             type=UUID,
             help="Copy this message. What you do not give comes from it, but for its ids and times.",
         ),
+        argument(
+            "--cancel-original",
+            action="store_true",
+            help="With --copy: cancel that message in the same transaction; if that fails, publish nothing.",
+        ),
         argument("--priority", type=int, help="0 to 9, 9 first; default: 4."),
         argument("--delay", type=float, metavar="SECONDS", help="Deliver after so many seconds."),
         argument(
@@ -82,6 +89,8 @@ class Command(MQCommand):
         return parser
 
     def run(self, alias: str, **options: Any) -> None:
+        if options["cancel_original"] and options["copy"] is None:
+            raise UsageError("--cancel-original goes with --copy: it cancels the message that is copied.")
         outgoing = _outgoing(alias, options)
         if options["lines"] or options["messages"]:
             self._publish_lines(outgoing, alias, **options)
@@ -90,7 +99,12 @@ class Command(MQCommand):
             kind = options["kind"] or JSON
             body = _decoded(_raw(options["body"], options["file"]), kind)
             outgoing = with_body(outgoing, body, kind)
-        (message_id,) = publish_many([outgoing], using=alias)
+        if options["cancel_original"]:
+            rows = Message.objects.using(alias).filter(message_id=options["copy"]).order_by("-pk")
+            original = rows.values_list("pk", flat=True).first()
+            message_id = publish_instead(outgoing, original, using=alias)
+        else:
+            (message_id,) = publish_many([outgoing], using=alias)
         self.answer({"published": 1, "message_id": str(message_id)}, str(message_id))
 
     def _publish_lines(self, outgoing: OutgoingMessage, alias: str, **options: Any) -> None:

@@ -29,7 +29,7 @@ class Command(MessageCommand):
     )
     action, verb = "redrive", "redriven"
     among = dead_letters()
-    left = "left", "left alone: no dead letter, or its queue is gone, full, or has it already"
+    left = "left", "left alone: no dead letter, or its queue is unknown, gone, full, or has it already"
     names: ClassVar = (
         argument("names", metavar="QUEUE|MESSAGE_ID", nargs="*", help="A queue, or messages; or filters:"),
     )

@@ -157,6 +157,12 @@ class Operations(Part):
         changed = [row.queue.engine.change_priority(row.entry, priority, now) for row in rows]
         return sum(entry is not None for entry in changed)
 
+    def set_header(self, ids: Sequence[int], name: str, value: int) -> int:
+        unheld = [row for row in self.broker.found(ids) if not row.held]
+        for row in unheld:
+            row.set_header(name, value)
+        return len(unheld)
+
     def redrive_dead(self, ids: Sequence[int]) -> int:
         redriven = [row for row in self._found_anew(ids) if row.queue.engine.redrive(row.entry)]
         for row in redriven:

@@ -115,6 +115,11 @@ class LiveMessage:
         """Whether it goes to another queue when it has expired."""
         return self.queue.settings.expiry_queue is not None and not self.entry.replaced
 
+    def set_header(self, name: str, value: int) -> None:
+        self.headers = {**self.headers, name: value}
+        self.message = replace(self.message, headers=json.dumps(self.headers))
+        self.entry.message = replace(self.entry.message, headers=self.headers)
+
     def let_go(self) -> None:
         self.session_id = self.claimed_at = None
 

@@ -108,5 +108,8 @@ class Operations(Part):
         with self.database.transaction():
             return self.store.messages.prioritise_rows(ids, priority)
 
+    def set_header(self, ids: Sequence[int], name: str, value: int) -> int:
+        return len(self.rows("set_header", ids=list(ids), name=name, value=value))
+
     def record_attempt(self, failure: Failure, **about: Any) -> None:
         self.rows("record_attempt", **failed_attempt(failure, **about))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -411,3 +412,15 @@ def test_a_dead_letter_stays_one_in_another_queue_until_it_is_moved(store: Store
     assert store.move([letter.id], "orders") == 1
     [moved] = store.browse("orders", states=[State.READY])
     assert not is_dead_letter(moved.state, moved.dead_reason)
+
+
+def test_a_header_is_set_in_unclaimed_messages(store: Store, orders: str) -> None:
+    rows = one_of_each_state(store)
+    bare = publish(store, headers='{"kept": "a", "retries": 3}')
+
+    assert store.set_header([*rows.values(), bare], "retries", 0) == len(rows)
+    [before, after] = (
+        {item.id: json.loads(item.headers) for item in store.browse(orders, states=states)}
+        for states in ([State.CLAIMED], [READY])
+    )
+    assert (before[rows["claimed"]], after[bare]) == ({}, {"kept": "a", "retries": 0})

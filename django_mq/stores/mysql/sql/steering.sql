@@ -1,3 +1,6 @@
+-- name: _headers_with_number
+json_set(headers, concat('$."', %(name)s, '"'), %(value)s)
+
 -- name: lock_unheld. Locks unclaimed messages of some states, all or those with a reason.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key. Returns: id and priority, in delivery order
 -- of each queue.

@@ -75,6 +75,9 @@ WITH chosen AS MATERIALIZED (
 ), {remembered}
 SELECT id FROM gone
 
+-- name: _headers_with_number
+headers || jsonb_build_object(%(name)s::text, %(value)s::int)
+
 -- name: _with_origin
 n.headers || jsonb_build_object(
         'x-origin-queue', n.origin_name, 'x-origin-attempts', n.attempts,

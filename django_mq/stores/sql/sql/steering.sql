@@ -56,6 +56,12 @@ SET state = 1, attempts = 0, suspect = false, redelivered = true, dead_reason = 
 WHERE id {in:ids} AND state = 3
 {returning:id}
 
+-- name: set_header. Gives unclaimed messages a header with this whole number.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message SET headers = {headers_with_number}
+WHERE id {in:ids} AND state <> 2
+{returning:id}
+
 -- name: _copy_with_priority. Writes messages m again at the tail of their new level, with the priority of n.
 INSERT INTO django_mq_message (
     queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type,

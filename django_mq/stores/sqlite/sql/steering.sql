@@ -1,3 +1,6 @@
+-- name: _headers_with_number. Headers that are no JSON stay as they are.
+CASE WHEN json_valid(headers) THEN json_set(headers, '$."' || %(name)s || '"', %(value)s) ELSE headers END
+
 -- name: remove. Removes unheld messages, all or those with a reason; remember_removed has run.
 -- Locks: the database for writing. Index: the primary key. Returns: the ids that went.
 DELETE FROM django_mq_message
