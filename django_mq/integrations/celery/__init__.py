@@ -8,7 +8,8 @@
     publisher.py  what a transport writes, and over which connection
     exchanges.py  what an exchange is, and which queues a message reaches
     transient_queues.py  remote control, its replies, and events
-    qos.py        what a channel has and has not settled, and when a pool may begin it
+    qos.py        what a channel has and has not settled
+    pools.py      when a pool may begin a task, and what its children were given
     step.py       the worker step; native.py runs native handlers as Celery's work
     failures.py   failed tasks and their retries; revocation.py the messages of revoked tasks
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import logging
 import sys
 import time
-import weakref
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.handlers import carries_task, is_over
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.verdict import ending_of, verdict
-from django_mq.errors import CorruptMessage, SessionLost, StoreError
+from django_mq.errors import CorruptMessage
 from django_mq.integrations.celery.message import payload_of
+from django_mq.integrations.celery.pools import given_task_ids
 from django_mq.stores.records import ConsumerInfo, Failure, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
-    from django_mq.delivery.consumer.session import Session
     from django_mq.engine.decisions.verdict import Ending, Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.message import ClaimedMessage
@@ -304,100 +303,3 @@ class AdaptivePrefetch:
     def claimed(self, settled: int, held: int) -> None:
         """Measure anew after a claim, after which so many are held."""
         self._since, self._settled, self._limit = time.monotonic(), settled, 2 * held
-
-
-# Celery's pools: a task may begin only while its lease is certain.
-#
-# A pool of processes is given a task by the worker's loop when a process is free, after ``before_events`` of the
-# transport. A pool of threads or green threads begins a task by itself.
-
-#: Time between two tries to have the lease confirmed, in seconds.
-PAUSE_SECONDS = 0.5
-
-
-def begin_if_certain(pool: Any) -> None:
-    """Make a pool of threads, once, confirm the lease before each task. A pool of processes stays as it is."""
-    apply = pool.on_apply
-    if pool.uses_semaphore or hasattr(apply, "confirms_lease"):
-        return
-
-    def on_apply(*args: Any, accept_callback: Any = None, **options: Any) -> Any:
-        # The callback is a method of Celery's request, which has the message.
-        message = getattr(getattr(accept_callback, "__self__", None), "message", None)
-        session: Any = getattr(message, "session", None)
-
-        def accept(*given: Any) -> None:
-            # The pool calls this right before the task, in its thread. An error keeps the task from running.
-            if not _may_begin(session):
-                raise SessionLost
-            accept_callback(*given)
-
-        return apply(*args, accept_callback=accept_callback if session is None else accept, **options)
-
-    on_apply.confirms_lease = True  # type: ignore[attr-defined]
-    pool.on_apply = on_apply
-
-
-def _may_begin(session: Session) -> bool:
-    """Wait until the lease is certain; return False if the session has given the message back meanwhile."""
-    while not (session.certainty.holds or session.lost or session.retired):
-        try:
-            session.certainty.ensure()
-        except SessionLost:
-            return False
-        except StoreError:
-            time.sleep(PAUSE_SECONDS)  # the heartbeat logs the outage
-    return not (session.lost or session.retired)
-
-
-# Celery's prefork pool: what a child has been given counts as running.
-#
-# When a worker stops or reconnects, Celery has its pool forget every task that no child has accepted, because the
-# broker delivers it again. But a child runs a task whose bytes are in its pipe: the task would run twice, and the
-# child would wait half a minute for a reader of the result before it ends. So these tasks are kept.
-
-#: Celery's pools of this process that ``keep_given`` has seen.
-_pools: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def keep_given(pool: Any) -> None:
-    """Make a prefork pool keep what its children were given when it is told to forget. Others stay as they are."""
-    processes = getattr(pool, "_pool", None)
-    if getattr(pool, "flush", None) is None or not hasattr(processes, "outbound_buffer"):
-        return
-    _pools.add(processes)
-    pool.flush = lambda: _flush(processes)
-
-
-def given_task_ids() -> set[str]:
-    """Return the ids of tasks that a child was given and has not accepted yet."""
-    return {job.correlation_id for processes in _pools for job in _given(processes).values()}
-
-
-def _given(processes: Any) -> dict[int, Any]:
-    cache: dict[int, Any] = processes._cache  # noqa: SLF001 - Celery's pool has no other word for it
-    return {number: job for number, job in list(cache.items()) if _is_given(job)}
-
-
-def _is_given(job: Any) -> bool:
-    """Whether all bytes of a job are in a living child's pipe, and the child has not accepted it yet."""
-    process = getattr(job, "_write_to", None)
-    if process is None or job._accepted or not process._is_alive():  # noqa: SLF001 - as above
-        return False
-    writer = getattr(job, "_writer", None)  # a weak reference to a generator
-    writing = writer() if writer is not None else None
-    return writing is None or writing.gi_frame is None
-
-
-def _flush(processes: Any) -> None:
-    """Forget as Celery does, with the given jobs out of its sight."""
-    cache, given = processes._cache, _given(processes)  # noqa: SLF001 - as above
-    for number in given:
-        del cache[number]
-    try:
-        processes.flush()
-    finally:
-        # The broker delivers a job again whose child has died meanwhile.
-        kept = {number: job for number, job in given.items() if _is_given(job)}
-        cache.update(kept)
-        processes._busy_workers.update(job._write_to.inqW_fd for job in kept.values())  # noqa: SLF001 - as above

@@ -17,7 +17,7 @@ from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.integrations.celery import failures, revocation
 from django_mq.integrations.celery.native import NativeConsumer
-from django_mq.integrations.celery.qos import begin_if_certain, keep_given
+from django_mq.integrations.celery.pools import begin_if_certain, keep_given
 from django_mq.integrations.celery.transport import ServedWorker, forget_left
 from django_mq.integrations.celery.url import SCHEME
 

@@ -16,7 +16,7 @@ from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.session import Session
 from django_mq.errors import SessionLost
 from django_mq.integrations.celery import publisher
-from django_mq.integrations.celery.qos import begin_if_certain
+from django_mq.integrations.celery.pools import begin_if_certain
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest
