@@ -104,6 +104,13 @@ def duration(seconds: float) -> str:
     return " ".join(shown) or f"0 {_('s')}"
 
 
+def age(seconds: float | None, *, is_exact: bool) -> str:
+    """Return how long the oldest message has waited, ``-`` without one."""
+    if seconds is None:
+        return "-"
+    return duration(seconds) if is_exact else _("at least %(age)s") % {"age": duration(seconds)}
+
+
 def precise(seconds: float) -> str:
     """Return a duration that may be short: ``3.2 ms``, ``1.25 s``, ``2 min 5 s``."""
     return figure(max(0.0, seconds), "s") if seconds < 60 else duration(seconds)

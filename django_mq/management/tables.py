@@ -48,7 +48,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
 def queue_cells(queue: QueueState) -> tuple[str, ...]:
     """Return the queue's name, the messages in each state, and the age of the oldest ready one."""
     counts = (queue.ready, queue.scheduled, queue.retrying, queue.claimed, queue.dead)
-    return queue.name, *(bounded(count, COUNT_LIMIT) for count in counts), span(queue.oldest_ready_seconds)
+    least = "" if queue.oldest_ready_seconds is None or queue.is_oldest_exact else "at least "
+    return queue.name, *(bounded(count, COUNT_LIMIT) for count in counts), least + span(queue.oldest_ready_seconds)
 
 
 def queue_remarks(queue: QueueState, awake: int, unwanted: int) -> str:

@@ -389,6 +389,16 @@ class Renewal:
     command: WorkerCommand = WorkerCommand()
 
 
+#: The ready messages of each level that a store reads to find the one that has been waiting for longest. No index
+#: has the times: behind messages that came back, and in a sorted queue, any message may be the oldest.
+AGES_READ = 200
+
+
+def all_are_read(ready: int, limit: int) -> bool:
+    """Whether the age of the oldest message is exact, of so many ready ones, counted up to a limit."""
+    return ready < limit and ready <= AGES_READ
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How many messages of a queue are in each state, up to a limit, and how long the oldest one waits."""
@@ -397,11 +407,14 @@ class Counts:
     ready: int = 0
     claimed: int = 0
     dead: int = 0
+    #: How long the message that has been waiting for longest could have been delivered; None if there is none.
     oldest_ready_seconds: float | None = None
     #: How many of the scheduled ones are due. A worker's next claim makes them ready.
     due: int = 0
     #: How many of the scheduled ones have failed and wait for their next attempt.
     retrying: int = 0
+    #: Whether all ready messages were read for the age; else another one may have been waiting for longer.
+    is_oldest_exact: bool = True
 
     @property
     def deliverable(self) -> int:

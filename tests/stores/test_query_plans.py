@@ -60,7 +60,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "find_unheld": ({"queue": "q1", "newest": 10**6, "dead": True, "limit": 100}, "ready"),
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
     "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
-    "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100}, "ready"),
+    "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100, "retrying": 100}, "ready"),
     "occupied": ({}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.
@@ -452,6 +452,18 @@ def test_a_claim_decides_on_its_messages_in_one_pass(postgresql: SQLStore, name:
     assert not [node for node in plan if node["Node Type"] == "Append"]
 
 
+@pytest.mark.django_db(databases=["postgresql"])
+def test_counts_read_a_bounded_number_of_entries_however_many_are_ready(postgresql: SQLStore) -> None:
+    params = {"names": ["q1"], "every": False, "limit": 50, "read": 5, "retrying": 5}
+    with postgresql.connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {postgresql.database.text('counts')}", params)
+        plan = list(nodes(cursor.fetchone()[0][0]["Plan"]))
+
+    walks = [node for node in plan if node.get("Index Name") == "django_mq_message_ready"]
+    assert len(walks) == 5
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in walks) <= 50 + 10 * (5 + 5 + 50)
+
+
 # MariaDB: a plan is a table of steps, each with the index that it uses
 
 
@@ -480,7 +492,9 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "due_queues": ({"queues": ["q1"], "every": False}, "due"),
     "lock_due": ({"queue_id": 1, "limit": 10}, "due"),
     "find_expired": ({"limit": 10}, "expiring"),
-    "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100}, "ready"),
+    "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100, "retrying": 100}, "ready"),
+    "longest_waiting": ({"queue": "q1", "read": 100}, "ready"),
+    "longest_arrived": ({"queue": "q1", "level": 4, "limit": 100}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "ready"),
     "find_held_by_expired": ({"sessions": [1]}, "claimed"),
     "lock_held_by_expired": ({"ids": [1, 2], "sessions": [1]}, "pkey"),

@@ -134,7 +134,7 @@ def _unwanted(alert: Alert, state: QueueState) -> str:
 
 
 def _waiting(state: QueueState) -> str:
-    age = columns.duration(state.oldest_ready_seconds or 0.0)
+    age = columns.age(state.oldest_ready_seconds or 0.0, is_exact=state.is_oldest_exact)
     if not state.ready:
         return _("A scheduled message has been due for %(age)s.") % {"age": age}
     words = ngettext(

@@ -81,8 +81,7 @@ class QueueLine:
 
     @property
     def age(self) -> str:
-        seconds = self.state.oldest_ready_seconds
-        return "-" if seconds is None else columns.duration(seconds)
+        return columns.age(self.state.oldest_ready_seconds, is_exact=self.state.is_oldest_exact)
 
     @property
     def flow(self) -> list[tuple[str, bool]]:

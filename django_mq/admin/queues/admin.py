@@ -140,8 +140,8 @@ class QueueAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("oldest ready"))
     def oldest_ready(self, queue: Queue) -> str:
-        seconds = self.counts(queue).oldest_ready_seconds
-        return "-" if seconds is None else columns.duration(seconds)
+        counts = self.counts(queue)
+        return columns.age(counts.oldest_ready_seconds, is_exact=counts.is_oldest_exact)
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:

@@ -84,7 +84,8 @@ def _alerts(queue: QueueState, demands: Demands) -> list[str]:
         # The age of a dead-letter queue without a worker counts only if the demands name the queue.
         age = (queue.oldest_ready_seconds or 0.0) if queue.name in demands.queues else queue.waited_seconds
         if age > demands.oldest_seconds:
-            alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {age:.0f} s.")
+            least = "" if queue.is_oldest_exact else "at least "
+            alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {least}{age:.0f} s.")
     if demands.dead is not None and queue.dead_letters > demands.dead:
         alerts.append(_dead_letters(queue))
     if demands.workers and not queue.consumers and not queue.takes_dead_letters:

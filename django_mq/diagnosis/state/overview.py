@@ -44,7 +44,7 @@ class QueueState:
     retrying: int
     claimed: int
     dead: int
-    #: Age of the oldest message that is ready, or scheduled and due; None if there is none.
+    #: How long the oldest message has been ready, or scheduled and due; None if there is none.
     oldest_ready_seconds: float | None
     #: Live worker sessions that take from the queue.
     consumers: int
@@ -61,6 +61,8 @@ class QueueState:
     #: Where workers take from the queue, these are their work, and are not counted.
     takes_dead_letters: bool
     dead_letters_of_others: int
+    #: Whether the age of the oldest message is exact; else it has waited at least so long.
+    is_oldest_exact: bool = True
 
     @property
     def rests(self) -> bool:
@@ -121,7 +123,7 @@ def state_of(row: Any, counts: Counts, consumers: int, *, using: str) -> QueueSt
     """Return the state of a queue, from a row of ``with_facts``."""
     rests = row.takes_dead_letters and counts.ready and not consumers
     paused = is_paused(row.paused, row.paused_until, row.now)
-    counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds")
+    counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds", "is_oldest_exact")
     return filled(
         QueueState,
         row,

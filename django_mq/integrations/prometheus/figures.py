@@ -69,7 +69,9 @@ def _urgency(queue: QueueState) -> tuple[float, int, int]:
 
 def _standing(look: Scrape) -> Iterator[Metric]:
     """Yield the state of the queues."""
-    ready = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
+    ready = _gauge(
+        "oldest_ready_seconds", "Seconds, at least, for which the oldest message is ready; 0 if none is.", "queue"
+    )
     claimed = _gauge("oldest_claimed_seconds", "Age of the oldest claim; 0 if no worker holds a message.", "queue")
     depth = _gauge("messages", "Messages in each state, counted up to 10,000.", "queue", "state")
     dead_letters = _gauge("dead_letters", "Dead letters, dead in place or sent here by other queues.", "queue")

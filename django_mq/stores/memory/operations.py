@@ -16,7 +16,7 @@ from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate
 from django_mq.stores import errors
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import EndedClaim, entry_of, row_of
-from django_mq.stores.records import WORKER_LOST, Counts, Reaped
+from django_mq.stores.records import WORKER_LOST, Counts, Reaped, all_are_read
 from django_mq.stores.values import later, uuid_of
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ class Browser(Part):
         now = self.broker.now().timestamp()
         due = sum(entry.due_at is not None and entry.due_at <= now for entry in queue.engine.scheduled())
         retrying = sum(is_retrying(entry.state, entry.attempts) for entry in queue.engine.scheduled())
-        age = self._oldest_ready_seconds(queue)
-        return Counts(scheduled, ready, claimed, dead, age, min(limit, due), min(limit, retrying))
+        age, is_exact = self._oldest_ready_seconds(queue), all_are_read(ready, limit)
+        return Counts(scheduled, ready, claimed, dead, age, min(limit, due), min(limit, retrying), is_exact)
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
         """Return how long the oldest message that is ready, or due and not yet promoted, has waited."""
-        since = [row_of(entry).ready_at.timestamp() for entry in queue.engine.heads()]
+        since = [row.ready_at.timestamp() for row in queue.rows if row.entry.state is READY]
         now, due = self.broker.now().timestamp(), queue.engine.next_due()
         if due is not None and due <= now:
             since.append(due)

@@ -17,7 +17,7 @@ from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
-from django_mq.stores.records import Claimed, Space
+from django_mq.stores.records import AGES_READ, Claimed, Space
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
@@ -26,6 +26,7 @@ from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, MOVED, Messages, Settlements, first_of, named
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
+from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.values import time_or_none
@@ -264,6 +265,24 @@ class MySQLSettlements(Settlements):
             super().give_back(session_id, settlements)
 
 
+class MySQLQueues(Queues):
+    """Read the ages of a queue with many messages by a statement of their own."""
+
+    def _count(self, names: Sequence[str] | None, limit: int) -> Rows:
+        return [self._aged(row, limit) for row in super()._count(names, limit)]
+
+    def _aged(self, row: tuple[Any, ...], limit: int) -> tuple[Any, ...]:
+        """Return a row of counts with the age of the oldest of more messages than one subquery reads."""
+        name, scheduled, ready, claimed, dead, age, *rest = row
+        if ready <= AGES_READ:
+            return row
+        found = self.rows("longest_waiting", queue=name, read=AGES_READ)
+        ages = [age, *(seconds for _, seconds, _ in found)]
+        for level in (level for level, _, all_came_back in found if all_came_back):
+            ages += first_of(self.rows("longest_arrived", queue=name, level=level, limit=limit))
+        return name, scheduled, ready, claimed, dead, max(each for each in ages if each is not None), *rest
+
+
 class MySQLDeclaredSelectors(DeclaredSelectors):
     def cover(self) -> bool:
         return False  # there are no partial indexes, and an index of all messages would slow down plain queues
@@ -343,6 +362,7 @@ class MySQLStore(SQLStore):
     database: MySQLDatabase
 
     messages = cached_property(MySQLMessages)
+    queues = cached_property(MySQLQueues)
     publications = cached_property(MySQLPublications)
     operations = cached_property(MySQLOperations)
     sessions = cached_property(MySQLSessions)

@@ -13,7 +13,7 @@ from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.decisions.routing import Route
 from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores.errors import no_such_queue
-from django_mq.stores.records import Counts, QueueRecord
+from django_mq.stores.records import AGES_READ, Counts, QueueRecord, all_are_read
 from django_mq.stores.sql.database import Part, options_read, options_written
 from django_mq.stores.values import storable, time_of, time_or_none
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
 
     from django_mq.engine.decisions.declared import Declared
+    from django_mq.stores.sql.database import Rows
     from django_mq.stores.sql.store import SQLStore
 
 logger = logging.getLogger("django_mq.stores")
@@ -199,12 +200,15 @@ class Queues(Part):
         return record is not None and record.has_rules
 
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
-        read = min(limit, RETRYING_READ)
-        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit, read=read)
-        return {
-            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due, retrying)
-            for name, scheduled, ready, claimed, dead, age, due, retrying in rows
-        }
+        found: dict[str, Counts] = {}
+        for name, scheduled, ready, claimed, dead, age, due, retrying in self._count(names, limit):
+            seconds, is_exact = None if age is None else float(age), all_are_read(ready, limit)
+            found[name] = Counts(scheduled, ready, claimed, dead, seconds, due, retrying, is_exact)
+        return found
+
+    def _count(self, names: Sequence[str] | None, limit: int) -> Rows:
+        read = {"read": min(limit, AGES_READ), "retrying": min(limit, RETRYING_READ)}
+        return self.rows("counts", every=names is None, names=list(names or ()), limit=limit, **read)
 
     def occupied(self) -> list[int]:
         return [row[0] for row in self.rows("occupied")]

@@ -1,15 +1,38 @@
 -- name: _longest_waiting
 (SELECT extract(epoch FROM {now} - min(waiting.since))::float8
      FROM (
-        SELECT greatest(oldest.deliver_at, oldest.published_at) AS since
+        SELECT head.since
         FROM generate_series(0, 9) AS levels(level)
         CROSS JOIN LATERAL (
-            SELECT m.deliver_at, m.published_at FROM django_mq_message m
-            WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.level
-            ORDER BY m.place, m.id LIMIT 1
-        ) oldest
+            (SELECT {since} AS since FROM django_mq_message m
+             WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.level AND m.place < 0
+             ORDER BY m.place, m.id LIMIT %(read)s)
+            UNION ALL
+            (SELECT {since} FROM django_mq_message m
+             WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.level AND m.place >= 0
+             ORDER BY m.place, m.id LIMIT %(read)s)
+        ) head
+        UNION ALL
+        SELECT arrived.published_at
+        FROM generate_series(0, 9) AS levels(level)
+        CROSS JOIN LATERAL (
+            SELECT ahead.published_at
+            FROM (
+                SELECT m.published_at, {since} AS since FROM django_mq_message m
+                WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.level AND m.place >= 0
+                ORDER BY m.place, m.id LIMIT %(limit)s
+            ) ahead
+            WHERE ahead.since = ahead.published_at LIMIT 1
+        ) arrived
+        UNION ALL
+        (SELECT {since} FROM django_mq_message m
+         WHERE m.queue_id = q.id AND m.state = 1 AND q.sort_key <> ''
+         ORDER BY m.level, m.place DESC, m.id DESC LIMIT %(read)s)
         UNION ALL
         (SELECT m.deliver_at FROM django_mq_message m
          WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}
          ORDER BY m.deliver_at LIMIT 1)
      ) waiting)
+
+-- name: _since
+greatest(m.deliver_at, m.published_at)

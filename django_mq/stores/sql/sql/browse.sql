@@ -57,9 +57,12 @@ JOIN django_mq_queue q ON q.id = m.queue_id
 -- Locks: nothing. Index: django_mq_message_due, _ready, _claimed, _dead; at most limit entries of each. The order makes
 -- it walk the index of each state, for any statistics; for the dead the range does, because the order of ids
 -- alone would be the primary key's too. Returns: name, scheduled, ready, claimed, dead, and how long in seconds a
--- message has been waiting that could be delivered: the longest of the ready ones at the head of a level, and of the
+-- message has been waiting that could be delivered, at least: the longest of the ready ones that are read, and of the
 -- scheduled ones that are due; how many of the scheduled ones are due, and how many of those due first are retrying:
--- as no index has their attempts, so many of their rows are read.
+-- as no index has their attempts, or the time since when a message is ready, so many rows are read. Of the ready ones
+-- these are, in each level, the first due ones and the first others, which stand behind; the first of these others that
+-- has not come back, as it was published before all behind it, so that no number of retries hides a backlog; and in a
+-- sorted queue the last ones, which may wait for ever.
 SELECT
     q.name,
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
@@ -74,7 +77,7 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
         WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now} ORDER BY m.deliver_at LIMIT %(limit)s) c),
     (SELECT count(*) FROM (SELECT m.attempts FROM django_mq_message m
-        WHERE m.queue_id = q.id AND m.state = 0 ORDER BY m.deliver_at LIMIT %(read)s) c WHERE c.attempts > 0)
+        WHERE m.queue_id = q.id AND m.state = 0 ORDER BY m.deliver_at LIMIT %(retrying)s) c WHERE c.attempts > 0)
 FROM django_mq_queue q
 WHERE %(every)s OR q.name {in_texts:names}
 ORDER BY q.name

@@ -1,0 +1,107 @@
+"""How long the message has been waiting that could have been delivered for longest."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.delivery import publisher
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.stores.records import AGES_READ
+from tests.stores.builders import a_message, claim, declare, pass_time, publish, verdict
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+HOUR = 3600.0
+MORE = AGES_READ + 50
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> None:
+    publisher.forget()
+
+
+def age(store: Store, queue: str = "orders") -> tuple[float | None, bool]:
+    """Return the age of the oldest message, rounded to minutes, and whether it is exact."""
+    counts = store.counts([queue])[queue]
+    seconds = counts.oldest_ready_seconds
+    return None if seconds is None else round(seconds / 60) * 60, counts.is_oldest_exact
+
+
+def publish_many(store: Store, count: int, **given: Any) -> None:
+    store.append_many([a_message(**given) for _ in range(count)])
+
+
+@pytest.mark.parametrize("in_front", [1, MORE])
+@pytest.mark.parametrize("due_order", ["due_first", "keep_place"])
+def test_due_messages_hide_no_older_ones(store: Store, in_front: int, due_order: str) -> None:
+    declare(store, due_order=due_order)
+    publish_many(store, in_front, delay_seconds=HOUR)
+    publish(store)
+    pass_time(store, HOUR + 60)
+    store.promote(1000)
+
+    assert age(store) == (HOUR + 60, in_front == 1)
+
+
+@pytest.mark.parametrize("in_front", [1, MORE])
+def test_messages_that_wait_for_their_next_attempt_no_longer_hide_no_older_ones(
+    store: Store, session: int, in_front: int
+) -> None:
+    declare(store)
+    publish_many(store, in_front)
+    held = claim(store, session, credit=in_front)
+    publish(store)
+    publish(store, priority=9)
+    store.settle(session, [verdict(each, Verdict.RELEASE, delay_seconds=HOUR) for each in held])
+    pass_time(store, HOUR + 120)
+    store.promote(1000)
+
+    assert age(store) == (HOUR + 120, in_front == 1)
+
+
+def test_a_message_of_low_priority_is_the_oldest_behind_many_others(store: Store) -> None:
+    declare(store)
+    publish(store, priority=0)
+    pass_time(store, HOUR)
+    publish_many(store, MORE, priority=9)
+    publish_many(store, MORE, priority=5)
+
+    assert age(store) == (HOUR, False)
+
+
+@pytest.mark.parametrize("weight", [-1000, 1000])
+@pytest.mark.parametrize("others", [3, MORE])
+def test_the_first_and_the_last_message_of_a_sorted_queue_may_be_the_oldest(
+    store: Store, weight: int, others: int
+) -> None:
+    declare(store, kind="fifo", sort_key="weight")
+    publisher.append(store, [a_message(headers=json.dumps({"weight": weight}))])
+    pass_time(store, HOUR)
+    later = range(-others // 2, others // 2)
+    publisher.append(store, [a_message(headers=json.dumps({"weight": each})) for each in later])
+
+    assert age(store) == (HOUR, others == 3)
+
+
+def test_any_message_of_a_short_sorted_queue_may_be_the_oldest(store: Store) -> None:
+    declare(store, kind="fifo", sort_key="weight")
+    publisher.append(store, [a_message(headers=json.dumps({"weight": 0}))])
+    pass_time(store, HOUR)
+    publisher.append(store, [a_message(headers=json.dumps({"weight": each})) for each in range(-90, 90)])
+
+    assert age(store) == (HOUR, True)
+
+
+def test_a_scheduled_message_waits_since_it_is_due(store: Store) -> None:
+    declare(store)
+    publish(store, delay_seconds=HOUR)
+    assert age(store) == (None, True)
+
+    pass_time(store, HOUR + 180)
+    assert age(store) == (180.0, True)
+    store.promote(10)
+    assert age(store) == (180.0, True)
