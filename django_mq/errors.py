@@ -183,6 +183,10 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached; the operation may be tried again."""
 
 
+class LockHeld(StoreUnavailable):
+    """Another transaction holds a lock that the operation needs; try again when that transaction has ended."""
+
+
 class TablesMissing(StoreError):
     """The tables of django_mq are missing; run ``manage.py migrate``."""
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from django_mq.errors import SessionLost, StoreError, StoreUnavailable
+from django_mq.errors import LockHeld, SessionLost, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
 
 UNUSABLE = "cannot be used"
 REFUSES = "refuses a statement"
+LOCKED = "does not give a lock"
 
 
 def pause_seconds(failures: int) -> float:
@@ -72,6 +73,8 @@ class Outage:
         now = self._clock()
         refused = isinstance(error, StoreError) and not isinstance(error, StoreUnavailable)
         level, problem = (logging.ERROR, REFUSES) if refused else (logging.WARNING, UNUSABLE)
+        if isinstance(error, LockHeld):
+            problem = LOCKED
         if self._since is None:
             self._since, self._interval, self._next_at = now, FIRST_INTERVAL_SECONDS, now + FIRST_INTERVAL_SECONDS
         self._failing.add(part)

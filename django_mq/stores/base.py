@@ -8,6 +8,7 @@ A store has one database connection, for one thread at a time. Methods raise ``S
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         Counts,
         Failure,
         Heartbeat,
+        LockHolder,
         NewMessage,
         QueueRecord,
         Reaped,
@@ -242,6 +244,10 @@ class Store(Protocol):
     def bound_lock_waits(self, seconds: float) -> None:
         """Limit the wait for a lock, from the next connection on, if statements wait longer otherwise."""
 
+    def answering_within(self, seconds: float) -> AbstractContextManager[None]:
+        """Give up the connection if an answer takes longer, where the limit can change while it is open."""
+        return nullcontext()
+
     def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult:
@@ -302,6 +308,13 @@ class Store(Protocol):
         A worker that only lost its connection has time to take the lock again.
         """
         return 0
+
+    def end_stuck(self, seconds: float) -> list[str]:
+        """End connections of workers that have not taken an answer for so long; return the workers.
+
+        They keep what they have locked, and no limit of the database ends them.
+        """
+        return []
 
     def promote(self, limit: int = 1000) -> int:
         """Make due scheduled messages ready; return how many."""
@@ -530,6 +543,10 @@ class Store(Protocol):
 
     def setting_problems(self) -> list[tuple[str, str]]:
         """Return (problem, hint) for database settings that make the queue slow or fragile."""
+        return []
+
+    def lock_holders(self, seconds: float) -> list[LockHolder]:
+        """Return the transactions that have held a lock of a queue for so long, as far as the database tells."""
         return []
 
     def privilege_problems(self) -> list[tuple[str, str]]:

@@ -23,12 +23,18 @@ from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, utils
 from django.db.backends.signals import connection_created
 
-from django_mq.errors import StoreError, StoreUnavailable, TablesMissing
+from django_mq.errors import LockHeld, StoreError, StoreUnavailable, TablesMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: The server ends a transaction of a worker that sends nothing for so many seconds: its locks end with it.
+IDLE_SECONDS = 5
+#: Seconds that a claim waits for a lock. The wait of a worker that is stopped must end before the server ends the
+#: transaction of another stopped worker, or the first one would get the lock.
+LOCK_SECONDS = 3
 
 _open: WeakKeyDictionary[BaseDatabaseWrapper, threading.RLock] = WeakKeyDictionary()
 #: Connections that are closed before a fork.
@@ -126,12 +132,19 @@ MISSING_IN_POSTGRESQL = ("does not exist",)
 MISSING_IN_SQLITE = ("no such table", "no such column", "has no column named")
 #: How SQLite reports a statement that it cannot parse: trying again would not help.
 SENSELESS = "syntax error"
-#: SQLSTATE of a server that takes no writes: a standby, as after a failover.
-READ_ONLY = "25006"
-#: SQLSTATE of a prepared statement that is gone: the project ran DISCARD ALL or DEALLOCATE ALL.
-UNPREPARED = "26000"
-#: ... or its result has other columns since a migration: PostgreSQL says so as an unsupported feature.
+#: A prepared statement returns other columns since a migration: PostgreSQL says so as an unsupported feature.
 OUTDATED = "cached plan must not change"
+#: How PostgreSQL, and MariaDB and MySQL, say that a wait for a lock has lasted too long.
+LOCKED = {"55P03", 1205}
+#: What may go away by itself although the driver does not call it operational, by its SQLSTATE: a prepared
+#: statement that is gone, because the project ran DISCARD ALL or DEALLOCATE ALL; a transaction in which nothing
+#: came, or which took too long; a server that takes no writes: a standby, as after a failover.
+PASSING_IN_POSTGRESQL = {
+    "26000": "A prepared statement of this connection is not valid any more",
+    "25P03": "The database has ended the connection",
+    "25P04": "The database has ended the connection",
+    "25006": "The database is read-only now",
+}
 #: MariaDB and MySQL number their errors: a table or a column that is not there ...
 MISSING_IN_MYSQL = {1146, 1054}
 #: ... and what may go away by itself. Their driver calls nearly everything an operational error.
@@ -140,9 +153,10 @@ PASSING_IN_MYSQL = {
     *(1040, 1203, 1226),  # too many connections
     *(1044, 1045, 1049),  # the server does not let us in, or not yet
     *(1053, 1158, 1159, 1160, 1161, 1184, 1317, 1927),  # the server shuts down, or cut the connection
-    *(1205, 1206, 1213),  # locks
+    *(1206, 1213),  # locks
     *(1290, 1792, 1836),  # no writes: a replica, as after a failover
     *(1969, 3024),  # the statement's time is up
+    4031,  # the server ended the connection because nothing came
     *range(2000, 2100),  # the client's: the connection was lost, or there was none
 }
 
@@ -173,16 +187,18 @@ def _translated(error: utils.DatabaseError, alias: str) -> StoreError:
     else:
         words = MISSING_IN_SQLITE if operational else MISSING_IN_POSTGRESQL
         missing, passing = any(each in text for each in words), operational and SENSELESS not in text
-    if state == UNPREPARED or OUTDATED in text:
-        return StoreUnavailable(f"A prepared statement of this connection is not valid any more: {line}")
+    if LOCKED & {state, number}:
+        return LockHeld(f"Another transaction holds a lock that the operation needs: {line}")
+    if OUTDATED in text:
+        state = "26000"
+    if state in PASSING_IN_POSTGRESQL:
+        return StoreUnavailable(f"{PASSING_IN_POSTGRESQL[state]}: {line}")
     if missing:
         remedy = "run manage.py migrate" + ("" if alias == DEFAULT_DB_ALIAS else f" django_mq --database {alias}")
         if not apps.is_installed("django_mq"):
             remedy = f"add 'django_mq' to INSTALLED_APPS, and {remedy}"
         remedy += "; if that applies nothing, mq_doctor says what to do"
         return TablesMissing(f"A table or column of django_mq is missing; {remedy} (the database says: {line})")
-    if state == READ_ONLY:
-        return StoreUnavailable(f"The database is read-only now: {line}")
     if passing:
         return StoreUnavailable(f"The database cannot be used now: {line}")
     return StoreError(f"The database refused the operation: {line}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit, left_behind
@@ -509,6 +509,20 @@ class Chores:
     bury_unwanted: bool = False
     #: Whether queues declare selectors.
     cover: bool = False
+
+
+class LockHolder(NamedTuple):
+    """A transaction that keeps a lock of a queue from others."""
+
+    queue: str
+    #: The name of the worker's session; else what the database knows of the connection.
+    name: str
+    #: The number by which the database ends the connection.
+    connection: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name!r} has held a lock of queue {self.queue!r} for {self.seconds:.0f} s"
 
 
 #: Unused bytes from which rebuilding a table is worth it.

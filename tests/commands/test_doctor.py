@@ -147,6 +147,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
         "privileges",
         "space",
         "leases",
+        "locks",
         "orphans",
         "states",
         "queues",

@@ -184,5 +184,6 @@ def consuming(store: SQLStore, rule: str, options: dict[str, Any]) -> list[int]:
     for number in range(8):
         publish(store, group_key=str(number))
     # What a store prepares and remembers after its first claim is not asked again.
+    store.settle_and_claim(sessions[1], [], ClaimRequest(queues=("orders",), credit=0))
     store.settle_and_claim(sessions[0], [], ClaimRequest(queues=("orders",), credit=1))
     return sessions

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import connections
 
-from django_mq.errors import StoreError, StoreUnavailable, TablesMissing
+from django_mq.errors import LockHeld, StoreError, StoreUnavailable, TablesMissing
 from django_mq.stores.connections import private_connection, translating
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store, store_for
@@ -41,9 +41,10 @@ TRANSLATIONS: list[tuple[Exception, type[StoreError]]] = [
     (psycopg.OperationalError("server closed the connection unexpectedly"), StoreUnavailable),
     (psycopg.OperationalError('FATAL: database "shop" does not exist'), StoreUnavailable),
     (psycopg.InterfaceError("connection already closed"), StoreUnavailable),
+    (psycopg.errors.IdleInTransactionSessionTimeout("terminating connection"), StoreUnavailable),
     (psycopg.errors.AdminShutdown("terminating connection"), StoreUnavailable),
     (psycopg.errors.DeadlockDetected("deadlock detected"), StoreUnavailable),
-    (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), StoreUnavailable),
+    (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), LockHeld),
     (psycopg.errors.QueryCanceled("canceling statement due to statement timeout"), StoreUnavailable),
     (psycopg.errors.DiskFull("could not extend file"), StoreUnavailable),
     (psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT in a read-only transaction"), StoreUnavailable),
@@ -73,7 +74,7 @@ ON_MARIADB: list[tuple[str, int, type[StoreError]]] = [
     ("OperationalError", 2006, StoreUnavailable),  # server has gone away
     ("OperationalError", 2013, StoreUnavailable),  # lost connection during query
     ("OperationalError", 1040, StoreUnavailable),  # too many connections
-    ("OperationalError", 1205, StoreUnavailable),  # lock wait timeout
+    ("OperationalError", 1205, LockHeld),  # lock wait timeout
     ("OperationalError", 1213, StoreUnavailable),  # dead-lock
     ("OperationalError", 1290, StoreUnavailable),  # --read-only
     ("OperationalError", 1969, StoreUnavailable),  # max_statement_time

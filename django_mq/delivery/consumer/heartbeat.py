@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django_mq import conf, outages
-from django_mq.delivery.consumer.maintenance import PacedMaintenance
+from django_mq.delivery.consumer.maintenance import ANSWERS, PacedMaintenance
 from django_mq.delivery.consumer.sidecar import Sidecar
 from django_mq.engine.decisions.claim import is_certain
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
@@ -154,12 +154,13 @@ class HeartbeatThread:
     def _round(self) -> None:
         session, begun_at = self._session, time.monotonic()
         session.driver.on_round()
-        if session.settlements.stale(STALE_SECONDS):
-            session.flush()
-        if time.monotonic() >= self._renew_at or self.store.has_hung_up():
-            self.renew()
-        if session.retired and not session.lost:
-            session.resync(self.store)
+        with self.store.answering_within(self._deadline_seconds / ANSWERS):
+            if session.settlements.stale(STALE_SECONDS):
+                session.flush()
+            if time.monotonic() >= self._renew_at or self.store.has_hung_up():
+                self.renew()
+            if session.retired and not session.lost:
+                session.resync(self.store)
         if session.over:
             session.close()
             return

@@ -43,6 +43,8 @@ LOOK_EVERY = 12
 CHUNK, PRUNE_CHUNK = 1000, 5000
 #: Workers of a queue that are woken at most when messages came back.
 CROWD = 100
+#: So many waits for an answer fit into the deadline of a session, which is then renewed over another connection.
+ANSWERS = 3
 #: Seconds until a session whose deadline was shortened has expired, if its worker does not renew it.
 HASTENED_SECONDS = 2.6
 
@@ -61,7 +63,11 @@ def run_maintenance(
     ``take_over`` is called if an operation has stalled.
     """
     done = {"shortened": 0, "reaped": 0, "released": 0}
-    chores = store.chores()
+    session_seconds = conf.load().SESSION_SECONDS
+    with store.answering_within(session_seconds / ANSWERS):
+        chores = store.chores()
+    if reap:
+        end_stuck(store, session_seconds)
     if reap and chores.reap:
         done["shortened"] = store.shorten_deadlines()
         for session in store.reap(spare=spare):
@@ -87,6 +93,16 @@ def run_maintenance(
     if done["reaped"] or done["promoted"] or done["expired"] or done["deleted"] or done["unwanted"]:
         _announce(store)
     return done
+
+
+def end_stuck(store: Store, seconds: float) -> None:
+    """End the connections of workers that have not taken an answer for so long."""
+    for worker in store.end_stuck(seconds):
+        logger.warning(
+            "A connection of worker %s was ended: the worker took no answer for %g s, and kept its locks",
+            worker,
+            seconds,
+        )
 
 
 def run_maintenance_to_the_end(store: Store) -> dict[str, int]:

@@ -25,12 +25,14 @@ from django_mq import __version__, conf, outages
 from django_mq.delivery import hints
 from django_mq.delivery.consumer import settlements
 from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
+from django_mq.delivery.consumer.maintenance import end_stuck
 from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
 from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.errors import SessionLost, StoreError
+from django_mq.errors import LockHeld, SessionLost, StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
+from django_mq.stores.connections import IDLE_SECONDS, LOCK_SECONDS
 from django_mq.stores.records import ClaimResult, Lease, SessionInfo, Settlement, WorkerCommand
 from django_mq.stores.registry import private_store
 
@@ -139,11 +141,13 @@ class Session:
             if not self.revive(revivals):
                 raise
             return self.settle_and_claim(request)
-        except BaseException:
+        except BaseException as error:
             # BaseException: a signal's handler may end the worker in the middle of this.
             self.put_back(batch)
             self.certainty.miss_claim()
             self.store.close()
+            if isinstance(error, LockHeld):
+                raise self._held_up(error) from error
             raise
         self.written(batch, result.void, self.store)
         if result.claimed and not self._hold(result.claimed, revivals):
@@ -152,6 +156,12 @@ class Session:
         if result.claimed:
             self._constrained = result.constrained
         return result
+
+    def _held_up(self, error: LockHeld) -> LockHeld:
+        """Return the error with the names of the workers that hold the lock. End those that no server ends."""
+        end_stuck(self.store, IDLE_SECONDS)
+        holders = self.store.lock_holders(LOCK_SECONDS)
+        return LockHeld(". ".join([str(error), *map(str, holders)])) if holders else error
 
     def _hold(self, claimed: Iterable[Claimed], revivals: int) -> bool:
         """Hold what was claimed; False if the session was revived meanwhile: other sessions may have the messages.

@@ -22,6 +22,7 @@ from django_mq.models import Binding, Message, Operation, Queue, WorkerSession
 from django_mq.models.message import having, in_state
 from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
+from django_mq.stores.connections import IDLE_SECONDS
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: An operation without progress for so long was not taken over: workers do that sooner, if they can.
 TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
+#: A lock of a queue is held for milliseconds.
+HELD_SECONDS = 1.0
 Status = Message.Status
 #: Kinds of messages.
 TASKS, MESSAGES = "tasks", "messages"
@@ -66,6 +69,19 @@ def look_at_leases(alias: str) -> Iterator[Finding]:
             "leases",
             f"{plural(sessions.count(), 'worker session', 'is')} alive, and every claimed message belongs to one.",
         )
+
+
+def look_at_locks(alias: str) -> Iterator[Finding]:
+    """Find workers, and other connections, that keep a lock for which workers and publishers wait."""
+    holders = shared_store(alias).lock_holders(HELD_SECONDS)
+    for holder in holders:
+        mend = (
+            f"A worker that is stopped or unreachable is cut off after {IDLE_SECONDS} s, and continues when it is"
+            f" back. Otherwise end the connection {holder.connection} in the database."
+        )
+        yield problem("locks", f"{holder}.", mend)
+    if not holders:
+        yield ok("locks", "No transaction keeps workers or publishers waiting for a queue's lock.")
 
 
 def look_at_orphans(alias: str) -> Iterator[Finding]:
@@ -265,4 +281,12 @@ def look_at_options(alias: str) -> Iterator[Finding]:
         yield ok("options", "All declared queues have the options of the settings.")
 
 
-LOOKS = (look_at_leases, look_at_orphans, look_at_states, look_at_queues, look_at_options, look_at_operations)
+LOOKS = (
+    look_at_leases,
+    look_at_locks,
+    look_at_orphans,
+    look_at_states,
+    look_at_queues,
+    look_at_options,
+    look_at_operations,
+)

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from django_mq import conf
 from django_mq.errors import StoreError, StoreUnavailable
-from django_mq.stores.connections import translating
+from django_mq.stores import connections
+from django_mq.stores.connections import LOCK_SECONDS, translating
 from django_mq.stores.sql.database import Database
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 ISOLATION = "read committed"
 CONNECT_SECONDS = 10
-#: Seconds that a worker waits for a lock before it tries again; all tries take less than a session's deadline.
-LOCK_SECONDS = 3
 #: The first versions with SKIP LOCKED, descending indexes, and the type of message ids.
 OLDEST = {"MariaDB": (10, 11), "MySQL": (8, 4)}
 
@@ -70,6 +69,8 @@ class MySQLDatabase(Database):
         self._statement_seconds = conf.load().STATEMENT_TIMEOUT_SECONDS
         #: The driver's connection whose limits are set.
         self._bounded: Any = None
+        #: The driver's connection and a session for which it was said to work.
+        self._speaks_for: set[tuple[Any, int]] = set()
         #: Whether a transaction begins with its first statement, in one round trip.
         self._begins = False
         if private:
@@ -130,6 +131,13 @@ class MySQLDatabase(Database):
         else:
             super().execute(text)
 
+    def speak_for(self, session_id: int) -> None:
+        """Let the server know for which session a private connection works, once for each new connection."""
+        if self.private and (self.connection.connection, session_id) not in self._speaks_for:
+            self.rows("speak_for", session=session_id)
+            known = {each for each in self._speaks_for if each[0] is self.connection.connection}
+            self._speaks_for = known | {(self.connection.connection, session_id)}
+
     def _bound(self) -> None:
         """Set the limits of a private connection, once for each connection of the driver."""
         if not self.private or (self._bounded is not None and self._bounded is self.connection.connection):
@@ -137,6 +145,7 @@ class MySQLDatabase(Database):
         self.connection.ensure_connection()
         limits = {
             "limit": LOCK_SECONDS,
+            "idle": connections.IDLE_SECONDS,
             "statement_seconds": self._statement_seconds,
             "statement_milliseconds": round(self._statement_seconds * 1000),
         }

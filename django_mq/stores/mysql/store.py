@@ -17,7 +17,7 @@ from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
-from django_mq.stores.records import AGES_READ, Claimed, Space
+from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Space
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import (
         ClaimRequest,
+        ClaimResult,
         Failure,
         Heartbeat,
         NewMessage,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
         Renewal,
         Settlement,
     )
-    from django_mq.stores.sql.database import Rows
+    from django_mq.stores.sql.database import Rows, Statement
 
 
 #: The positions in a claimed row of the queue's name, the suspect flag and the body.
@@ -177,6 +178,14 @@ class MySQLSessions(Sessions):
 
 class MySQLClaims(Claims):
     """Lock rows, read the bodies that the credit allows, then lease."""
+
+    database: MySQLDatabase
+
+    def by_rules(
+        self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
+    ) -> tuple[ClaimResult, list[Rows]]:
+        self.database.speak_for(session_id)
+        return super().by_rules(session_id, request, settling)
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
@@ -394,6 +403,11 @@ class MySQLStore(SQLStore):
             for space in spaces
             if space.is_mostly_loose
         ]
+
+    def lock_holders(self, seconds: float) -> list[LockHolder]:
+        with suppress(StoreError):  # the role may not see the server's transactions
+            return [LockHolder(*row) for row in self.database.rows("lock_holders", seconds=seconds)]
+        return []
 
     def setting_problems(self) -> list[tuple[str, str]]:
         wrapper: Any = self.connection

@@ -11,11 +11,12 @@ process number that a client is told is then made up by the pooler: so ``may_pre
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Cursor, generators
+from psycopg import Connection, Cursor, OperationalError, Pipeline, generators
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
@@ -24,16 +25,16 @@ from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
 from django_mq import conf
+from django_mq.stores import connections
 from django_mq.stores.connections import translating
-from django_mq.stores.postgresql.settings import bounded
+from django_mq.stores.postgresql.settings import SILENCE_SECONDS, bounded, mark_of_process
 from django_mq.stores.sql.database import PARAMETER, Database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
-    from psycopg import Connection
-    from psycopg.abc import Buffer
+    from psycopg.abc import Buffer, PQGen
     from psycopg.pq.abc import PGresult
 
     from django_mq.stores.sql.database import Asking, Rows, Statement
@@ -137,6 +138,46 @@ def _result(driver: Connection[Any]) -> PGresult:
     return result
 
 
+class ImpatientConnection(Connection[Any]):
+    """Closes itself if the server is silent for too long: then only a new connection helps."""
+
+    #: Seconds without an answer.
+    answer_seconds = float("inf")
+
+    def wait(self, gen: PQGen[Any], *args: Any, **options: Any) -> Any:
+        return super().wait(self._answered(gen), *args, **options)
+
+    def _answered(self, steps: PQGen[Any]) -> PQGen[Any]:
+        """Take the steps of an operation. The driver says every now and then that nothing has arrived."""
+        try:
+            wanted, heard_at = next(steps), time.monotonic()
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard_at = time.monotonic()
+                elif time.monotonic() - heard_at > self.answer_seconds:
+                    self.close()
+                    raise OperationalError(f"the server has not answered for {self.answer_seconds:g} s")
+                wanted = steps.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+class OneSync(Pipeline):
+    """A pipeline that sends nothing after its Sync.
+
+    The driver's own asks the server behind the Sync to flush its answers, which the server does anyway. The server
+    then stops counting for how long the transaction has been idle.
+    """
+
+    def _exit_gen(self) -> PQGen[None]:
+        try:
+            self._enqueue_sync()
+            yield from self._communicate_gen()
+        finally:
+            yield from self._fetch_gen(flush=False)
+
+
 class JSONText(Loader):
     """Returns JSON as text, as Django does: reading and writing would change a number."""
 
@@ -159,8 +200,35 @@ class PostgreSQLDatabase(Database):
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
         super().__init__(connection, private=private)
+        self._answer_seconds = float("inf")
         if private:
-            connection.settings_dict = bounded(connection.settings_dict, conf.load().STATEMENT_TIMEOUT_SECONDS)
+            statement_seconds = conf.load().STATEMENT_TIMEOUT_SECONDS
+            connection.settings_dict = bounded(connection.settings_dict, statement_seconds)
+            self._answer_seconds = statement_seconds + SILENCE_SECONDS
+            self.mark = mark_of_process()
+            self._connect: Callable[[dict[str, Any]], Any] = connection.get_new_connection
+            connection.get_new_connection = self._connected  # type: ignore[method-assign,assignment]
+
+    def _connected(self, params: dict[str, Any]) -> Any:
+        """Open a connection of the driver that does not wait for ever."""
+        driver = self._connect(params)
+        driver.__class__ = ImpatientConnection
+        driver.answer_seconds = self._answer_seconds
+        return driver
+
+    def _expect_answers(self, seconds: float) -> None:
+        self._answer_seconds = seconds
+        if self.connection.connection is not None:
+            self.connection.connection.answer_seconds = seconds
+
+    @contextmanager
+    def answering_within(self, seconds: float) -> Iterator[None]:
+        before = self._answer_seconds
+        self._expect_answers(min(seconds, before))
+        try:
+            yield
+        finally:
+            self._expect_answers(before)
 
     def now(self) -> str:
         # Not the transaction's time: a long transaction must not publish into the past. Not clock_timestamp(): it
@@ -274,6 +342,14 @@ class PostgreSQLDatabase(Database):
                 self.roll_back()
                 raise
 
+    @property
+    def begin(self) -> str:  # type: ignore[override]
+        return f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {connections.IDLE_SECONDS * 1000}"
+
+    def execute(self, text: str) -> None:
+        self.connection.ensure_connection()
+        Cursor(self.connection.connection).execute(text.encode(), prepare=False)
+
     def sent(self, statements: Sequence[Statement], *, begin: bool = False, commit: bool = False) -> list[Rows]:
         """Send all statements at once and return their rows.
 
@@ -281,9 +357,12 @@ class PostgreSQLDatabase(Database):
         BEGIN and COMMIT are never prepared: after an error, the server might lack what psycopg relies on.
         """
         driver: Any = self.connection.connection
+        driver._pipeline = OneSync(driver)  # noqa: SLF001 - the next line would make one of the driver's own
         with driver.pipeline():
             if begin:
                 Cursor(driver).execute("BEGIN", prepare=False)
+                limits = {"idle": f"{connections.IDLE_SECONDS}s", "lock": f"{connections.LOCK_SECONDS}s"}
+                Cursor(driver).execute(self.text("bound_transaction"), limits, prepare=True)
             cursors = [
                 Cursor(driver).execute(self.text(name, params), params, prepare=True, binary=True)
                 for name, params in statements

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import IsolationLevel
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 #: Seconds until a silent connection is probed, seconds between two probes, and the number of probes.
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 3
 CONNECT_SECONDS = 10
+#: A worker waits for an answer for so many seconds longer than a statement may take. A peer that acknowledges each
+#: packet and never answers is within all limits above.
+SILENCE_SECONDS = 5
 #: Runs after which a statement is prepared on a worker's connection. The statements of a round trip are prepared
 #: at once, as planning them takes longer than running them.
 PREPARE_THRESHOLD = 5
@@ -88,6 +94,16 @@ def bounded(settings: dict[str, Any], statement_seconds: float) -> dict[str, Any
     kept = {name: value for name, value in given.items() if name != "pool"}
     # Poolers refuse start-up options they do not know.
     return settings | {"OPTIONS": limits | kept | ({} if pooled else {"options": start_up})}
+
+
+#: The beginning of each statement of a worker's connection; the host and process follow.
+MARK = "/* django_mq "
+
+
+def mark_of_process() -> str:
+    """Return the comment by which the server's list of its processes names the worker of a statement."""
+    host = re.sub(r"[^\w.-]", "", socket.gethostname())
+    return f"{MARK}{host}:{os.getpid()} */ "
 
 
 def impatient(settings: dict[str, Any], seconds: float) -> dict[str, Any]:

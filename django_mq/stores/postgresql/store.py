@@ -16,7 +16,7 @@ from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
 from django_mq.stores.postgresql.settings import OpenTransaction, impatient, isolation_in, problems, untended
-from django_mq.stores.records import Renewal, Space
+from django_mq.stores.records import LockHolder, Renewal, Space
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.maintenance import Maintenance
@@ -26,6 +26,7 @@ from django_mq.stores.sql.store import SQLStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from django_mq.stores.records import ClaimRequest, ClaimResult, Heartbeat, Receipt, SessionInfo, Settlement
 
@@ -156,6 +157,9 @@ class PostgreSQLStore(SQLStore):
     def bound_lock_waits(self, seconds: float) -> None:
         self.connection.settings_dict = impatient(self.connection.settings_dict, seconds)
 
+    def answering_within(self, seconds: float) -> AbstractContextManager[None]:
+        return self.database.answering_within(seconds)
+
     # Consuming.
 
     def settle_and_claim(
@@ -185,6 +189,12 @@ class PostgreSQLStore(SQLStore):
         isolation = isolation_in(settings) or self.database.rows("isolation")[0][0]
         pooled = info.backend_pid != backend
         return list(problems(settings, info.server_version, isolation, pooled=pooled, listened=listened()))
+
+    def end_stuck(self, seconds: float) -> list[str]:
+        return [worker for worker, _, ended in self.database.rows("end_stuck", seconds=seconds) if ended]
+
+    def lock_holders(self, seconds: float) -> list[LockHolder]:
+        return [LockHolder(*row) for row in self.database.rows("lock_holders", seconds=seconds)]
 
     def privilege_problems(self) -> list[tuple[str, str]]:
         sequences = ", ".join(row[0] for row in self.database.rows("refused_sequences"))

@@ -44,6 +44,8 @@ class Database:
     package: ClassVar[str]
     #: How a transaction of a private connection begins.
     begin: ClassVar[str] = "BEGIN"
+    #: A comment before each statement, by which the server tells a worker's connection from others.
+    mark: str = ""
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
         self.connection = connection
@@ -58,7 +60,8 @@ class Database:
         raise NotImplementedError
 
     def text(self, name: str, params: Mapping[str, Any] = NO_PARAMS) -> str:
-        return statement(self.package, name, self.now(), params.get("wanted", ""), declared="meets" in params)
+        wanted, declared = params.get("wanted", ""), "meets" in params
+        return statement(self.package, name, self.now(), wanted, declared=declared, mark=self.mark)
 
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return params
@@ -230,10 +233,13 @@ HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 
 
 @lru_cache(maxsize=4096)
-def statement(package: str, name: str, now: str, wanted: str = "", *, declared: bool = False) -> str:
+def statement(
+    package: str, name: str, now: str, wanted: str = "", *, declared: bool = False, mark: str = ""
+) -> str:
     """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
 
     ``wanted`` is the condition of a claim by selectors; ``declared`` says that their queue declares some of them.
+    The text begins with ``mark``.
 
     Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
     in a folder or has no text: programming errors.
@@ -245,7 +251,7 @@ def statement(package: str, name: str, now: str, wanted: str = "", *, declared: 
         texts["_wanted"] = wanted
     if name not in texts:
         raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
-    return _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()
+    return mark + _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()
 
 
 def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place: str) -> str:

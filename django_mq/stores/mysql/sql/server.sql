@@ -31,11 +31,32 @@ SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
 SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED
 
 -- name: bound_statements. Ends any statement of this session that takes too long: on MariaDB in seconds, on MySQL,
--- which bounds those that read, in milliseconds. Each server passes over what is written for the other.
+-- which bounds those that read, in milliseconds. Ends the session if its process does not take an answer, or send the
+-- rest of a request; on MariaDB also if nothing comes in a transaction. Each server passes over what is written for the
+-- other.
 -- Locks: nothing. Returns: nothing.
-SET SESSION innodb_lock_wait_timeout = %(limit)s
+SET SESSION innodb_lock_wait_timeout = %(limit)s, net_write_timeout = %(idle)s, net_read_timeout = %(idle)s
     /*M!100100 , max_statement_time = %(statement_seconds)s */
+    /*M!100300 , idle_transaction_timeout = %(idle)s */
     /*!80000 , max_execution_time = %(statement_milliseconds)s */
+
+-- name: _own_lock. The name of the lock that the connection of a session holds. It ends with the connection.
+concat('django_mq.', crc32(DATABASE()), '.', {it})
+
+-- name: speak_for. Lets others know for which session this connection works.
+-- Locks: the session's name, until the connection ends. Returns: nothing that is used.
+SELECT get_lock({own_lock:%(session)s}, 0)
+
+-- name: lock_holders. Names the worker sessions whose transaction has locked something, and whose connection has done
+-- nothing else for a while. It needs the privilege PROCESS.
+-- Locks: nothing. Returns: a queue of the session, the session's name, the number of its connection, and for how many
+-- seconds the connection has been as it is.
+SELECT json_unquote(json_extract(s.queues, '$[0]')), s.name, p.id, p.time
+FROM django_mq_workersession s
+JOIN information_schema.processlist p ON p.id = is_used_lock({own_lock:s.id})
+JOIN information_schema.innodb_trx t ON t.trx_mysql_thread_id = p.id AND t.trx_rows_locked > 0
+WHERE p.time >= %(seconds)s
+ORDER BY s.name
 
 -- name: limit_waiting. Limits how long this session waits for a lock.
 -- Locks: nothing. Returns: nothing.

@@ -59,6 +59,41 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 -- Locks: nothing. Returns: the limit before.
 SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(limit)s, true)
 
+-- name: bound_transaction. Limits how long this transaction may do nothing, and wait for a lock.
+-- Locks: nothing. Returns: the limits.
+SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true), set_config('lock_timeout', %(lock)s, true)
+
+-- name: _worker. The worker of a statement that is marked, as a worker session names host and process.
+substring(a.query FROM '^/\* django_mq (\S+) \*/')
+
+-- name: end_stuck. Ends worker connections whose process takes no answer, or does not send the rest of a request. No
+-- limit of the server ends these, and until then they keep what they have locked.
+-- Locks: nothing. Reads the server's list of its processes; it is read to the end first, because a condition may be
+-- asked before the others. Returns: the worker, for how many seconds, and whether its connection was ended.
+WITH stuck AS MATERIALIZED (
+    SELECT a.pid, {worker} AS worker, extract(epoch FROM clock_timestamp() - a.query_start)::float8 AS seconds
+    FROM pg_stat_activity a
+    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND {worker} IS NOT NULL
+      AND a.state = 'active' AND a.wait_event_type = 'Client' AND pg_has_role(a.usesysid, 'USAGE')
+      AND a.query_start < clock_timestamp() - %(seconds)s::float8 * interval '1 second'
+)
+SELECT worker, seconds, pg_terminate_backend(pid) FROM stuck
+
+-- name: lock_holders. Names the transactions that have held a lock of a queue for a while: its claim lock, or the lock
+-- of its limits. The server writes the number of the transaction into the row that it locks.
+-- Locks: nothing. Reads two small tables and the server's lists. Returns: the queue, the worker's session, else its
+-- host and process, else what the connection calls itself; the number of the server's process, and for how many seconds
+-- it holds the lock.
+SELECT q.name::text, coalesce(s.name, {worker}, nullif(a.application_name, ''), 'a connection without a name')::text, a.pid,
+    extract(epoch FROM clock_timestamp() - a.xact_start)::float8
+FROM (SELECT queue_id, xmax AS holder FROM django_mq_turn UNION ALL SELECT id, xmax FROM django_mq_queue) locked
+JOIN pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = locked.holder AND l.granted
+JOIN pg_stat_activity a ON a.pid = l.pid AND a.pid <> pg_backend_pid()
+JOIN django_mq_queue q ON q.id = locked.queue_id
+LEFT JOIN django_mq_workersession s ON {worker} = s.host || ':' || s.pid
+WHERE a.xact_start < clock_timestamp() - %(seconds)s::float8 * interval '1 second'
+ORDER BY q.name
+
 -- name: lock_messages. Waits for every open transaction that wrote messages, and blocks others.
 -- Locks: the table against writing, until the transaction ends. Returns: nothing.
 LOCK TABLE django_mq_message IN SHARE MODE
@@ -78,9 +113,10 @@ FROM (VALUES ('django_mq_message'), ('django_mq_history')) AS t(name)
 WHERE NOT has_sequence_privilege(pg_get_serial_sequence(t.name, 'id'), 'USAGE')
 
 -- name: _others_holding. Names the open transactions of others that hold a lock of a table or a sequence: one row each.
+-- A transaction that was prepared for a two-phase commit has no process.
 SELECT DISTINCT virtualtransaction
 FROM pg_locks
-WHERE locktype = 'relation' AND granted AND pid <> pg_backend_pid()
+WHERE locktype = 'relation' AND granted AND pid IS DISTINCT FROM pg_backend_pid()
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND relation = {it}::regclass
 
