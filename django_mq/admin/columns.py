@@ -151,6 +151,11 @@ def shown(count: int, *, more: bool = False) -> str:
     return f"{exact(count)}+" if more or count >= COUNTED else exact(count)
 
 
+def least(count: int, limit: int = COUNTED) -> str:
+    """Return a count for a sentence: ``10,000 or more`` if counting stopped there."""
+    return _("%(count)s or more") % {"count": exact(count)} if count >= limit else exact(count)
+
+
 def exact(count: int) -> str:
     """Return a number in the current language: ``10,000``."""
     return number_format(count, use_l10n=True, force_grouping=True)

@@ -248,13 +248,17 @@ class ConsumerStateFilter(Filter):
     title, parameter_name = _("state"), "state"
     offered = [
         ("idle", _("idle")),
+        ("working", _("working")),
         ("busy", _("at its max in flight")),
         ("stopping", _("stopping")),
         ("paused", _("paused")),
     ]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return rows.filter(state__in=["interested", "notified"] if value == "idle" else [value])
+        if value not in {"idle", "working"}:
+            return rows.filter(state=value)
+        waiting = rows.filter(state__in=["interested", "notified"])
+        return waiting.filter(credit_used=0) if value == "idle" else waiting.exclude(credit_used=0)
 
 
 class SpanFilter(admin.ListFilter):

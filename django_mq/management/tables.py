@@ -47,9 +47,12 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
 
 def queue_cells(queue: QueueState) -> tuple[str, ...]:
     """Return the queue's name, the messages in each state, and the age of the oldest ready one."""
-    counts = (queue.ready, queue.scheduled, queue.retrying, queue.claimed, queue.dead)
     least = "" if queue.oldest_ready_seconds is None or queue.is_oldest_exact else "at least "
-    return queue.name, *(bounded(count, COUNT_LIMIT) for count in counts), least + span(queue.oldest_ready_seconds)
+    oldest = least + span(queue.oldest_ready_seconds)
+    counts = (queue.ready, queue.scheduled, queue.claimed, queue.dead)
+    ready, scheduled, claimed, dead = (bounded(count, COUNT_LIMIT) for count in counts)
+    retrying = bounded(queue.retrying, queue.retrying or 1 if queue.is_retrying_cut else COUNT_LIMIT)
+    return queue.name, ready, scheduled, retrying, claimed, dead, oldest
 
 
 def queue_remarks(queue: QueueState, awake: int, unwanted: int) -> str:

@@ -399,6 +399,11 @@ def all_are_read(ready: int, limit: int) -> bool:
     return ready < limit and ready <= AGES_READ
 
 
+#: The scheduled messages of a queue, those due first, whose rows are read to count the retrying ones. Backoffs are
+#: short beside other delays, so that few are missed; to read 10,000 took nine tenths of the time of all counts.
+RETRYING_READ = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How many messages of a queue are in each state, up to a limit, and how long the oldest one waits."""

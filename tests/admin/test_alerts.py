@@ -32,6 +32,7 @@ def state(name: str = "orders", **values: Any) -> QueueState:
     given: dict[str, Any] = dict.fromkeys(("ready", "scheduled", "retrying", "claimed", "dead", "consumers"), 0)
     given |= {"id": 1, "oldest_ready_seconds": None, "closed": False, "paused": False, "paused_reason": ""}
     given |= {"paused_until": None, "max_messages": None, "overflow": "reject", "held_messages": None}
+    given |= {"max_in_flight": None, "max_receivers": None, "grouped": False, "strict": False}
     return QueueState(name=name, **given | {"takes_dead_letters": False, "dead_letters_of_others": 0} | values)
 
 
@@ -134,6 +135,83 @@ def test_workers_are_busy_by_their_slots_and_else_by_their_credit(
     assert (alert.busy, alert.spent) == (busy, spent)
     word = "busy" if busy else "raise their max" if spent else "could have more messages in flight"
     assert word in sentence(alert)
+
+
+@pytest.mark.parametrize(
+    ("options", "used", "words"),
+    [
+        (
+            {"max_in_flight": 3, "claimed": 3},
+            10,
+            "as the queue allows over all workers (3): more workers do",
+        ),
+        ({"max_in_flight": 3, "claimed": 2}, 10, "raise their max"),
+        ({"max_receivers": 1, "consumers": 2}, 9, "The queue lets 1 worker receive at a time; the others wait."),
+        ({"max_receivers": 2, "consumers": 2}, 10, "raise their max"),
+        ({"grouped": True, "consumers": 2}, 2, "Messages of a group are delivered one at a time"),
+        ({"strict": True}, 2, "a message that cannot be delivered holds up those behind it"),
+        ({}, 2, "could have more messages in flight"),
+    ],
+)
+def test_the_sentence_of_a_late_queue_names_what_limits_it(options: dict[str, Any], used: int, words: str) -> None:
+    alert = Alert(
+        kind=AlertKind.LATE,
+        queue=state(**WAITS | {"consumers": 1} | options),
+        slots=Use(0, 4),
+        credit=Use(used, 10),
+    )
+
+    assert words in sentence(alert)
+
+
+def test_a_queue_at_its_own_limit_leads_to_its_limits(site: str, browse: Client, make: Make) -> None:
+    old = timezone.now() - timedelta(hours=1)
+    late = make.message(READY, make.queue("late", max_in_flight=1), published_at=old).queue
+    make.message(Message.Status.CLAIMED, late)
+    make.session(queues=["late"])
+
+    page = browse.get(f"{list_of('queue')}overview/").content.decode()
+
+    assert "As many of its messages are in flight as the queue allows" in page
+    assert f'href="{page_of(late)}">Its limits' in page
+
+
+@pytest.mark.parametrize(
+    ("failed", "accepted", "kinds"),
+    [(0.003, 0.0, []), (0.004, 0.003, []), (2.501, 2.499, []), (0.02, 0.01, [AlertKind.FAILING])],
+)
+def test_figures_that_look_alike_are_no_alert(failed: float, accepted: float, kinds: list[AlertKind]) -> None:
+    found = alerts([state()], {"orders": Rates(failed=failed, accepted=accepted)}, [])
+
+    assert [alert.kind for alert in found] == kinds
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Alert(kind=AlertKind.DEAD, queue=state(dead=COUNT_LIMIT)), "10,000 or more dead letters wait for you."),
+        (Alert(kind=AlertKind.DEAD, queue=state(dead=9_999)), "9,999 dead letters wait for you."),
+        (
+            Alert(kind=AlertKind.DEAD, queue=state(dead=9_000, dead_letters_of_others=9_000)),
+            "18,000 dead letters wait for you.",
+        ),
+        (
+            Alert(kind=AlertKind.RETRYING, queue=state(retrying=1_000, scheduled=1)),
+            "1,000 or more messages failed and wait for their next attempt.",
+        ),
+        (
+            Alert(kind=AlertKind.RETRYING, queue=state(retrying=1_000)),
+            "1,000 messages failed and wait for their next attempt.",
+        ),
+        (
+            Alert(kind=AlertKind.UNSERVED, queue=state(**WAITS | {"ready": COUNT_LIMIT})),
+            "10,000 or more mess",
+        ),
+        (Alert(kind=AlertKind.UNWANTED, queue=state(**WAITS), unwanted=100), "matches 100 or more messages"),
+    ],
+)
+def test_a_count_that_stopped_at_a_limit_is_no_total(found: Alert, words: str) -> None:
+    assert words in sentence(found)
 
 
 def test_a_queue_is_full_when_it_makes_no_room_by_itself() -> None:

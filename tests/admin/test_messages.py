@@ -163,8 +163,9 @@ def test_messages_are_filtered_by_state_queue_type_and_priority(site: str, brows
 def test_dead_letters_are_found_in_place_and_in_dead_letter_queues(site: str, browse: Client, make: Make) -> None:
     taker = make.queue("dead")
     make.queue("orders", dead_letter_queue=taker)
-    in_place, moved = make.message(DEAD), make.message(READY, queue=taker)
+    in_place, moved = make.message(DEAD), make.message(READY, queue=taker, dead_reason="boom")
     make.message(READY)
+    make.message(READY, queue=taker)
 
     assert listed(browse, state="letters") == {in_place.message_id, moved.message_id}
 

@@ -102,7 +102,7 @@ def test_letters_in_a_dead_letter_queue_raise_an_alert_and_do_not_wait(
     site: str, browse: Client, make: Make
 ) -> None:
     long_ago = timezone.now() - timedelta(days=3)
-    letters = make.message(READY, make.queue("letters"), published_at=long_ago).queue
+    letters = make.message(READY, make.queue("letters"), published_at=long_ago, dead_reason="boom").queue
     make.queue("quiet")
     make.message(READY, make.queue("orders", dead_letter_queue=letters))
 

@@ -134,14 +134,17 @@ def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client,
         for row in page.context["cl"].result_list
     }
 
-    assert rows["alive", "orders"] == "idle"
+    assert rows["alive", "orders"] == "working"
     assert "paused" in rows["alive", "mail"]
     assert rows["alive", "over"] == "at its max in flight"
     assert "stale" in rows["late", "orders"]
     assert rows["quiet", "orders"] == "takes no new work"
     assert "3 / 20" in page.content.decode()
-    found = browse.get(list_of("consumer"), {"state": "idle"}).context["cl"].result_list
+    found = browse.get(list_of("consumer"), {"state": "working"}).context["cl"].result_list
     assert {row.state for row in found} == {"interested", "notified"}
+    Consumer.objects.create(session=alive, queue_name="free", state="interested", credit_limit=20)
+    [idle] = browse.get(list_of("consumer"), {"state": "idle"}).context["cl"].result_list
+    assert (idle.queue_name, ConsumerColumns().situation(idle)) == ("free", "idle")
     found = browse.get(list_of("consumer"), {"state": "paused"}).context["cl"].result_list
     assert [row.queue_name for row in found] == ["tea"]
 

@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import columns
 from django_mq.diagnosis.messages.indexes import RETRYING
-from django_mq.diagnosis.state.alerts import AlertKind, delivery
+from django_mq.diagnosis.state.alerts import OWN, RATE_PLACES, AlertKind, Factor, delivery
+from django_mq.diagnosis.state.unwanted import MOST_READ
 from django_mq.engine.entries.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 
@@ -62,6 +63,8 @@ def as_object(alert: Alert) -> dict[str, Any]:
 def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     """Return an alert for the template. ``address`` is empty if the user may not go there."""
     label, link, model = KINDS[alert.kind]
+    if alert.kind is AlertKind.LATE and alert.factor in OWN:
+        _, link, model = KINDS[AlertKind.FULL]
     queue_address = admin.page_address(Queue, alert.queue.id) if alert.queue else ""
     address = queue_address
     if model is not Queue:
@@ -116,12 +119,33 @@ def sentence(alert: Alert) -> str:
     return SENTENCES[alert.kind](alert, alert.queue) if alert.queue else _stale(alert.workers)
 
 
-def _why_late(alert: Alert) -> str:
-    if alert.busy:
-        return _("Its workers are busy: there are too few, or they are slow.")
-    if alert.spent:
-        return _("Its workers have idle slots, and as many messages in flight as they may: raise their max.")
-    return _("Its workers could have more messages in flight: see what its consumers wait for.")
+def _why_late(alert: Alert, state: QueueState) -> str:
+    most = state.max_receivers or 0
+    words: dict[Factor, str] = {
+        Factor.QUEUE: _(
+            "As many of its messages are in flight as the queue allows over all workers (%(most)s): "
+            "more workers do not help. Raise its limit, or make the handlers faster."
+        )
+        % {"most": columns.exact(state.max_in_flight or 0)},
+        Factor.RECEIVERS: ngettext(
+            "The queue lets %(count)s worker receive at a time; the others wait.",
+            "The queue lets %(count)s workers receive at a time; the others wait.",
+            most,
+        )
+        % {"count": columns.exact(most)},
+        Factor.SLOTS: _("Its workers are busy: there are too few, or they are slow."),
+        Factor.CREDIT: _(
+            "Its workers have idle slots, and as many messages in flight as they may: raise their max."
+        ),
+        Factor.GROUPS: _(
+            "Messages of a group are delivered one at a time: see the groups on the page of the queue."
+        ),
+        Factor.ORDER: _(
+            "The queue keeps a strict order: a message that cannot be delivered holds up those behind it."
+        ),
+        Factor.UNKNOWN: _("Its workers could have more messages in flight: see what its consumers wait for."),
+    }
+    return words[alert.factor]
 
 
 def _unwanted(alert: Alert, state: QueueState) -> str:
@@ -130,7 +154,7 @@ def _unwanted(alert: Alert, state: QueueState) -> str:
         "The selector of no consumer matches %(count)s messages at its head.",
         alert.unwanted,
     )
-    return f"{_waiting(state)} {words % {'count': alert.unwanted}}"
+    return f"{_waiting(state)} {words % {'count': columns.least(alert.unwanted, MOST_READ)}}"
 
 
 def _waiting(state: QueueState) -> str:
@@ -142,7 +166,7 @@ def _waiting(state: QueueState) -> str:
         "%(count)s messages are ready, the oldest for %(age)s.",
         state.ready,
     )
-    return words % {"count": columns.shown(state.ready), "age": age}
+    return words % {"count": columns.least(state.ready), "age": age}
 
 
 def _failing(alert: Alert, _state: QueueState) -> str:
@@ -151,13 +175,14 @@ def _failing(alert: Alert, _state: QueueState) -> str:
 
 
 def _rate(value: float) -> str:
-    return number_format(value, decimal_pos=2, use_l10n=True)
+    return number_format(value, decimal_pos=RATE_PLACES, use_l10n=True)
 
 
 def _dead(_alert: Alert, state: QueueState) -> str:
     number = state.dead_letters
     words = ngettext("%(count)s dead letter waits for you.", "%(count)s dead letters wait for you.", number)
-    return words % {"count": columns.shown(number)}
+    limit = columns.COUNTED if max(state.dead, state.dead_letters_of_others) >= columns.COUNTED else number + 1
+    return words % {"count": columns.least(number, limit)}
 
 
 def _retrying(_alert: Alert, state: QueueState) -> str:
@@ -166,7 +191,8 @@ def _retrying(_alert: Alert, state: QueueState) -> str:
         "%(count)s messages failed and wait for their next attempt.",
         state.retrying,
     )
-    return words % {"count": columns.shown(state.retrying)}
+    limit = state.retrying if state.is_retrying_cut else columns.COUNTED
+    return words % {"count": columns.least(state.retrying, limit)}
 
 
 def _full(_alert: Alert, state: QueueState) -> str:
@@ -209,7 +235,7 @@ SENTENCES: dict[AlertKind, Callable[[Alert, QueueState], str]] = {
         f"{_waiting(state)} {_('All its workers have been told to take no new work, or to stop.')}"
     ),
     AlertKind.UNWANTED: _unwanted,
-    AlertKind.LATE: lambda alert, state: f"{_waiting(state)} {_why_late(alert)}",
+    AlertKind.LATE: lambda alert, state: f"{_waiting(state)} {_why_late(alert, state)}",
     AlertKind.FULL: _full,
     AlertKind.FAILING: _failing,
     AlertKind.DEAD: _dead,

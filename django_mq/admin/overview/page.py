@@ -103,7 +103,11 @@ class QueueLine:
             DEAD.value: state.dead,
         }
         bad = {DEAD.value, READY.value} if state.rests else {DEAD.value}
-        return [(key, columns.shown(number), key in bad and number > 0) for key, number in numbers.items()]
+        cut = {RETRYING} if state.is_retrying_cut else set()
+        return [
+            (key, columns.shown(number, more=key in cut and number > 0), key in bad and number > 0)
+            for key, number in numbers.items()
+        ]
 
 
 def _rate(rate: float) -> str:

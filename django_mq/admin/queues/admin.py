@@ -30,7 +30,7 @@ from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.obstacles import obstacles
-from django_mq.diagnosis.state.overview import state_of, with_facts
+from django_mq.diagnosis.state.overview import states_of, with_facts
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.errors import MQError
@@ -118,8 +118,9 @@ class QueueAdmin(ActionAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         changelist = super().get_changelist_instance(request)
         counts, workers = columns.measure(changelist.result_list), _workers()
-        for queue in changelist.result_list:
-            queue.counts, queue.workers = counts[queue.name], workers
+        states = states_of(list(changelist.result_list), counts, workers[0], using=alias())
+        for queue, state in zip(changelist.result_list, states, strict=True):
+            queue.counts, queue.workers, queue.now_in = counts[queue.name], workers, state
         return changelist
 
     @staticmethod
@@ -146,7 +147,10 @@ class QueueAdmin(ActionAdmin):
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
         every, supply, left = queue.workers if hasattr(queue, "workers") else _workers()
-        state = state_of(queue, self.counts(queue), every[queue.name], using=alias())
+        if hasattr(queue, "now_in"):
+            state = queue.now_in
+        else:
+            [state] = states_of([queue], {queue.name: self.counts(queue)}, every, using=alias())
         return delivery_column(state, supply[queue.name].awake, left[queue.name])
 
     @admin.display(description=gettext_lazy("dead letters"))

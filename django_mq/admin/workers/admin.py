@@ -39,6 +39,8 @@ CONSUMER_STATES = {
     Consumer.Status.STOPPING: gettext_lazy("stopping"),
     Consumer.Status.PAUSED: gettext_lazy("paused"),
 }
+#: The states of a consumer that has credit for more messages.
+WAITING = {Consumer.Status.INTERESTED, Consumer.Status.NOTIFIED}
 
 
 def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
@@ -66,6 +68,8 @@ class ConsumerColumns:
             return _("takes no new work")
         if is_paused(consumer.queue_paused, consumer.queue_paused_until, consumer.now):
             return format_html('<span class="mq-warn">{}</span>', _("paused"))
+        if consumer.state in WAITING and consumer.credit_used:
+            return _("working")
         return str(CONSUMER_STATES.get(consumer.state, consumer.state))
 
     @admin.display(description=gettext_lazy("in flight / max"))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LATE_SECONDS = 300.0
 #: From this share on, slots count as busy and credit as used up.
 BUSY_SHARE = 0.9
+#: The decimal places of rates in sentences.
+RATE_PLACES = 2
 NONE = Use()
 
 
@@ -54,6 +56,27 @@ class AlertKind(Enum):
     PAUSED = "paused"
 
 
+class Factor(Enum):
+    """What limits the delivery of a queue that is late."""
+
+    #: As many messages are in flight as the queue allows.
+    QUEUE = "queue"
+    #: The queue lets no more workers receive.
+    RECEIVERS = "receivers"
+    #: The workers can do hardly more: all their slots are busy.
+    SLOTS = "slots"
+    #: The workers have as many messages in flight as they may.
+    CREDIT = "credit"
+    #: Messages wait for others of their group.
+    GROUPS = "groups"
+    #: Messages wait for the first one.
+    ORDER = "order"
+    #: Nothing that is known.
+    UNKNOWN = "unknown"
+
+
+#: What is limited by the options of the queue: more workers, or more credit for them, change nothing.
+OWN = frozenset({Factor.QUEUE, Factor.RECEIVERS, Factor.GROUPS, Factor.ORDER})
 #: These are shown at once, and urgent only when messages have waited for long.
 DELIVERY = frozenset({AlertKind.UNSERVED, AlertKind.QUIET, AlertKind.UNWANTED})
 ORDER = {kind: number for number, kind in enumerate(AlertKind)}
@@ -92,6 +115,22 @@ class Alert:
     def spent(self) -> bool:
         """Whether the consumers have used nearly all their credit."""
         return _used_up(self.credit)
+
+    @property
+    def factor(self) -> Factor:
+        """What limits the delivery. A limit of the queue counts first: more workers do not change it."""
+        queue = self.queue
+        if queue is not None and queue.max_in_flight is not None and queue.claimed >= queue.max_in_flight:
+            return Factor.QUEUE
+        if queue is not None and queue.max_receivers is not None and queue.consumers > queue.max_receivers:
+            return Factor.RECEIVERS
+        if self.busy:
+            return Factor.SLOTS
+        if self.spent:
+            return Factor.CREDIT
+        if queue is not None and queue.grouped:
+            return Factor.GROUPS
+        return Factor.ORDER if queue is not None and queue.strict else Factor.UNKNOWN
 
     @property
     def rank(self) -> tuple[bool, int, float, str]:
@@ -143,7 +182,8 @@ def delivery(state: QueueState, awake: int, unwanted: int = 0) -> AlertKind | No
 def _others(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
     if is_full(state):
         yield Alert(kind=AlertKind.FULL, queue=state)
-    if rates and rates.failed > rates.accepted:
+    # As they are shown: figures that look alike are no reason.
+    if rates and round(rates.failed, RATE_PLACES) > round(rates.accepted, RATE_PLACES):
         yield Alert(kind=AlertKind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
     if state.dead_letters:
         yield Alert(kind=AlertKind.DEAD, queue=state)

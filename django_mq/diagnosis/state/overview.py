@@ -1,4 +1,4 @@
-"""The state of all queues: three statements, and one for each dead-letter queue with messages, however many."""
+"""The state of all queues: four statements, however many messages there are."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Count, Min, OuterRef, Q, Subquery
 
+from django_mq.engine.decisions.arbiter import OPTIONS
 from django_mq.engine.decisions.claim import is_paused
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
 from django_mq.models.message import in_state
 from django_mq.models.queue import takes_dead_letters
 from django_mq.models.times import UTCNow
 from django_mq.stores.errors import no_such_queue
+from django_mq.stores.records import RETRYING_READ
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -57,12 +60,23 @@ class QueueState:
     max_messages: int | None
     overflow: str
     held_messages: int | None
+    #: What the queue itself allows: messages in flight over all workers, and workers that receive; None = all.
+    max_in_flight: int | None
+    max_receivers: int | None
+    #: Whether messages of a group, or all, wait for those before them.
+    grouped: bool
+    strict: bool
     #: Whether other queues send their dead or expired messages here, and how many of the ready ones are such.
     #: Where workers take from the queue, these are their work, and are not counted.
     takes_dead_letters: bool
     dead_letters_of_others: int
     #: Whether the age of the oldest message is exact; else it has waited at least so long.
     is_oldest_exact: bool = True
+
+    @property
+    def is_retrying_cut(self) -> bool:
+        """Whether more messages may be retrying: only the scheduled ones that are due first are looked at."""
+        return self.scheduled + self.retrying > RETRYING_READ
 
     @property
     def rests(self) -> bool:
@@ -98,39 +112,57 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     if missing:
         raise no_such_queue(missing[0])
     consumers = live_workers(using)
-    rows = with_facts(Queue.objects.using(using))
-    return [
-        state_of(row, counted[row.name], consumers[row.name], using=using)
-        for row in rows.filter(name__in=counted).order_by("name")
-    ]
+    rows = with_facts(Queue.objects.using(using)).filter(name__in=counted).order_by("name")
+    return states_of(list(rows), counted, consumers, using=using)
 
 
 def with_facts(queues: QuerySet[Queue]) -> QuerySet[Any]:
-    """Return queues with what ``state_of`` needs beside their columns."""
+    """Return queues with what ``states_of`` needs beside their columns."""
     # A pause ends by the database's clock.
     return queues.annotate(now=UTCNow(), takes_dead_letters=takes_dead_letters())
 
 
-def count_of_others(queue: int, *, using: str) -> int:
-    """Count the dead letters of other queues among the first ready messages of a queue, up to the limit."""
-    ready = Message.objects.using(using).filter(in_state(State.READY), queue_id=queue)
-    first = ready.order_by("-level", "place", "pk")[:COUNT_LIMIT]
-    count: int = first.aggregate(count=Count("pk", filter=~Q(dead_reason="")))["count"]
-    return count
+def states_of(
+    rows: Sequence[Any], counts: Mapping[str, Counts], consumers: Counter[str], *, using: str
+) -> list[QueueState]:
+    """Return the states of queues, from rows of ``with_facts``."""
+    resting = {
+        row.pk: counts[row.name].ready for row in rows if row.takes_dead_letters and not consumers[row.name]
+    }
+    others = _dead_letters_of_others(resting, using)
+    return [_state_of(row, counts[row.name], consumers[row.name], others.get(row.pk, 0)) for row in rows]
 
 
-def state_of(row: Any, counts: Counts, consumers: int, *, using: str) -> QueueState:
-    """Return the state of a queue, from a row of ``with_facts``."""
-    rests = row.takes_dead_letters and counts.ready and not consumers
+def _dead_letters_of_others(ready: Mapping[int, int], alias: str) -> dict[int, int]:
+    """Count the dead letters of other queues among the ready messages of these queues, up to the limit.
+
+    One statement counts in all queues that have fewer ready messages than the limit.
+    """
+    rows = Message.objects.using(alias).filter(in_state(State.READY))
+    small = [queue for queue, number in ready.items() if 0 < number < COUNT_LIMIT]
+    sent = rows.filter(~Q(dead_reason=""), queue_id__in=small).order_by().values("queue_id")
+    found = dict(sent.annotate(number=Count("pk")).values_list("queue_id", "number")) if small else {}
+    for queue, number in ready.items():
+        if number >= COUNT_LIMIT:
+            first = rows.filter(queue_id=queue).order_by("-level", "place", "pk")[:COUNT_LIMIT]
+            found[queue] = first.aggregate(number=Count("pk", filter=~Q(dead_reason="")))["number"]
+    return found
+
+
+def _state_of(row: Any, counts: Counts, consumers: int, dead_letters_of_others: int) -> QueueState:
     paused = is_paused(row.paused, row.paused_until, row.now)
+    # Without the names of other queues, each of which would be a statement.
+    options = QueueOptions(**{name: getattr(row, name) for name in OPTIONS})
     counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds", "is_oldest_exact")
     return filled(
         QueueState,
         row,
         **{name: getattr(counts, name) for name in counted},
         scheduled=counts.scheduled - counts.retrying,
-        dead_letters_of_others=count_of_others(row.pk, using=using) if rests else 0,
+        dead_letters_of_others=dead_letters_of_others,
         consumers=consumers,
+        max_receivers=options.slots,
+        grouped=options.has_groups,
         paused=paused,
         paused_reason=row.paused_reason if paused else "",
         paused_until=row.paused_until if paused else None,

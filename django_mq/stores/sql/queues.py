@@ -13,7 +13,7 @@ from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.decisions.routing import Route
 from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores.errors import no_such_queue
-from django_mq.stores.records import AGES_READ, Counts, QueueRecord, all_are_read
+from django_mq.stores.records import AGES_READ, RETRYING_READ, Counts, QueueRecord, all_are_read
 from django_mq.stores.sql.database import Part, options_read, options_written
 from django_mq.stores.values import storable, time_of, time_or_none
 
@@ -33,9 +33,6 @@ REMEMBER_SECONDS = 6.0
 IDLE_SECONDS = 30.0
 #: Seconds until the deletion of an unused queue is tried again: it waits for open publishers, and others for it.
 RETRY_SECONDS = 60.0
-#: The scheduled messages of a queue, those due first, whose rows are read to count the retrying ones. Backoffs are
-#: short beside other delays, so that few are missed; to read 10,000 took nine tenths of the time of all counts.
-RETRYING_READ = 1_000
 #: Messages on the first page of a claim at most.
 PAGE = 200
 
