@@ -88,6 +88,8 @@ class Message(models.Model):
     )
     claim = models.BigIntegerField(_("claim token"), null=True, blank=True)
     claimed_at = UTCDateTimeField(_("claimed at"), null=True, blank=True)
+    # When it last came back: from a worker, from the dead letters, or from another queue.
+    released_at = UTCDateTimeField(null=True, editable=False)
     dead_reason = models.CharField(_("reason"), max_length=255, blank=True, default="")
     dead_at = UTCDateTimeField(_("dead since"), null=True, blank=True)
     content_type = models.CharField(_("content type"), max_length=100)

@@ -104,7 +104,7 @@ class Operations(Part):
     def release_held(self, ids: Sequence[int]) -> int:
         held = [row for row in self.broker.found(ids) if row.held]
         for row in held:
-            row.give_back()
+            row.give_back(self.broker.now())
         return len(held)
 
     def move(self, ids: Sequence[int], target: str) -> int:
@@ -126,7 +126,7 @@ class Operations(Part):
         for row in compress(rows, fitting):
             is_scheduled = row.entry.state is SCHEDULED
             row.queue.engine.move(row.entry, queue.engine, now, more=True)
-            row.deliver_at = row.deliver_at if is_scheduled else None
+            row.deliver_at, row.released_at = row.deliver_at if is_scheduled else None, self.broker.now()
             moved.append(row)
         return moved
 
@@ -166,7 +166,7 @@ class Operations(Part):
     def redrive_dead(self, ids: Sequence[int]) -> int:
         redriven = [row for row in self._found_anew(ids) if row.queue.engine.redrive(row.entry)]
         for row in redriven:
-            row.ended = None
+            row.ended, row.released_at = None, self.broker.now()
         return len(redriven)
 
 
@@ -195,6 +195,7 @@ class Maintenance(Part):
                 self.broker.record_failure(row, WORKER_LOST, session.info.name)
             row.ended = EndedClaim(session.number, row.entry.claim_number, row.entry.suspect, session)
             row.let_go()
+            row.released_at = self.broker.now()
         lost = session.lose(self.broker.now().timestamp())
         dead = [row for row, fate in lost if fate is Fate.DEAD]
         del self.broker.sessions[session.number]

@@ -57,6 +57,8 @@ class LiveMessage:
     is_new: bool = True
     session_id: int | None = None
     claimed_at: datetime | None = None
+    #: When it last came back, as in the table.
+    released_at: datetime | None = None
     #: When a session last declined it.
     declined_at: datetime | None = None
     #: The claim that ended with its session's deadline, until something else becomes of the message.
@@ -72,6 +74,7 @@ class LiveMessage:
         if message.headers is not self.headers:  # it has died, or expired, elsewhere
             self.headers = message.headers
             self.published_at, self.deliver_at = moment(message.published_at or 0.0), None
+            self.released_at = None
             self.message = replace(self.message, headers=json.dumps(dict(message.headers)))
         if message.priority != self.message.priority:
             self.message = replace(self.message, priority=message.priority)
@@ -100,7 +103,7 @@ class LiveMessage:
 
     @property
     def ready_at(self) -> datetime:
-        return max(self.deliver_at or self.published_at, self.published_at)
+        return max(self.deliver_at or self.published_at, self.published_at, self.released_at or self.published_at)
 
     @property
     def expires_at(self) -> datetime | None:
@@ -123,10 +126,11 @@ class LiveMessage:
     def let_go(self) -> None:
         self.session_id = self.claimed_at = None
 
-    def give_back(self, *, delivered: bool = True) -> None:
+    def give_back(self, now: datetime, *, delivered: bool = True) -> None:
         """Take the message from its session, uncounted."""
         if self.entry.owner is not None:
             self.let_go()
+            self.released_at = now
             self.queue.engine.release(self.entry, self.entry.owner, delivered=delivered)
 
     def claimed(self, now: datetime) -> Claimed:

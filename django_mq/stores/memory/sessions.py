@@ -89,7 +89,7 @@ class MemorySession:
         attempts = row.entry.attempts - ended.suspect
         row.queue.engine.take_again(row.entry, self.consumer_of(row.queue), ended.claim_number, attempts=attempts)
         row.entry.suspect = ended.suspect
-        row.session_id = self.number
+        row.session_id, row.released_at = self.number, None
 
     def lose(self, now: float) -> list[tuple[LiveMessage, Fate]]:
         """Leave every queue as a dead session; return the held rows, each with its fate."""
@@ -264,6 +264,7 @@ class Sessions(Part):
         held = session.held()
         for row in held:
             row.let_go()
+            row.released_at = self.broker.now()
         session.unsubscribe()
         if self.broker.note_departure(session):
             self.store.queues.delete_unused()

@@ -112,7 +112,7 @@ class Settlements(Part):
             case Verdict.ACCEPT:
                 engine.accept(entry, consumer)
             case Verdict.DECLINE:
-                row.declined_at = now
+                row.declined_at = row.released_at = now
                 engine.decline(entry, consumer)
             case Verdict.CANCEL:
                 engine.remove(entry, Cause.CANCELLED)
@@ -125,7 +125,7 @@ class Settlements(Part):
                 engine.reject(entry, consumer, now=now.timestamp(), counted=counted, reason=reason, stays=True)
             case Verdict.RELEASE:
                 due = later(now, settlement.delay_seconds) if settlement.delay_seconds > 0 else None
-                row.deliver_at = due or row.deliver_at
+                row.deliver_at, row.released_at = due or row.deliver_at, now
                 entry.suspect = entry.suspect and not counted
                 retry_at = None if due is None else due.timestamp()
                 engine.release(entry, consumer, retry_at=retry_at, counted=counted)
@@ -134,5 +134,5 @@ class Settlements(Part):
         session, known = self.broker.sessions.get(session_id), set(held)
         unknown = [] if session is None else [row for row in session.held() if row.id not in known]
         for row in unknown:
-            row.give_back(delivered=False)
+            row.give_back(self.broker.now(), delivered=False)
         return len(unknown)

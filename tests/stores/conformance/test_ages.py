@@ -10,9 +10,11 @@ import pytest
 from django_mq.delivery import publisher
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.records import AGES_READ
-from tests.stores.builders import a_message, claim, declare, pass_time, publish, verdict
+from tests.stores.builders import a_message, claim, declare, ids, pass_time, publish, settle, verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.stores.base import Store
 
 HOUR = 3600.0
@@ -105,3 +107,73 @@ def test_a_scheduled_message_waits_since_it_is_due(store: Store) -> None:
     assert age(store) == (180.0, True)
     store.promote(10)
     assert age(store) == (180.0, True)
+
+
+def released(store: Store, session: int) -> None:
+    [held] = claim(store, session)
+    pass_time(store, HOUR)
+    settle(store, session, held, Verdict.RELEASE)
+
+
+def session_closed(store: Store, session: int) -> None:
+    claim(store, session)
+    pass_time(store, HOUR)
+    store.close_session(session)
+
+
+def session_expired(store: Store, session: int) -> None:
+    claim(store, session)
+    pass_time(store, HOUR)
+    store.reap()
+
+
+def resynchronised(store: Store, session: int) -> None:
+    claim(store, session)
+    pass_time(store, HOUR)
+    store.resync(session, [])
+
+
+def released_by_an_operator(store: Store, session: int) -> None:
+    [held] = claim(store, session)
+    pass_time(store, HOUR)
+    store.release_held([held.id])
+
+
+def redriven(store: Store, session: int) -> None:
+    [held] = claim(store, session)
+    settle(store, session, held, Verdict.DEAD)
+    pass_time(store, HOUR)
+    store.redrive_dead([held.id])
+
+
+def moved(store: Store, session: int) -> None:
+    declare(store, "others")
+    [message] = ids(store.browse("orders", states=[1]))
+    store.move([message], "others")
+    pass_time(store, HOUR)
+    [message] = ids(store.browse("others", states=[1]))
+    store.move([message], "orders")
+
+
+@pytest.mark.parametrize(
+    "come_back",
+    [released, session_closed, session_expired, resynchronised, released_by_an_operator, redriven, moved],
+)
+def test_a_message_waits_since_it_came_back(
+    store: Store, session: int, come_back: Callable[[Store, int], None]
+) -> None:
+    declare(store)
+    publish(store)
+    come_back(store, session)
+    pass_time(store, 120)
+
+    assert age(store) == (120, True)
+
+
+def test_a_message_with_another_priority_has_waited_all_the_time(store: Store) -> None:
+    declare(store)
+    publish(store)
+    pass_time(store, HOUR)
+    store.prioritise(ids(store.browse("orders", states=[1])), 9)
+
+    assert age(store) == (HOUR, True)

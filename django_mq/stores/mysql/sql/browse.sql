@@ -70,7 +70,7 @@ WHERE %(every)s OR q.name IN %(names)s
 ORDER BY q.name
 
 -- name: _since
-greatest(coalesce(m.deliver_at, m.published_at), m.published_at)
+greatest(coalesce(m.deliver_at, m.published_at), m.published_at, coalesce(m.released_at, m.published_at))
 
 -- name: _named
 (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s)

@@ -1,5 +1,5 @@
 -- name: _ready_at
-greatest(coalesce(gone.deliver_at, gone.published_at), gone.published_at)
+greatest(coalesce(gone.deliver_at, gone.published_at), gone.published_at, coalesce(gone.released_at, gone.published_at))
 
 -- name: _of_the_gone
 FROM django_mq_message gone

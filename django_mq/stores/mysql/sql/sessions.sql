@@ -28,5 +28,5 @@ FOR UPDATE SKIP LOCKED
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message
 SET claim = CASE WHEN suspect THEN -claim ELSE claim END,
-    state = 1, redelivered = true, suspect = true, session_id = NULL, claimed_at = NULL
+    state = 1, redelivered = true, released_at = {now}, suspect = true, session_id = NULL, claimed_at = NULL
 WHERE id IN %(ids)s

@@ -17,7 +17,7 @@ SET state = CASE WHEN %(delay_seconds)s > 0 THEN 0 ELSE 1 END,
     deliver_at = CASE WHEN %(delay_seconds)s > 0
                       THEN {now} + INTERVAL round(%(delay_seconds)s * 1000000) MICROSECOND ELSE deliver_at END,
     attempts = {counted}, suspect = suspect AND NOT %(counted)s,
-    redelivered = true, session_id = NULL, claim = NULL, claimed_at = NULL
+    redelivered = true, released_at = {now}, session_id = NULL, claim = NULL, claimed_at = NULL
 WHERE id IN %(ids)s
 
 -- name: settle_dead. Marks messages dead, in place, that lock_held locked.

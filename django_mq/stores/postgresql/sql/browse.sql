@@ -35,4 +35,4 @@
      ) waiting)
 
 -- name: _since
-greatest(m.deliver_at, m.published_at)
+greatest(m.deliver_at, m.published_at, m.released_at)

@@ -1,2 +1,2 @@
 -- name: _ready_at
-greatest(gone.deliver_at, gone.published_at)
+greatest(gone.deliver_at, gone.published_at, gone.released_at)

@@ -83,7 +83,7 @@ WITH held AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 )
 UPDATE django_mq_message m
-SET state = 1, redelivered = true, suspect = true, session_id = NULL, claimed_at = NULL,
+SET state = 1, redelivered = true, released_at = {now}, suspect = true, session_id = NULL, claimed_at = NULL,
     claim = CASE WHEN m.suspect THEN -m.claim ELSE m.claim END
 FROM held, django_mq_queue q
 WHERE m.id = ANY(ARRAY(SELECT id FROM held)) AND m.id = held.id AND q.id = m.queue_id

@@ -61,7 +61,7 @@ DELETE FROM django_mq_consumer WHERE session_id {in:sessions}
 -- name: release_session. Gives back, uncounted, all messages of a session.
 -- Locks: the rows it changes. Index: django_mq_message_claimed. Returns: one row per message.
 UPDATE django_mq_message
-SET state = 1, attempts = attempts - suspect{as:int}, redelivered = true,
+SET state = 1, attempts = attempts - suspect{as:int}, redelivered = true, released_at = {now},
     session_id = NULL, claim = NULL, claimed_at = NULL
 WHERE state = 2 AND session_id = %(session)s
 {returning:id}

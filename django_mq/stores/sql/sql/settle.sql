@@ -7,7 +7,7 @@ m.attempts + CASE WHEN given.counted AND NOT m.suspect THEN 1 WHEN m.suspect AND
 UPDATE django_mq_message AS m
 SET state = CASE WHEN given.delay_seconds > 0 THEN 0 ELSE 1 END,
     deliver_at = CASE WHEN given.delay_seconds > 0 THEN {later} ELSE m.deliver_at END, attempts = {counted},
-    suspect = m.suspect AND NOT given.counted, redelivered = true, session_id = NULL, claim = NULL, claimed_at = NULL
+    suspect = m.suspect AND NOT given.counted, redelivered = true, released_at = {now}, session_id = NULL, claim = NULL, claimed_at = NULL
 FROM {released}
 WHERE {by_id} m.id = given.id AND m.session_id = %(session)s AND m.claim = given.claim
 RETURNING {own_id}
@@ -24,7 +24,8 @@ RETURNING {own_id}
 -- name: release_unknown. Gives back, uncounted, the messages of a session that it does not know of.
 -- Locks: the rows it changes. Index: django_mq_message_claimed. Returns: one row per message.
 UPDATE django_mq_message
-SET state = 1, attempts = attempts - suspect{as:int}, session_id = NULL, claim = NULL, claimed_at = NULL
+SET state = 1, attempts = attempts - suspect{as:int}, released_at = {now}, session_id = NULL, claim = NULL,
+    claimed_at = NULL
 WHERE state = 2 AND session_id = %(session)s AND (NOT (id {in:held})) IS NOT FALSE
 {returning:id}
 
@@ -32,7 +33,7 @@ WHERE state = 2 AND session_id = %(session)s AND (NOT (id {in:held})) IS NOT FAL
 -- is read before it changes.
 suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
     dead_reason = CASE WHEN m.state = 3 THEN '' ELSE m.dead_reason END, dead_at = NULL,
-    claim = abs(m.claim), session_id = %(session)s, state = 2
+    claim = abs(m.claim), session_id = %(session)s, released_at = NULL, state = 2
 
 -- name: record_attempt. Remembers one failed attempt reported apart from its settlement.
 -- Locks: the new row. Returns: nothing.

@@ -22,7 +22,7 @@ LIMIT %(limit)s
 -- name: release_held. Takes claimed messages away from their sessions and makes them ready.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message
-SET state = 1, redelivered = true, attempts = attempts - suspect{as:int},
+SET state = 1, redelivered = true, released_at = {now}, attempts = attempts - suspect{as:int},
     session_id = NULL, claim = NULL, claimed_at = NULL
 WHERE id {in:ids} AND state = 2
 {returning:id}
@@ -51,7 +51,7 @@ CASE WHEN q.sort_key = '' THEN {place} ELSE m.place END
 -- name: redrive_dead. Makes dead messages ready again, attempts restarting, in their old place.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message
-SET state = 1, attempts = 0, suspect = false, redelivered = true, dead_reason = '', dead_at = NULL,
+SET state = 1, attempts = 0, suspect = false, redelivered = true, released_at = {now}, dead_reason = '', dead_at = NULL,
     expires_at = NULL, claim = NULL
 WHERE id {in:ids} AND state = 3
 {returning:id}
@@ -65,12 +65,12 @@ WHERE id {in:ids} AND state <> 2
 -- name: _copy_with_priority. Writes messages m again at the tail of their new level, with the priority of n.
 INSERT INTO django_mq_message (
     queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
-    correlation_id, group_key, value_key, published_at, deliver_at, expires_at, dead_reason, content_type,
+    correlation_id, group_key, value_key, published_at, deliver_at, released_at, expires_at, dead_reason, content_type,
     content_encoding, headers, properties, body)
 SELECT
     q.id, {unasked}, m.state, {level:n.priority}, CASE WHEN m.state = 0 OR q.sort_key <> '' THEN m.place ELSE 0 END, n.priority, m.attempts,
     m.redelivered, m.suspect, m.message_id, m.type, m.correlation_id, m.group_key, m.value_key, m.published_at,
-    m.deliver_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.body
+    m.deliver_at, m.released_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.body
 
 -- name: bury. Marks ready and scheduled messages dead, in place.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
@@ -80,12 +80,12 @@ WHERE id {in:ids} AND state < 2
 
 -- name: _copy_to_tail. Writes messages n again at the tail of the queue q; attempts restart.
 INSERT INTO django_mq_message (
-    {message_columns})
+    {message_columns}, released_at)
 SELECT
     q.id, {unasked}, CASE WHEN n.state = 0 THEN 0 ELSE 1 END, {level:n.priority}, CASE WHEN n.state = 0 THEN {place} ELSE 0 END,
     n.priority, 0, n.redelivered, false, n.message_id, n.type, n.correlation_id, n.group_key,
     n.published_at, CASE WHEN n.state = 0 THEN n.deliver_at END, CASE WHEN NOT q.no_expiry THEN n.expires_at END, '', n.content_type,
-    n.content_encoding, n.headers, n.properties, n.body
+    n.content_encoding, n.headers, n.properties, n.body, {now}
 
 -- name: coming. Finds unheld messages that are not in a queue yet, to be moved there.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key, django_mq_message_once. Returns: id,

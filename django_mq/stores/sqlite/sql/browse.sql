@@ -32,7 +32,7 @@
      ) waiting)
 
 -- name: _since
-max(coalesce(m.deliver_at, m.published_at), m.published_at)
+max(coalesce(m.deliver_at, m.published_at), m.published_at, coalesce(m.released_at, m.published_at))
 
 -- name: count_unknown. Counts messages in an unknown state, stopping at the limit.
 -- Locks: nothing. Index: the four partial indexes of a queue's states: where they hold as many as there are, no row is

@@ -1,5 +1,5 @@
 -- name: _ready_at
-max(coalesce(gone.deliver_at, gone.published_at), gone.published_at)
+max(coalesce(gone.deliver_at, gone.published_at), gone.published_at, coalesce(gone.released_at, gone.published_at))
 -- name: _readable_headers. Headers that are no JSON, written by hand, which the history would refuse, become the text
 -- of a header.
 CASE WHEN json_valid(gone.headers) THEN gone.headers ELSE json_object('x-damaged-headers', gone.headers) END

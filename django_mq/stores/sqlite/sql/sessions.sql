@@ -13,7 +13,7 @@ WHERE held.state = 2 AND (s.id IS NULL OR s.id IN (SELECT value FROM json_each(%
 -- has become of since. It is negative where the claim counted an attempt.
 -- Locks: the database for writing. Index: django_mq_message_claimed. Returns: nothing.
 UPDATE django_mq_message
-SET state = 1, redelivered = 1, suspect = 1, session_id = NULL, claimed_at = NULL,
+SET state = 1, redelivered = 1, released_at = {now}, suspect = 1, session_id = NULL, claimed_at = NULL,
     claim = CASE WHEN suspect THEN -claim ELSE claim END
 WHERE state = 2 AND (
     session_id IN (SELECT value FROM json_each(%(sessions)s))

@@ -44,7 +44,7 @@ RETURNING id
 -- Locks: the database for writing. Index: the primary key. Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
 SET id = {tail:message} + moving.rank, queue_id = moving.target_id, meets = moving.meets, value_key = NULL, state = moving.state, level = moving.level,
-    place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at,
+    place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at, released_at = {now},
     expires_at = CASE WHEN NOT moving.no_expiry THEN m.expires_at END, dead_reason = '', dead_at = NULL, claim = NULL
 FROM (
     SELECT
@@ -65,7 +65,7 @@ RETURNING id
 -- Locks: the database for writing. Index: the primary key. Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
 SET id = {tail:message} + moving.rank, queue_id = moving.target_id, meets = moving.meets, value_key = NULL, state = 1, level = moving.level,
-    place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, expires_at = moving.expires_at, dead_at = NULL, claim = NULL,
+    place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, released_at = NULL, expires_at = moving.expires_at, dead_at = NULL, claim = NULL,
     headers = json_set(
         CASE WHEN json_valid(m.headers) THEN m.headers ELSE json_object('x-damaged-headers', m.headers) END,
         '$."x-origin-queue"', moving.origin_name, '$."x-origin-attempts"', m.attempts,
