@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from django.conf import settings as django_settings
 
 from django_mq.engine.decisions.claim import is_byte_credit
+from django_mq.engine.decisions.dead_letters import leads_back
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.engine.options import QueueOptions, wrong_types
 from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
@@ -132,12 +133,14 @@ class Settings:
             yield f"SIDECAR_SECONDS needs {PROCESS_STATE}, which this system does not have; give 0"
 
     def _queue_problems(self) -> Iterator[str]:
+        targets = {name: queue.dead_letter_queue for name, queue in self.QUEUES.items()}
+        following = {name: target for name, target in targets.items() if is_name(target)}
         for name, queue in self.QUEUES.items():
             if not is_name(name):
                 yield f"QUEUES[{name!r}]: {WHAT_A_NAME_IS}"
             for problem in queue.problems():
                 yield f"QUEUES[{name!r}]: {problem}"
-            if is_name(queue.dead_letter_queue) and name in self._dead_letters_of(queue):
+            if leads_back(name, following):
                 yield f"QUEUES[{name!r}]: its dead letters would come back to it"
             if name == queue.expiry_queue:
                 yield f"QUEUES[{name!r}]: it is its own expiry_queue"
@@ -146,15 +149,6 @@ class Settings:
         """Yield one sentence for options of a queue that make no sense together."""
         for name, queue in self.QUEUES.items():
             yield from (f"QUEUES[{name!r}]: {sentence}" for sentence in queue.contradictions())
-
-    def _dead_letters_of(self, queue: QueueOptions) -> set[str]:
-        """Return the queues that dead letters of this one reach."""
-        reached: set[str] = set()
-        target = queue.dead_letter_queue
-        while is_name(target) and target not in reached:
-            reached.add(target)
-            target = self.QUEUES[target].dead_letter_queue if target in self.QUEUES else None
-        return reached
 
 
 def _url_problems(url: str) -> Iterator[str]:

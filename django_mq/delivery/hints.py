@@ -6,8 +6,10 @@ import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.dead_letters import EXPIRED, REJECTED, targets_of
 from django_mq.errors import StoreError
 from django_mq.notifications.base import WORKERS_TOPIC, News, queue_topic
 from django_mq.notifications.registry import notifier
@@ -76,19 +78,22 @@ def announce_count(queue: str, messages: int, *, using: str) -> None:
 
 
 def announce_ended(queues: Iterable[str], store: Store, *, dead: int = 0, expired: int = 0) -> None:
-    """Wake as many workers of the queues' dead-letter and expiry queues as messages of the queues ended.
+    """Wake as many workers of the queues to which the queues send dead and expired messages as messages ended.
 
     It is not known which queue had which message, so workers of each target are woken. Never raises a StoreError.
     """
-    news: dict[str, News] = {}
+    ended = [(reason, count) for reason, count in ((REJECTED, dead), (EXPIRED, expired)) if count]
+    find = cache(store.exchange)
     try:
         records = [record for name in queues if (record := store.queue(name))]
+        news = {
+            target: News(messages=count)
+            for record in records
+            for reason, count in ended
+            for target in targets_of(record.name, record, reason, find)
+        }
     except StoreError:
         return  # a hint may be lost
-    for record in records:
-        for target, messages in ((record.dead_letter_queue, dead), (record.expiry_queue, expired)):
-            if target and messages:
-                news[target] = News(messages=messages)
     if news:
         notifier().announce(news, over=store)
 

@@ -1,7 +1,6 @@
 """Queues by name, and the moves of messages between them."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,7 @@ from django_mq.engine.work import UnitOfWork
 from django_mq.errors import QueueInUse, UnknownQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from django_mq.engine.entries.contents import EntryListener
-    from django_mq.engine.entries.entry import Entry
 
 
 class Broker:
@@ -76,34 +72,6 @@ class Broker:
                     raise QueueInUse(f"The queue {name!r} is the dead-letter or expiry queue of {other.name!r}.")
             queue.delete(now)
             self.forget_deleted()
-
-    def send_all(
-        self, leaving: "Iterable[tuple[Queue, Entry]]", now: float, *, expired: bool = False
-    ) -> "set[Entry]":
-        """Send expired or dead entries to the queues of their rules, by arrival; return those that went.
-
-        A queue takes the entries before the first that does not fit; the others stay.
-        """
-        going: dict[Queue, list[tuple[Queue, Entry]]] = {}
-        gone: set[Entry] = set()
-        with self.lock:
-            for queue, entry in sorted(leaving, key=lambda pair: pair[1].arrival):
-                station = queue.station(expired=expired)
-                if station is not None:
-                    going.setdefault(station, []).append((queue, entry))
-            for station, some in going.items():
-                messages = [replace(entry.message, deliver_at=None, duplicate_id=None) for _, entry in some]
-                fitting = zip(some, station.fitting(messages, now), strict=True)
-                sent = {
-                    entry: queue.send_on(entry, station, now, expired=expired)
-                    for (queue, entry), fits in fitting
-                    if fits
-                }
-                arrived = [each for each in sent.values() if each is not None]
-                if arrived:
-                    station.entered(arrived[-1])
-                gone.update(entry for entry, each in sent.items() if each is not None)
-        return gone
 
     def forget(self) -> None:
         """Forget all queues; their consumers are not closed."""

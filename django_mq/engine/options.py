@@ -218,8 +218,8 @@ class QueueOptions:
         "",
         _("dead-letter exchange"),
         _(
-            "The exchange that dead letters are published to, instead of a dead-letter queue. Dead letters that "
-            "no queue takes stay in this queue as dead."
+            "The exchange that takes what is rejected, expires, or is replaced by a newer message, instead of a "
+            "dead-letter queue and an expiry queue. What no queue takes stays in this queue as dead."
         ),
         length=200,
         argument=Argument("x-dead-letter-exchange"),
@@ -231,6 +231,16 @@ class QueueOptions:
         beside=True,
         length=200,
         argument=Argument("x-dead-letter-routing-key"),
+    )
+    max_dead_letter_cycles: int | None = _failures(
+        20,
+        _("most dead-letter cycles"),
+        _(
+            "How often a message that was rejected here and has come back is sent away again; afterwards it stays "
+            "in this queue as dead."
+        ),
+        least=1,
+        column=None,
     )
 
     grouping: str = _consumers(
@@ -315,9 +325,7 @@ class QueueOptions:
             "drop": _("drop the new message"),
             "flow": _("let the publisher wait"),
         },
-        argument=Argument(
-            "x-overflow", {"drop-head": "ring", "reject-publish": "reject", "reject-publish-dlx": "reject"}
-        ),
+        argument=Argument("x-overflow", {"drop-head": "ring", "reject-publish": "reject"}),
     )
     wait_seconds: float = _limits(
         5.0,
@@ -465,8 +473,12 @@ class QueueOptions:
         base, cap = self.backoff_seconds, self.backoff_cap_seconds
         if cap < base:
             yield f"backoff_cap_seconds is {cap!r}, below backoff_seconds, {base!r}"
-        if self.dead_letter_exchange and self.dead_letter_queue:
-            yield "dead_letter_exchange cannot be combined with dead_letter_queue: remove one of them"
+        if self.dead_letter_exchange:
+            for name in ("dead_letter_queue", "expiry_queue"):
+                if getattr(self, name):
+                    yield f"dead_letter_exchange cannot be combined with {name}: remove one of them"
+            if self.overflow == "drop":
+                yield "dead_letter_exchange takes nothing from a queue with overflow 'drop': use 'ring'"
         if self.dead_letter_routing_key and not self.dead_letter_exchange:
             yield "dead_letter_routing_key needs dead_letter_exchange"
         yield from self._contradictions_of_lives()

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django_mq.engine.consumers.admission import Admission, Gate, LiveConsumers
 from django_mq.engine.consumers.consumer import NON_ACQUIRING, REMOVED, Consumer, tell
+from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE, keeps_dropped
 from django_mq.engine.decisions.duplicates import DuplicateIds, id_taken, id_twice, used_before
 from django_mq.engine.decisions.last_value import check_value, is_in_advance
-from django_mq.engine.decisions.verdict import BY_EXPIRY, Ending, Verdict, verdict
-from django_mq.engine.entries.afterlife import ORIGIN_QUEUE, Afterlife
+from django_mq.engine.decisions.verdict import Ending, Verdict, verdict
+from django_mq.engine.entries.afterlife import Afterlife
 from django_mq.engine.entries.contents import Contents
 from django_mq.engine.entries.entry import Entry
 from django_mq.engine.entries.lists import EntryList, make_list
@@ -68,7 +69,7 @@ UNDELIVERED: Final = (READY, HELD, SCHEDULED)
 _DEFAULT_RULES: Final = Rules()
 #: Calls that take the lock themselves: every message needs the first four, and this takes half the time. The
 #: others need the locks of two queues, in one order.
-TAKE_THE_LOCK: Final = frozenset({"publish", "offer", "deliver", "accept", "move", "send_on", "redrive_all"})
+TAKE_THE_LOCK: Final = frozenset({"publish", "offer", "deliver", "accept", "move", "redrive_all"})
 
 C = TypeVar("C")
 
@@ -174,7 +175,13 @@ class Queue:
             self._gate = Gate(rules.consumers_before, rules.delay_before)
         self.duplicate_ids.resize(rules.duplicates, rules.duplicates_seconds)
         self.admission.change(rules.exclusivity, rules.max_consumers, self._dispatch.consumers.all)
-        self._capacity.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)
+        self._capacity.set(
+            rules.overflow,
+            rules.limits,
+            rules.resume_percent,
+            ready_only=rules.ring_of_ready,
+            buries=keeps_dropped(rules),
+        )
 
     def _regroup(self, rules: Rules) -> None:
         old = self._groups
@@ -456,7 +463,7 @@ class Queue:
 
         Each entry returns to its place, uncounted, as a suspect: it may be the cause of the death. A suspect
         has failed, because it was delivered alone: after the last attempt allowed it is a dead letter,
-        which stays here until ``send_on``.
+        which stays here: a store sends it on.
         """
         self._now = now
         own = [entry for entry in consumer.unsettled if entry.owner is consumer]
@@ -732,7 +739,7 @@ class Queue:
     ) -> Fate:
         """Send the entry to the dead-letter queue, or keep it as dead until it is redriven or removed.
 
-        With ``stays`` it is always kept, until ``send_on`` is called.
+        With ``stays`` it is always kept: a store sends it on.
         """
         self._now = self._now if now is None else now
         return self._bury(entry, consumer, claim_number, reason, counted=counted, stays=stays)
@@ -854,11 +861,10 @@ class Queue:
         return here
 
     def bury(self, entry: Entry, now: float, reason: str) -> bool:
-        """Make a ready entry dead; False if it is not ready here. It stays until ``send_on`` is called."""
-        if entry.state is not READY or not self._contents.lift(entry):
+        """Make a ready or scheduled entry dead; False if it is in another state. It stays: a store sends it on."""
+        if not self._contents.bury(entry, reason):
             return False
-        entry.state, entry.suspect, entry.cause, entry.died_at = DEAD, False, reason, now
-        self._contents.place(entry)
+        entry.died_at = now
         return True
 
     def remove(self, entry: Entry, cause: Cause = Cause.KILLED) -> bool:
@@ -889,10 +895,10 @@ class Queue:
 
     def trim(self) -> int:
         """Evict from a ring that is too full, as an arrival does, but not the newest; return how many."""
-        before = self.statistics.replaced
+        before = self.statistics.replaced + len(self._contents.dead)
         if self.rules.overflow is Overflow.RING:
             self._capacity.check(max(self.everything(), key=attrgetter("arrival"), default=None))
-        return self.statistics.replaced - before
+        return self.statistics.replaced + len(self._contents.dead) - before
 
     def reschedule(self, entry: Entry, due_at: float, now: float) -> bool:
         """Deliver a ready or scheduled entry at another time, in the place of messages due then.
@@ -1027,26 +1033,6 @@ class Queue:
             taken[message.id] = message.size
             fitting[at] = True
         return fitting
-
-    def station(self, *, expired: bool) -> Queue | None:
-        """Return the queue that expired messages, or dead letters, go to; None if there is none."""
-        return self._afterlife.station(expired=expired)
-
-    def send_on(self, entry: Entry, station: Queue, now: float, *, expired: bool) -> Entry | None:
-        """Send an expired or dead entry to ``station``, which has room for it; return the entry there.
-
-        None if the entry is gone meanwhile, or would be expired on arrival. Call ``entered`` after the last one.
-        """
-        with self._both(station):
-            if expired:
-                entry.cause, entry.died_at = BY_EXPIRY, now
-            message = None if entry.state is GONE else self._afterlife.leaving(entry, station, now)
-            if message is None:
-                return None
-            arrived = station.enter(message, now)
-            arrived.cause = entry.cause
-            self._contents.take_out(entry, Cause.EXPIRED if expired else Cause.KILLED, steals=True)
-            return arrived
 
     def _both(self, target: Queue) -> ExitStack:
         """Return the locks of both queues, always in one order, so that opposite moves do not deadlock."""

@@ -56,6 +56,12 @@ class Rules:
     keep_dead: bool = True
     #: The queue that expired messages go to; None: they are dropped.
     expiry_queue: str | None = None
+    #: The exchange that takes what is rejected, expires, or is replaced in a ring, instead of these queues. A
+    #: broker without a store has only the default exchange.
+    dead_letter_exchange: str = ""
+    dead_letter_routing_key: str = ""
+    #: How often a message may be rejected in this queue and leave; None is unlimited.
+    max_dead_letter_cycles: int | None = None
     #: Whether a dead letter or an expired message loses its ``expires_at`` when it goes to another queue.
     drops_expiry: bool = True
     lifetime: Lifetime = UNBOUNDED
@@ -101,6 +107,9 @@ class Rules:
             max_attempts=options.max_attempts or None,
             dead_letter_queue=options.dead_letter_queue,
             expiry_queue=options.expiry_queue,
+            dead_letter_exchange=options.dead_letter_exchange,
+            dead_letter_routing_key=options.dead_letter_routing_key,
+            max_dead_letter_cycles=options.max_dead_letter_cycles,
             lifetime=Lifetime.of(options),
             limits=Limits(options.max_messages, options.max_bytes),
             overflow=Overflow(options.overflow) if options.is_limited else Overflow.NONE,
@@ -132,6 +141,7 @@ class Rules:
         check_levels(self.levels)
         check_bounds(1, 100, resume_percent=self.resume_percent)
         check_bounds(1, max_attempts=self.max_attempts, max_consumers=self.max_consumers, max_live=self.max_live)
+        check_bounds(1, max_dead_letter_cycles=self.max_dead_letter_cycles)
         check_bounds(0, duplicates=self.duplicates, consumers_before=self.consumers_before)
 
 

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
 from django_mq.engine.decisions.routing import SELECTOR_LENGTH
 from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions, others_in
 from django_mq.models.times import UTCDateTimeField
@@ -263,4 +264,7 @@ def takes_dead_letters() -> Q:
     sources = Queue.objects.filter(Q(dead_letter_queue=OuterRef("pk")) | Q(expiry_queue=OuterRef("pk")))
     exchanges = Queue.objects.exclude(dead_letter_exchange="").values("dead_letter_exchange")
     bindings = Binding.objects.filter(queue=OuterRef("pk"), exchange__in=exchanges)
-    return Exists(sources) | Exists(bindings)
+    # Bindings without a row: to the default exchange, and to an exchange of the queue's own name.
+    by_name = Q(dead_letter_exchange=DEFAULT_EXCHANGE) | Q(dead_letter_exchange=OuterRef("name"))
+    named = Queue.objects.filter(by_name, dead_letter_routing_key=OuterRef("name"))
+    return Q(Exists(sources)) | Q(Exists(bindings)) | Q(Exists(named))

@@ -183,9 +183,6 @@ class Store(Protocol):
         within its limits.
         """
 
-    def note_dead_letters(self, ids: Sequence[int], reason: str) -> None:
-        """Write why these messages, which another queue has sent here, are dead letters."""
-
     # Sessions.
 
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:

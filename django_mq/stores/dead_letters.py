@@ -1,92 +1,134 @@
-"""Publish dead letters to the exchange that their queue names: what all stores do alike."""
+"""Plan where dead, expired and replaced messages go: what all stores do alike."""
 
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.engine.decisions.routing import dead_letter_queues
-from django_mq.engine.entries.afterlife import DEAD_AT, DEAD_REASON, ORIGIN_ATTEMPTS, ORIGIN_QUEUE
-from django_mq.engine.states import REJECTED
-from django_mq.errors import PublishError, UnknownQueue
-from django_mq.stores.records import NewMessage
-from django_mq.stores.values import headers_in
+from django_mq.engine.decisions.dead_letters import Dying, departure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from django_mq.engine.decisions.routing import Route
+    from django_mq.engine.decisions.dead_letters import Departure
+    from django_mq.engine.message import Message
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Browsed
+
+#: The header that keeps what was not a JSON object in the place of the headers.
+DAMAGED = "x-damaged-headers"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead letter that goes to an exchange, with what its queue says of that."""
+    """A message at its end in a queue, without its body. Headers and properties are the stored text."""
 
-    message: Browsed
-    dead_at: datetime
-    exchange: str
-    routing_key: str
+    id: int
+    message_id: Any
+    queue: str
+    headers: str
+    properties: str | None
+    attempts: int
+    cause: str
+    at: datetime
 
-
-def publish_dead(store: Store, dead_letters: Sequence[DeadLetter]) -> list[int]:
-    """Write each dead letter into the queues of its exchange; return the row ids of those that a queue took."""
-    routes = {
-        exchange: store.bindings(exchange) for exchange in {dead_letter.exchange for dead_letter in dead_letters}
-    }
-    return [
-        dead_letter.message.id
-        for dead_letter in dead_letters
-        if _publish(store, dead_letter, routes[dead_letter.exchange])
-    ]
-
-
-def _publish(store: Store, dead_letter: DeadLetter, routes: Sequence[Route]) -> bool:
-    taken = 0
-    for copy in copies_of(dead_letter, routes):
-        queue = store.queue(copy.queue_name)
-        sorting = None if queue is None else queue.sorting
-        place = None if sorting is None else sorting.place_or_first(headers_in(copy.headers))
-        try:
-            # A refusal undoes nothing else. In memory, a transaction would put the message off.
-            with store.transaction() if store.features.durable else nullcontext():
-                ids = list(filter(None, store.append_by_rules([replace(copy, sort_place=place)])))
-                store.note_dead_letters(ids, dead_letter.message.dead_reason or REJECTED)
-                taken += len(ids)
-        except (PublishError, UnknownQueue):
-            continue  # the queue is full or closed, or has the message already
-    return taken > 0
+    @property
+    def dying(self) -> Dying:
+        headers = _object(self.headers)
+        return Dying(
+            queue=self.queue,
+            headers={DAMAGED: self.headers} if headers is None else headers,
+            properties=_object(self.properties or "{}") or {},
+            attempts=self.attempts,
+            cause=self.cause,
+            at=self.at,
+        )
 
 
-def copies_of(dead_letter: DeadLetter, routes: Sequence[Route]) -> Iterator[NewMessage]:
-    """Yield the messages that a dead letter becomes, one for each queue of its exchange."""
-    message = dead_letter.message
-    origin = {
-        ORIGIN_QUEUE: message.queue_name,
-        ORIGIN_ATTEMPTS: message.attempts,
-        DEAD_REASON: message.dead_reason,
-        DEAD_AT: dead_letter.dead_at.isoformat(timespec="microseconds"),
-    }
-    properties = headers_in(message.properties or "{}")
-    names = dead_letter_queues(
-        routes, dead_letter.routing_key, message.queue_name, properties, message=message.as_message
-    )
-    copy = NewMessage(
-        queue_name="",
-        message_id=message.message_id,
-        body=bytes(message.body),
-        content_type=message.content_type,
-        content_encoding=message.content_encoding,
-        headers=json.dumps({**headers_in(message.headers), **origin}),
-        properties=message.properties,
-        priority=message.priority,
-        type=message.type,
-        correlation_id=message.correlation_id,
-        group_key=message.group_key,
-    )
-    for name in names:
-        yield replace(copy, queue_name=name)
+class Copy(NamedTuple):
+    """A copy to write: the row that it is of, and what differs."""
+
+    id: int
+    message_id: Any
+    headers: str
+    properties: str
+    #: Why it is a dead letter in its new queue; blank if it is none.
+    cause: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """What becomes of some messages that die for one reason."""
+
+    #: The copies that each queue gets, by arrival. A queue gets one copy of a message id.
+    copies: defaultdict[str, list[Copy]] = field(default_factory=lambda: defaultdict(list))
+    #: The rows that stay as dead if no queue takes them.
+    kept: set[int] = field(default_factory=set)
+    #: The rows of which the history says that they have expired, not that they are dead letters.
+    expiring: set[int] = field(default_factory=set)
+    _going: set[tuple[str, Any]] = field(default_factory=set)
+
+    def add(self, letter: DeadLetter, leaving: Departure) -> None:
+        headers = json.dumps(leaving.headers)
+        for name in leaving.queues:
+            if (name, letter.message_id) not in self._going:
+                self._going.add((name, letter.message_id))
+                properties = json.dumps(leaving.properties[name])
+                cause = "" if name in leaving.returns else letter.cause
+                self.copies[name].append(Copy(letter.id, letter.message_id, headers, properties, cause))
+        if leaving.is_kept:
+            self.kept.add(letter.id)
+        if leaving.is_expiry:
+            self.expiring.add(letter.id)
+
+
+class Sent(NamedTuple):
+    """The rows that have left their queues, and those that stay there as dead."""
+
+    left: set[int]
+    kept: set[int]
+
+
+def planned(
+    store: Store,
+    dead_letters: Iterable[DeadLetter],
+    reason: str,
+    message: Callable[[DeadLetter], Message],
+    *,
+    is_last: bool = False,
+) -> Plan:
+    """Decide about messages, given by arrival. ``is_last`` says that their queue ends, and cannot get them again.
+
+    ``message`` returns what a binding's selector asks.
+    """
+    plan = Plan()
+    queue, exchange = cache(store.queue), cache(store.exchange)
+    for letter in dead_letters:
+        options = queue(letter.queue)
+        if options is not None and is_last:
+            options = replace(options, max_dead_letter_cycles=None)
+        if options is not None:
+            leaving = departure(options, reason, letter.dying, exchange, partial(message, letter))
+            if leaving is not None:
+                plan.add(letter, leaving)
+    return plan
+
+
+def _object(text: str) -> Mapping[str, Any] | None:
+    """Return the object in a stored text of JSON; None if it is none, or cannot be written again."""
+    try:
+        found = json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError):
+        return None  # a row that was not written by a publisher
+    return found if isinstance(found, dict) else None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number

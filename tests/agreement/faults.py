@@ -88,7 +88,7 @@ FAULTS = (
         mysql=("_expired_in_state", "expires_at <= {now}", "expires_at <= {now} AND id < 0"),
     ),
     fault(
-        "an expired message is not counted as expired", ("sql/messages.py", "(ids, EXPIRED)", "(ids, CANCELLED)")
+        "an expired message is not counted as expired", ("sql/messages.py", "(over, EXPIRED)", "(over, CANCELLED)")
     ),
     fault(
         "the longest time to live is ignored",
@@ -112,9 +112,17 @@ FAULTS = (
         "a ring keeps one too many",
         (
             "sql/admission.py",
-            "if capacity.is_ring:\n                evicted",
-            "if capacity.is_ring and capacity.add(-1, 0) is None:\n                evicted",
+            "if capacity.is_ring and evicts:\n                evicted",
+            "if capacity.is_ring and evicts and capacity.add(-1, 0) is None:\n                evicted",
         ),
+    ),
+    fault(
+        "what a ring replaces is not sent on",
+        ("sql/messages.py", "self.send_dead(ids, MAXLEN)\n", "pass\n"),
+    ),
+    fault(
+        "a message that is rejected again and again is sent on",
+        ("sql/messages.py", "is_last=is_last)", "is_last=True)"),
     ),
     fault("a ring spares the lowest level", ("lowest_level", "level >= %(level)s", "level > %(level)s")),
     fault(

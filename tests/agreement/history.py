@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
 from django_mq.engine.options import QueueOptions
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ OPERATIONS = 60
 STEP_SECONDS = 100
 #: No history is longer: each time makes statements of its own.
 LONGEST_SECONDS = 5000
+#: The options that name the queue of dead, or of expired, messages.
+TARGETS = ("dead_letter_queue", "expiry_queue")
 #: The header of a last-value queue.
 KEY = "k"
 #: The header by which a queue is sorted.
@@ -49,6 +52,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     ],
     "due_order": [{"due_order": "keep_place"}],
     "max_attempts": [{"max_attempts": number} for number in (0, 1, 2)],
+    "cycles": [{"max_dead_letter_cycles": 1}, {"max_dead_letter_cycles": None}],
     "limits": [
         {**limit, "overflow": overflow}
         for limit in (
@@ -163,11 +167,16 @@ class _Author:
             if self._random.random() < 0.2:
                 options |= self._random.choice(choices)
         later = [other for other in self._names if other > name]
-        for target in ("dead_letter_queue", "expiry_queue"):
+        for target in TARGETS:
             if later and self._random.random() < 0.35:
                 options[target] = self._random.choice(later)
-        if later and "dead_letter_queue" not in options and self._random.random() < 0.15:
-            options["dead_letter_exchange"] = self._random.choice([*exchanges_to(self._random.choice(later))])
+        if later and self._random.random() < 0.25:
+            options = {name: value for name, value in options.items() if name not in TARGETS}
+            target = self._random.choice(later)
+            if self._random.random() < 0.3:
+                options |= {"dead_letter_exchange": DEFAULT_EXCHANGE, "dead_letter_routing_key": target}
+            else:
+                options["dead_letter_exchange"] = self._random.choice([*exchanges_to(target)])
         if self._in_advance:
             options |= {"kind": "last_value", "last_value_key": KEY}
         return options if not list(QueueOptions(**options).contradictions()) else self._options(name)

@@ -35,7 +35,6 @@ ONLY = {
     "hold_listener_lock": "as above",
     "append_at_once": "PostgreSQL plans each publish anew, SQLite hears of parameters by name: short is quick",
     "remember_moved": "SQLite moves rows in place, and cannot say in the same statement what they were",
-    "remember_dead": "as above",
     "last_id": "only SQLite numbers the rows of one connection without a gap",
     "copy_messages": "only PostgreSQL has a COPY from its client",
     "copy_alike": "as above",

@@ -2,8 +2,8 @@ import pytest
 
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumers.consumer import Consumer
+from django_mq.engine.decisions.dead_letters import DEAD_AT, DEAD_REASON, ORIGIN_ATTEMPTS, ORIGIN_QUEUE
 from django_mq.engine.decisions.expiry import Lifetime
-from django_mq.engine.entries.afterlife import DEAD_AT, DEAD_REASON, ORIGIN_ATTEMPTS, ORIGIN_QUEUE
 from django_mq.engine.entries.entry import Entry
 from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
@@ -53,7 +53,11 @@ def test_a_dead_letter_arrives_as_a_new_message_that_tells_where_it_came_from() 
     assert (arrived.message.id, arrived.message.body, arrived.message.priority) == ("m", "b", 7)
     origin = {ORIGIN_QUEUE: "queue", ORIGIN_ATTEMPTS: 1, DEAD_REASON: "rejected"}
     origin[DEAD_AT] = "1970-01-01T00:00:02.000000+00:00"
-    assert arrived.message.headers == {"a": 1, **origin}
+    headers = dict(arrived.message.headers)
+    [death] = headers.pop("x-death")
+    assert (death["queue"], death["reason"], death["time"]) == ("queue", "rejected", "1970-01-01T00:00:02+00:00")
+    first = {"x-first-death-queue": "queue", "x-first-death-reason": "rejected", "x-first-death-exchange": ""}
+    assert headers == {"a": 1, **origin, **first}
     assert (arrived.message.deliver_at, arrived.message.duplicate_id) == (None, None)
     assert (entry.state, queue.statistics.depth) == (State.GONE, 0)
 

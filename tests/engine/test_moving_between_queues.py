@@ -5,7 +5,7 @@ from threading import Thread
 import pytest
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.entries.afterlife import ORIGIN_QUEUE
+from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
 from django_mq.engine.entries.overflow import Limits, Overflow
 from django_mq.engine.queue import TAKE_THE_LOCK, Queue
 from django_mq.engine.rules import Rules

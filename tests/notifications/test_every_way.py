@@ -17,6 +17,7 @@ from django_mq.delivery.consumer.maintenance import run_maintenance
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.moves import move_all
 from django_mq.delivery.operator.redrives import redrive
+from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
 from django_mq.engine.states import State
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
@@ -66,6 +67,7 @@ def site(
     store = shared_store(ALIAS)
     declare(store, "orders")
     declare(store, "other", dead_letter_queue="orders", expiry_queue="orders")
+    declare(store, "another", dead_letter_exchange=DEFAULT_EXCHANGE, dead_letter_routing_key="orders")
     yield ALIAS
     store.clock_offset *= 0
 
@@ -189,16 +191,20 @@ def claimed_by_a_session() -> None:
     assert claim(store, open_session(store))
 
 
-def dying_in_a_worker() -> Callable[[], object]:
+def dying_in_a_worker(queue: str = "other") -> Callable[[], object]:
     def reject(_: object) -> None:
         raise api.Reject("no")
 
     def die() -> None:
-        with running(a_handler(reject, queue="other"), using=ALIAS):
-            shared_store(ALIAS).append(a_message("other"))
+        with running(a_handler(reject, queue=queue), using=ALIAS):
+            shared_store(ALIAS).append(a_message(queue))
             wait_until(lambda: Message.objects.using(ALIAS).filter(queue__name="orders").exists())
 
     return die
+
+
+def dying_for_an_exchange() -> Callable[[], object]:
+    return dying_in_a_worker("another")
 
 
 WAYS = [
@@ -222,6 +228,7 @@ WAYS = [
     expiring,
     reaping,
     dying_in_a_worker,
+    dying_for_an_exchange,
 ]
 
 

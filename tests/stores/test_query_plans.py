@@ -49,6 +49,8 @@ BY_BYTES = {"free_of": [1000, 2**62], "first_of": [2**62, 2**62]}
 
 #: Statement to its parameters and the indexes of the message table that must serve it. A primary key
 #: is ``pkey`` here: PostgreSQL's name ends so, and SQLite speaks of the INTEGER PRIMARY KEY.
+#: The parameters of ``copy_dead`` besides the ids.
+COPIED = ("headers", "properties", "causes")
 PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "claim": ({"queue": "q1", "session": 1, "claim": 1, "credit": 10, "slots": 1, **BYTES}, "ready"),
     "claim_across": (ACROSS, "ready"),
@@ -62,9 +64,9 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
     "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100, "retrying": 100}, "ready"),
     "occupied": ({}, "ready"),
-    "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
+    "count_up_to": ({"queue": "q1", "limit": 100, "dead": True}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.
-    "measure_queue": ({"queue_id": 10**6}, "ready"),
+    "measure_queue": ({"queue_id": 10**6, "dead": True}, "ready"),
     "newest_in_queue": ({"queue_id": 10**6}, "ready"),
     "overfull_rings": ({}, "ready"),
     "lowest_level": ({"queue_id": 10**6, "level": 0}, "ready"),
@@ -78,9 +80,8 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "retake": ({"ids": [1, 2], "claims": [1, 1], "session": 1}, "pkey"),
     "settle_dead": ({**MANY, "reason": ["", ""], "session": 1}, "pkey"),
     "record_attempts": ({**MANY, **TEXTS, **NAMED} | {"claims": [1, 1]}, "pkey"),
-    "move_dead": ({"ids": [1, 2], "expired": False, "outcome": 6}, "pkey"),
-    "dead_for_exchanges": ({"ids": [1, 2]}, "pkey"),
-    "constrained_targets": ({"ids": [1, 2], "expired": False}, "pkey"),
+    "dying": ({"ids": [1, 2]}, "pkey"),
+    "copy_dead": ({"target": "q2", "ids": [1, 2], **{name: ["{}", "{}"] for name in COPIED}}, "pkey"),
     "coming": ({"ids": [1, 2], "queue_id": 10**6}, "pkey"),
     "moved_here": ({"message_ids": ["0" * 32], "queue_id": 10**6}, "once"),
     "values_among": ({"ids": [1, 2], "state": 1}, "pkey"),
@@ -128,7 +129,8 @@ PREPARED = {
     "settle_released",
     "settle_dead",
     "record_attempts",
-    "move_dead",
+    "dying",
+    "copy_dead",
     "settle_and_claim",
     "settle_and_claim_across",
     "settle_and_claim_across_apart",
@@ -476,7 +478,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("prioritise", "deliver_now", "reschedule", "redrive_dead", "release_held"),
         *("measure_queue", "newest_in_queue", "overfull_rings", "lowest_level", "evictable"),
         *("older_values", "set_value_key", "mark_replaced", "end_replaced"),
-        *("constrained_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
+        *("dying", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
         *("page", "arrivals"),
         *("held_replaced", "bury"),
     )
@@ -495,7 +497,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100, "retrying": 100}, "ready"),
     "longest_waiting": ({"queue": "q1", "read": 100}, "ready"),
     "longest_arrived": ({"queue": "q1", "level": 4, "limit": 100}, "ready"),
-    "count_up_to": ({"queue": "q1", "limit": 100}, "ready"),
+    "count_up_to": ({"queue": "q1", "limit": 100, "dead": True}, "ready"),
     "find_held_by_expired": ({"sessions": [1]}, "claimed"),
     "lock_held_by_expired": ({"ids": [1, 2], "sessions": [1]}, "pkey"),
     "release_held_by_expired": (LOCKED, "pkey"),

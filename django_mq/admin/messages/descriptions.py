@@ -16,7 +16,7 @@ from django_mq.admin.table import alias
 from django_mq.delivery.consumer.handlers import is_task
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages import masking
-from django_mq.engine.entries.afterlife import ORIGIN_ATTEMPTS
+from django_mq.engine.decisions.dead_letters import ORIGIN_ATTEMPTS
 from django_mq.models import Consumer, Message, Queue
 
 if TYPE_CHECKING:

@@ -333,11 +333,6 @@ def carries_task(claimed: Claimed) -> bool:
         return False
 
 
-def is_over(claimed: Claimed) -> bool:
-    """Return whether a message has expired. A Celery task never has: Celery revokes it."""
-    return claimed.expired and not carries_task(claimed)
-
-
 def pause_seconds(claimed: Claimed, now: datetime) -> float:
     """Return for how long to leave a task to other workers: about twice as long each time."""
     age = now - claimed.published_at

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
-from django_mq.delivery.consumer.handlers import carries_task, check_transactions, is_over, pause_seconds
+from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
 from django_mq.delivery.consumer.policies import ExclusiveQueues, Policies
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
@@ -270,7 +270,7 @@ class Worker:
         """Return whether a handler gets the message; settle it if not."""
         if carries_task(message):
             self._leave_to_celery(message)
-        elif is_over(message):
+        elif message.expired:
             self.session.expire(message)
         else:
             return True

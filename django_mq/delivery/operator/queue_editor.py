@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django_mq import conf
 from django_mq.delivery import publisher
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions import dead_letters
 from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
@@ -112,10 +113,4 @@ def leads_back(name: str, target: str | None, *, using: str) -> bool:
     """Return whether dead letters of a queue, if they went to ``target``, would come back to it."""
     linked = Queue.objects.using(using).exclude(dead_letter_queue=None)
     following = dict(linked.values_list("name", "dead_letter_queue__name"))
-    seen: set[str] = set()
-    while target is not None and target not in seen:
-        if target == name:
-            return True
-        seen.add(target)
-        target = following.get(target)
-    return False
+    return dead_letters.leads_back(name, following | {name: target})

@@ -18,7 +18,7 @@ from django_mq import conf
 from django_mq.delivery.consumer.handlers import RETRIES, TASK_HEADERS
 from django_mq.delivery.hints import hint
 from django_mq.delivery.queues import record_of
-from django_mq.engine.entries.afterlife import ORIGIN_QUEUE
+from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
 from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue

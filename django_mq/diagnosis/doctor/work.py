@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists, OuterRef, Subquery
@@ -17,8 +18,9 @@ from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.diagnosis.wording import counted, plural
 from django_mq.engine.decisions.claim import STALLED_SECONDS
-from django_mq.engine.options import others_in
-from django_mq.models import Binding, Message, Operation, Queue, WorkerSession
+from django_mq.engine.decisions.dead_letters import REJECTED, is_default, targets_of
+from django_mq.engine.options import LINKS, others_in
+from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.models.message import having, in_state
 from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
@@ -149,7 +151,7 @@ def _up_to_limit(rows: QuerySet[Any]) -> int:
 
 
 def look_at_queues(alias: str) -> Iterator[Finding]:
-    """Find paused queues, dead letters, dead-letter exchanges of no queue, and messages without a worker."""
+    """Find paused queues, dead letters and where they go, and messages without a worker."""
     queues = overview(using=alias)
     try:
         handled = set(discover())
@@ -160,7 +162,7 @@ def look_at_queues(alias: str) -> Iterator[Finding]:
     for queue in queues:
         findings += _look_at_queue(queue, kinds[queue.id], queue.name in handled)
     left = unwanted(fleet(using=alias), using=alias)
-    findings += _unbound(alias)
+    findings += _dead_letter_exchanges(alias)
     findings += [_unwanted(queue, left[queue.name]) for queue in queues if queue.name in left and not queue.paused]
     yield from findings
     if not findings:
@@ -203,14 +205,20 @@ def _look_at_queue(queue: QueueState, kinds: set[str], has_handler: bool) -> Ite
         yield _unconsumed(about, queue, kinds, has_handler)
 
 
-def _unbound(alias: str) -> Iterator[Finding]:
-    """Find queues with a dead-letter exchange to which no queue is bound."""
-    bindings = Binding.objects.filter(exchange=OuterRef("dead_letter_exchange"))
-    queues = Queue.objects.using(alias).exclude(dead_letter_exchange="").exclude(Exists(bindings)).order_by("name")
-    for queue in queues:
-        exchange = queue.dead_letter_exchange
-        words = f"No queue is bound to its dead-letter exchange {exchange!r}: its dead letters stay in it as dead."
-        yield notice(f"queue {queue.name}", words, f"Bind one: manage.py mq_bindings --bind {exchange} QUEUE.")
+def _dead_letter_exchanges(alias: str) -> Iterator[Finding]:
+    """Find dead-letter exchanges that lead to no queue; a check names cycles of dead letters."""
+    options = {row.name: row.options for row in Queue.objects.using(alias).select_related(*LINKS).order_by("name")}
+    find = cache(shared_store(alias).exchange)
+    for name, own in options.items():
+        exchange = own.dead_letter_exchange
+        if exchange and not options.keys() & targets_of(name, own, REJECTED, find):
+            words = (
+                f"No queue is bound to its dead-letter exchange {exchange!r}: its dead letters stay in it as dead."
+            )
+            mend = f"Bind one: manage.py mq_bindings --bind {exchange} QUEUE."
+            if is_default(exchange):
+                mend = "Let dead_letter_routing_key name a queue that exists."
+            yield notice(f"queue {name}", words, mend)
 
 
 def _kinds(alias: str) -> Mapping[int, set[str]]:

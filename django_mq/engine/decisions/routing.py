@@ -127,23 +127,6 @@ def queues_matching(routes: Iterable[Route], routing_key: str, message: Callable
     return list(queues)
 
 
-def dead_letter_queues(
-    routes: Iterable[Route],
-    own_key: str,
-    queue: str,
-    properties: Mapping[str, object],
-    message: Callable[[], Message],
-) -> list[str]:
-    """Return the queues that a dead letter of ``queue`` goes to by the bindings of a dead-letter exchange.
-
-    The routing key is the queue's own one for dead letters, else that of the message, else the queue's name.
-    """
-    about = properties.get("delivery_info")
-    published = about.get("routing_key") if isinstance(about, dict) else None
-    key = own_key or (published if isinstance(published, str) and published else queue)
-    return [name for name in queues_matching(routes, key, message) if name != queue]
-
-
 _parsed = lru_cache(maxsize=1024)(Selector)
 
 

@@ -1,4 +1,4 @@
-"""Where dead and expired messages go: to another queue, or nowhere.
+"""Send dead and expired messages to the queues that ``decisions.dead_letters`` says.
 
 In the other queue, a message is new: it has the same body, no attempts and no schedule,
 and its headers say where it came from.
@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.decisions.verdict import BY_EXPIRY
+from django_mq.engine.decisions.dead_letters import EXPIRED, REJECTED, Departure, Dying, departure
 from django_mq.engine.states import DISCARDED, GONE, STEALABLE, Fate
 from django_mq.errors import PublishError
 
@@ -16,37 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.message import Message
     from django_mq.engine.queue import Queue
     from django_mq.engine.rules import Rules
 
-#: Headers of a message that died or expired in another queue. They name the last such queue only.
-ORIGIN_QUEUE: Final = "x-origin-queue"
-ORIGIN_ATTEMPTS: Final = "x-origin-attempts"
-DEAD_REASON: Final = "x-dead-reason"
-DEAD_AT: Final = "x-dead-at"
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def departed(entry: "Entry", queue: str, now: float, *, forget_end: bool) -> "Message":
-    """Return the message of a dead or expired entry as it arrives in the next queue."""
-    died_at = now if entry.died_at is None else entry.died_at
-    origin = {
-        ORIGIN_QUEUE: queue,
-        # The delivery of a stealable entry is taken back and has not failed.
-        ORIGIN_ATTEMPTS: entry.attempts - (entry.state is STEALABLE),
-        DEAD_REASON: entry.cause,
-        DEAD_AT: (_EPOCH + timedelta(seconds=died_at)).isoformat(timespec="microseconds"),
-    }
-    return replace(
-        entry.message,
-        headers={**entry.message.headers, **origin},
-        deliver_at=None,
-        duplicate_id=None,
-        published_at=now,
-        expires_at=None if forget_end else entry.message.expires_at,
-    )
 
 
 class Afterlife:
@@ -57,38 +30,56 @@ class Afterlife:
         self._rules = rules
         self._resolve = resolve
 
-    def station(self, *, expired: bool) -> "Queue | None":
-        """Return the queue that expired messages, or dead letters, go to; None if there is none."""
-        name = self._rules.expiry_queue if expired else self._rules.dead_letter_queue
-        return None if name is None or name == self._queue else self._resolve(name)
-
     def dead(self, entry: "Entry", now: float, cause: str) -> Fate:
         """Send a dead entry to the dead-letter queue; return whether it was sent, is kept, or is discarded."""
         if entry.died_at is None:
             entry.cause, entry.died_at = cause, now
-        if self._send(self.station(expired=False), entry, now):
+        if self._send(entry, now, REJECTED):
             return Fate.DEAD_LETTERED
         # By default, keep the message if its dead-letter queue is missing or full.
         return Fate.DEAD if self._rules.keep_dead else DISCARDED
 
     def expired(self, entry: "Entry", now: float) -> bool:
         """Send an expired entry to the expiry queue; return False if that is missing, full or closed."""
-        entry.cause, entry.died_at = BY_EXPIRY, now
-        return self._send(self.station(expired=True), entry, now)
+        entry.cause, entry.died_at = EXPIRED, now
+        return self._send(entry, now, EXPIRED)
 
-    def _send(self, station: "Queue | None", entry: "Entry", now: float) -> bool:
-        message = None if station is None else self.leaving(entry, station, now)
-        if station is None or message is None:
+    def _send(self, entry: "Entry", now: float, reason: str) -> bool:
+        leaving = self._leaving(entry, now, reason)
+        taken = [] if leaving is None else [self._enter(name, entry, leaving, now) for name in leaving.queues]
+        return any(taken)
+
+    def _leaving(self, entry: "Entry", now: float, reason: str) -> Departure | None:
+        died_at = now if entry.died_at is None else entry.died_at
+        dying = Dying(
+            queue=self._queue,
+            headers=entry.message.headers,
+            properties={},
+            # The delivery of a stealable entry is taken back and has not failed.
+            attempts=entry.attempts - (entry.state is STEALABLE),
+            cause=entry.cause,
+            at=_EPOCH + timedelta(seconds=died_at),
+        )
+        return departure(self._rules, reason, dying, lambda _: None, lambda: entry.message)
+
+    def _enter(self, name: str, entry: "Entry", leaving: Departure, now: float) -> bool:
+        station = self._resolve(name)
+        if station is None:
             return False
+        message = replace(
+            entry.message,
+            headers=leaving.headers,
+            deliver_at=None,
+            duplicate_id=None,
+            published_at=now,
+            expires_at=None if self._rules.drops_expiry else entry.message.expires_at,
+        )
+        expires_at = station.rules.lifetime.end(message.expires_at, now)
+        if expires_at is not None and expires_at <= now:
+            return False  # it would be expired on arrival
         try:
             arrived = station.publish(message, now)
         except PublishError:
             return False
-        arrived.cause = entry.cause
+        arrived.cause = "" if name in leaving.returns else entry.cause
         return arrived.state is not GONE
-
-    def leaving(self, entry: "Entry", station: "Queue", now: float) -> "Message | None":
-        """Return the message as it arrives in ``station``; None if it would be expired on arrival."""
-        message = departed(entry, self._queue, now, forget_end=self._rules.drops_expiry)
-        expires_at = station.rules.lifetime.end(message.expires_at, now)
-        return None if expires_at is not None and expires_at <= now else message

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from django_mq.engine.consumers.consumer import BLOCKED, NOT_INTERESTED
 from django_mq.engine.consumers.dispatch import Dispatch
+from django_mq.engine.decisions.dead_letters import MAXLEN
 from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.entries.overflow import Capacity
 from django_mq.engine.entries.timeline import UNTOLD, Holding, Timeline, due_order, expiry_order
@@ -31,6 +32,9 @@ class EntryListener(Protocol):
 
     def departed(self, queue: str, entry: "Entry", cause: Cause) -> None:
         """Called when the entry has left this queue for good; it may be in another queue by now."""
+
+    def dropped_by(self, queue: str, entry: "Entry") -> None:
+        """Called when the queue has made a dead letter of a ready entry, to make room."""
 
     def deleted(self, queue: str) -> None:
         """Called when the queue has been deleted."""
@@ -180,6 +184,22 @@ class Contents:
         if entry.state is DEAD:
             entry.cause, entry.died_at = "", None
         entry.state, entry.due_at = READY, None
+        return True
+
+    def bury(self, entry: "Entry", cause: str) -> bool:
+        """Make a ready or scheduled entry dead. Return False if it is not one of these here."""
+        if not (entry.state is READY or entry.state is SCHEDULED) or not self.lift(entry):
+            return False
+        entry.state, entry.suspect, entry.cause = DEAD, False, cause
+        self.place(entry)
+        return True
+
+    def drop(self, entry: "Entry") -> bool:
+        """Make a dead letter of a ready entry to make room. Return False if it is not ready here."""
+        if not self.bury(entry, MAXLEN):
+            return False
+        if self._listener is not None:
+            self._listener.dropped_by(self._name, entry)
         return True
 
     def stand_again(self, entries: "list[Entry]") -> "list[Entry]":

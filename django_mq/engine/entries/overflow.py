@@ -1,7 +1,7 @@
 """What to do when a queue is full.
 
-Entries in every state count. A queue may stay over its limit for a while, because
-claimed entries are not evicted unless they are stealable.
+Entries in every state count, but a ring does not count its dead letters, which it cannot replace. A queue may stay
+over its limit for a while, because claimed entries are not evicted unless they are stealable.
 
 With ``ready_only``, a ring counts ready messages only (Artemis): each message that becomes ready evicts
 at most one other, so a smaller limit alone evicts nothing.
@@ -130,9 +130,12 @@ class Capacity:
         #: Messages admitted in open units of work, and not here yet.
         self.reserved = self.reserved_bytes = 0
 
-    def set(self, policy: Overflow, limits: "Limits", resume_percent: float, *, ready_only: bool) -> None:
-        """Use these limits and this policy from now on."""
+    def set(
+        self, policy: Overflow, limits: "Limits", resume_percent: float, *, ready_only: bool, buries: bool
+    ) -> None:
+        """Use these limits and this policy from now on. ``buries``: whether a ring makes dead letters."""
         self.policy = policy
+        self.buries = buries
         self.limits = limits
         self.resume_at = limits.share(resume_percent)
         self.ready_only = ready_only
@@ -167,7 +170,10 @@ class Capacity:
     def _counted(self) -> tuple[int, int]:
         statistics = self._contents.statistics
         messages = len(self._contents.dispatch.ready) if self.ready_only else statistics.depth
-        return messages, statistics.depth_bytes
+        if self.policy is not Overflow.RING or self.ready_only or not self._contents.dead:
+            return messages, statistics.depth_bytes
+        dead = self._contents.dead
+        return messages - len(dead), statistics.depth_bytes - sum(entry.message.size for entry in dead)
 
     def reserve(self, message: "Message", sign: int = 1) -> None:
         """Count a message that was admitted and arrives, or is given up, later; -1 ends that."""
@@ -230,7 +236,8 @@ class Capacity:
                 victim = next((each for each in self._evictable() if each is not newcomer), None)
                 if victim is None:
                     break
-                self._contents.take_out(victim, Cause.REPLACED, steals=True)
+                if not (self.buries and self._contents.drop(victim)):
+                    self._contents.take_out(victim, Cause.REPLACED, steals=True)
         finally:
             self._evicting = False
 

@@ -15,6 +15,7 @@ from kombu.transport import virtual
 from django_mq.delivery.codecs import decode_headers, encode_headers, encode_json, new_message_id
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
+from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, address_in, deaths_in
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
 from django_mq.stores.records import NewMessage
@@ -80,8 +81,8 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         correlation_id=_short(message["properties"].get("correlation_id"), "correlation_id"),
         dedup_id=_dedup_id(headers),
         deliver_at=eta(headers),
-        # An expired task is delivered: the worker revokes it and records that.
-        ttl_seconds=None if is_task else expiration_seconds(properties),
+        # A task that Celery knows to expire is delivered: the worker revokes it and records that.
+        ttl_seconds=None if is_task and headers.get("expires") else expiration_seconds(properties),
     )
 
 
@@ -176,10 +177,9 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
     """Return the Kombu message dictionary of a claimed row. Raises CorruptMessage."""
     properties = decode_properties(claimed.properties)
     priority = 0 if UNSAID in properties else priority
-    info = properties.setdefault("delivery_info", {})
-    info.update(redelivered=claimed.redelivered or claimed.attempts > 0, priority=priority)
-    info.setdefault("exchange", "")
-    info.setdefault("routing_key", claimed.queue_name)
+    address = address_in(properties, claimed.queue_name)
+    redelivered = claimed.redelivered or claimed.attempts > 0
+    properties["delivery_info"] = {**address._asdict(), "redelivered": redelivered, "priority": priority}
     properties.update(
         delivery_tag=f"{claimed.id}.{claimed.claim}", priority=priority, correlation_id=claimed.correlation_id
     )
@@ -187,11 +187,25 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
         "body": bytes(claimed.body),
         "content-type": claimed.content_type,
         "content-encoding": claimed.content_encoding,
-        "headers": _due(decode_headers(claimed.headers)),
+        "headers": _due(_with_times(decode_headers(claimed.headers))),
         "properties": properties,
         "claimed": claimed,
         "session": session,
     }
+
+
+def _with_times(headers: dict[str, Any]) -> dict[str, Any]:
+    """Return the headers with the times of ``x-death`` as AMQP's driver has them: without a time zone, in UTC."""
+    deaths = [{**death, "time": _time(death.get("time"))} for death in deaths_in(headers)]
+    return headers | {DEATHS: deaths} if deaths else headers
+
+
+def _time(value: Any) -> Any:
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return value  # not written here
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def _due(headers: dict[str, Any]) -> dict[str, Any]:
@@ -298,7 +312,7 @@ def consumer_priority(arguments: dict[str, Any] | None) -> int:
 #: What RabbitMQ does by default with a full queue; without a limit no queue is full.
 OVERFLOW, USUAL_OVERFLOW = "x-overflow", "drop-head"
 LIMITS = ("x-max-length", "x-max-length-bytes")
-DEAD_EXCHANGE, DEAD_KEY = "x-dead-letter-exchange", "x-dead-letter-routing-key"
+DEAD_EXCHANGE = "x-dead-letter-exchange"
 
 
 def with_attributes(
@@ -334,11 +348,9 @@ def options_in(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
         given.pop(OVERFLOW, None)
     else:
         given.setdefault(OVERFLOW, USUAL_OVERFLOW)
-    to_queue: dict[str, Any] = {}
-    if given.get(DEAD_EXCHANGE) == "":  # the default exchange, whose routing keys are queues
-        given.pop(DEAD_EXCHANGE)
-        to_queue = {"dead_letter_queue": given.pop(DEAD_KEY, None)}
-    meant = to_queue | {
+    if given.get(DEAD_EXCHANGE) == "":
+        given[DEAD_EXCHANGE] = DEFAULT_EXCHANGE
+    meant = {
         name: _meaning(option.argument, given[option.argument.name])
         for name, option in OPTIONS.items()
         if option.argument is not None and option.argument.name in given

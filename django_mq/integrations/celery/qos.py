@@ -8,7 +8,7 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.consumer.handlers import carries_task, is_over
+from django_mq.delivery.consumer.handlers import carries_task
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.verdict import ending_of, verdict
 from django_mq.errors import CorruptMessage
@@ -202,7 +202,7 @@ class PrefetchBuffer:
 
     def ends(self, claimed: Claimed) -> bool:
         """Settle the message if it has expired; return whether it has."""
-        if not is_over(claimed):
+        if not claimed.expired:
             return False
         self._transport.session.expire(claimed)
         return True

@@ -124,6 +124,10 @@ class Simulation:
         if cause is not Cause.ACCEPTED:
             self.losses[int(entry.message.id)] = cause.value
 
+    def dropped_by(self, queue: str, entry: Entry) -> None:  # noqa: ARG002
+        """Store that a ring has replaced a message, which becomes a dead letter."""
+        self.losses[int(entry.message.id)] = Cause.REPLACED.value
+
     def deleted(self, queue: str) -> None:
         """Do nothing."""
 

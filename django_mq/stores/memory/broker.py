@@ -15,7 +15,7 @@ from django_mq.engine import broker as engine
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.rules import SHARED_TABLE, Rules
-from django_mq.engine.states import DEAD, Cause
+from django_mq.engine.states import Cause
 from django_mq.errors import PublishError, StoreError
 from django_mq.models import History
 from django_mq.stores.errors import no_such_queue
@@ -23,7 +23,7 @@ from django_mq.stores.memory.row import MOST_REMEMBERED, row_of
 from django_mq.stores.records import QueueRecord, failed_attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.decisions.decline import Audience
@@ -112,6 +112,8 @@ class SharedBroker:
         self.volatile_messages: list[tuple[str, str, datetime]] = []
         #: Finished messages, and failed attempts, as ``History`` and ``Attempt`` name their fields.
         self.history: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
+        #: Dead letters that rings have made to make room, and that were not sent on yet.
+        self.dropped: list[LiveMessage] = []
         self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
 
     def empty(self) -> None:
@@ -170,11 +172,6 @@ class SharedBroker:
         """Return the queues of the sessions."""
         return frozenset(name for session in self.sessions.values() for name in session.queues)
 
-    def send_dead(self, rows: Iterable[LiveMessage]) -> None:
-        """Send dead letters to their dead-letter queues; those that cannot go there stay as they are."""
-        dead = [(row.queue.engine, row.entry) for row in rows if row.entry.state is DEAD]
-        self.engine.send_all(dead, self.now().timestamp())
-
     def record_failure(self, row: LiveMessage, failure: Failure, worker: str) -> None:
         self.record_attempt(
             failure,
@@ -211,6 +208,10 @@ class SharedBroker:
                 left.outcome = History.Outcome.EXPIRED if cause is Cause.EXPIRED else History.Outcome.DEAD
         if left is not None and keeps:
             self.history.append(left)
+
+    def dropped_by(self, queue: str, entry: Entry) -> None:  # noqa: ARG002 - the row knows it
+        """Note a message that its ring has made a dead letter of; the store sends it on."""
+        self.dropped.append(row_of(entry))
 
     def deleted(self, queue: str) -> None:
         """Forget a queue that was deleted, by an operator or with its last consumer."""

@@ -11,6 +11,7 @@ from django_mq import conf
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.decline import BY_ALL, audience_of, is_settled, is_unwanted
 from django_mq.engine.decisions.selection import may_want
+from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.entries.timeline import expiry_order
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate, is_retrying
 from django_mq.stores import errors
@@ -209,11 +210,19 @@ class Maintenance(Part):
             engine.let_values_arrive(now)  # a value that was due before its end has replaced others
         overdue = [(engine, entry) for engine in engines for entry in engine.overdue(now, limit)]
         overdue = nsmallest(limit, overdue, key=lambda pair: expiry_order(pair[1]))
-        sent = self.broker.engine.send_all(overdue, now, expired=True)
         for engine, entry in overdue:
-            if entry not in sent:
+            if not (row_of(entry).leaves_expired and engine.bury(entry, now, BY_EXPIRY)):
                 engine.discard(entry, Cause.EXPIRED)
+        self.send_expired(row_of(entry) for _, entry in overdue if entry.state is DEAD)
         return len(overdue)
+
+    def send_expired(self, rows: Iterable[LiveMessage]) -> None:
+        """Send expired messages, which are dead, where their queues say; remove those that may not stay."""
+        expired = list(rows)
+        done = self.store.queues.send_dead(expired, BY_EXPIRY)
+        for row in expired:
+            if row.id not in done:
+                row.queue.engine.discard(row.entry, Cause.EXPIRED)
 
     def bury_unwanted(self) -> int:
         now, grace_seconds = self.broker.now(), conf.load().DECLINE_GRACE_SECONDS

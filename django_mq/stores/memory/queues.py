@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
 from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.dead_letters import MAXLEN, REJECTED, destination
 from django_mq.engine.decisions.routing import Route
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.queue import UNDELIVERED
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import CLAIMED, DEAD, QUEUE_DELETED, STEALABLE, Cause
-from django_mq.errors import PublishError, QueueInUse
+from django_mq.errors import QueueInUse
 from django_mq.stores import errors
-from django_mq.stores.dead_letters import copies_of, publish_dead
+from django_mq.stores.dead_letters import planned
 from django_mq.stores.memory.broker import BrokerQueue, Part
 from django_mq.stores.memory.row import new_message
 from django_mq.stores.values import later
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.entries.entry import Entry
     from django_mq.engine.message import Message
-    from django_mq.stores.dead_letters import DeadLetter
+    from django_mq.stores.dead_letters import Copy, DeadLetter, Plan
     from django_mq.stores.memory.row import LiveMessage
     from django_mq.stores.records import NewMessage, QueueRecord
 
@@ -72,55 +72,87 @@ class Queues(Part):
         self.broker.engine.delete(name, self.broker.now().timestamp())
         return removed
 
-    def send_dead(self, rows: Iterable[LiveMessage]) -> None:
-        """Send dead letters to the exchanges or dead-letter queues of their queues; others stay as they are."""
-        dead = [row for row in rows if row.entry.state is DEAD]
+    def send_dead(self, rows: Iterable[LiveMessage], reason: str = REJECTED) -> set[int]:
+        """Send dead messages where their queues say; return the rows that left, and those that stay as dead."""
         now = self.broker.now()
-        dead_letters = [row.dead_letter(now) for row in dead if row.queue.settings.dead_letter_exchange]
-        published = publish_dead(self.store, dead_letters) if dead_letters else []
-        for row in [self.broker.rows[id_] for id_ in published]:
-            row.queue.engine.discard(row.entry, Cause.DEAD)
-        self.broker.send_dead(row for row in dead if row.entry.state is DEAD)
+        found = sorted({row.id: row for row in rows}.items())
+        plan = self._planned([row.dead_letter(now) for _, row in found], reason)
+        left: set[int] = set()
+        for name, copies in sorted(plan.copies.items()):
+            left |= self._copy(name, copies, now, evicts=reason != MAXLEN)
+        for id_ in sorted(left):
+            row = self.broker.rows[id_]
+            row.queue.engine.discard(row.entry, Cause.EXPIRED if id_ in plan.expiring else Cause.DEAD)
+        return left | plan.kept
+
+    def _planned(self, dead_letters: Sequence[DeadLetter], reason: str, *, is_last: bool = False) -> Plan:
+        def message(letter: DeadLetter) -> Message:
+            return self.broker.rows[letter.id].entry.message
+
+        return planned(self.store, dead_letters, reason, message, is_last=is_last)
+
+    def _copy(self, name: str, copies: Sequence[Copy], now: datetime, *, evicts: bool) -> set[int]:
+        """Write copies into a queue by its rules; return the rows of those that it took."""
+        queue = self.broker.queues.get(name)
+        if queue is None:
+            return set()
+        messages = [(copy.id, self._new(copy, name, now)) for copy in copies]
+        causes = {copy.id: copy.cause for copy in copies}
+        fitting = queue.engine.fitting([message for _, message in messages], now.timestamp())
+        taken: dict[int, Entry] = {}
+        for id_, message in compress(messages, fitting):
+            taken[id_] = queue.engine.enter(message, now.timestamp())
+            taken[id_].cause = causes[id_]
+        if taken and evicts:
+            queue.engine.entered([*taken.values()][-1])
+        return set(taken)
+
+    def _new(self, copy: Copy, name: str, now: datetime) -> Message:
+        message = replace(
+            self.broker.rows[copy.id].message,
+            queue_name=name,
+            headers=copy.headers,
+            properties=copy.properties,
+            deliver_at=None,
+            delay_seconds=None,
+            expires_at=None,
+            ttl_seconds=None,
+            dedup_id=None,
+        )
+        return new_message(message, now, is_constrained=False)
+
+    def send_dropped(self) -> None:
+        """Send on what rings have made dead letters of."""
+        dropped, self.broker.dropped = self.broker.dropped, []
+        here = [row for row in dropped if self.broker.rows.get(row.id) is row and row.entry.state is DEAD]
+        if here:
+            self.send_dead(here, MAXLEN)
 
     def _empty(self, queue: BrokerQueue) -> int:
-        """Drop the messages if there is no dead-letter queue; else check that it takes all of them."""
-        if queue.settings.dead_letter_exchange:
-            return self._publish_all(queue)
-        target = self.broker.queues.get(queue.settings.dead_letter_queue or "")
-        if target is None:
+        """Drop the messages if there is no dead-letter queue; else send all of them there."""
+        if destination(queue.settings, REJECTED) is None:
             return self.purge(queue.name)
-        messages = [replace(row.entry.message, deliver_at=None, duplicate_id=None) for row in queue.rows]
-        try:
-            target.engine.check_ids(messages)
-            is_welcome = all(target.engine.admit(messages, self.broker.now().timestamp()))
-        except PublishError:
-            is_welcome = False
-        if not is_welcome:
-            raise errors.not_taken(queue.name, target.name)
-        return len(messages)
-
-    def _publish_all(self, queue: BrokerQueue) -> int:
-        rows = sorted(queue.rows, key=attrgetter("id"))
-        dead_letters = [row.dead_letter(self.broker.now(), QUEUE_DELETED) for row in rows]
-        # Asked first: what is published cannot be undone here.
-        if self._fitting(dead_letters) < len(dead_letters):
-            raise errors.not_taken(queue.name, queue.settings.dead_letter_exchange)
-        publish_dead(self.store, dead_letters)
+        now, rows = self.broker.now(), sorted(queue.rows, key=attrgetter("id"))
+        dead_letters = [row.dead_letter(now, QUEUE_DELETED) for row in rows]
+        plan = self._planned(dead_letters, REJECTED, is_last=True)
+        # Asked first: what is sent cannot be undone here.
+        if self._welcome(plan, now) < len(rows):
+            options = queue.settings
+            raise errors.not_taken(queue.name, options.dead_letter_queue or options.dead_letter_exchange)
+        for name, copies in sorted(plan.copies.items()):
+            self._copy(name, copies, now, evicts=True)
         for row in rows:
             row.queue.engine.discard(row.entry, Cause.DEAD)
         return len(rows)
 
-    def _fitting(self, dead_letters: Iterable[DeadLetter]) -> int:
-        """Return how many of the dead letters would be taken by a queue of their exchange."""
-        now = self.broker.now()
-        coming: dict[str, dict[int, Message]] = defaultdict(dict)
-        for at, dead_letter in enumerate(dead_letters):
-            for copy in copies_of(dead_letter, self.bindings(dead_letter.exchange)):
-                coming[copy.queue_name][at] = new_message(copy, now, is_constrained=True)
+    def _welcome(self, plan: Plan, now: datetime) -> int:
+        """Return how many messages would be taken by a queue."""
         taken: set[int] = set()
-        for name, mine in coming.items():
+        for name, copies in plan.copies.items():
             if (target := self.broker.queues.get(name)) is not None:
-                taken |= {*compress(mine, target.engine.fitting([*mine.values()], now.timestamp()))}
+                coming = [self._new(copy, name, now) for copy in copies]
+                fitting = target.engine.fitting(coming, now.timestamp())
+                taken |= {copy.id for copy in compress(copies, fitting)}
         return len(taken)
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
@@ -202,10 +234,6 @@ class Publications(Part):
         entered = self._append(messages, again=again, is_constrained=True)
         places = range(len(messages))
         return [] if entered is None else [entered[at].arrival if at in entered else 0 for at in places]
-
-    def note_dead_letters(self, ids: Sequence[int], reason: str) -> None:
-        for row in self.broker.found(ids):
-            row.entry.cause = reason
 
     def _append(
         self, messages: Sequence[NewMessage], *, again: bool, is_constrained: bool

@@ -9,10 +9,11 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from django_mq.engine.decisions.dead_letters import EXPIRED, destination
 from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.entries.entry import Entry
-from django_mq.engine.states import CLAIMED, GONE, STEALABLE
+from django_mq.engine.states import CLAIMED, DEAD, GONE, STEALABLE
 from django_mq.models import History
 from django_mq.stores.dead_letters import DeadLetter
 from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage, engine_message
@@ -114,9 +115,9 @@ class LiveMessage:
         return self.entry.attempts - (self.held and not self.entry.suspect)
 
     @property
-    def has_expiry_queue(self) -> bool:
-        """Whether it goes to another queue when it has expired."""
-        return self.queue.settings.expiry_queue is not None and not self.entry.replaced
+    def leaves_expired(self) -> bool:
+        """Whether it is sent somewhere when it has expired."""
+        return destination(self.queue.settings, EXPIRED) is not None and not self.entry.replaced
 
     def set_header(self, name: str, value: int) -> None:
         self.headers = {**self.headers, name: value}
@@ -141,14 +142,17 @@ class LiveMessage:
         reason = BY_LATER_VALUE if self.entry.replaced else self.entry.cause
         return self._told(Browsed, state=self.state.value, dead_reason=reason)
 
-    def dead_letter(self, now: datetime, reason: str | None = None) -> DeadLetter:
-        """Return the message for the exchange that its queue names for dead letters."""
-        options, message = self.queue.settings, self.browsed()
+    def dead_letter(self, now: datetime, cause: str | None = None) -> DeadLetter:
+        """Return the message at its end in this queue."""
         return DeadLetter(
-            message if reason is None else replace(message, dead_reason=reason),
+            self.id,
+            self.message.message_id,
+            self.queue.name,
+            self.message.headers,
+            self.message.properties,
+            self.attempts,
+            self.entry.cause if cause is None or self.entry.state is DEAD else cause,
             now if self.entry.died_at is None else moment(self.entry.died_at),
-            options.dead_letter_exchange,
-            options.dead_letter_routing_key,
         )
 
     def finished(self, outcome: History.Outcome, now: datetime) -> SimpleNamespace:

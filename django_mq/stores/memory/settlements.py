@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django_mq.engine.decisions.verdict import Verdict
-from django_mq.engine.states import Cause
+from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
+from django_mq.engine.states import DEAD, Cause
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.records import Settlement
 from django_mq.stores.values import later, storable
@@ -37,7 +37,7 @@ class Settlements(Part):
 
     def _leaves(self, settlement: Settlement) -> bool:
         row = self.broker.rows.get(settlement.id)
-        return settlement.verdict is Verdict.EXPIRE and row is not None and row.has_expiry_queue
+        return settlement.verdict is Verdict.EXPIRE and row is not None and row.leaves_expired
 
     def begin_settle(self, session_id: int, receipts: Sequence[Receipt]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
@@ -71,6 +71,8 @@ class Settlements(Part):
         """Settle what the session holds, then send dead letters on; return the row ids before that."""
         rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
         settled = [item for item in settlements if self._settle(session, item)]
+        ended = [rows[item.id] for item in settled if item.verdict is Verdict.EXPIRE]
+        self.store.maintenance.send_expired(row for row in ended if row.entry.state is DEAD)
         self.store.queues.send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
         return {item.id for item in settled}
 
@@ -117,9 +119,12 @@ class Settlements(Part):
             case Verdict.CANCEL:
                 engine.remove(entry, Cause.CANCELLED)
             case Verdict.EXPIRE:
-                if row.has_expiry_queue:
+                if row.leaves_expired:
                     row.let_go()
-                engine.report_expired(entry, consumer, now=now.timestamp())
+                    at = now.timestamp()
+                    engine.reject(entry, consumer, now=at, counted=False, reason=BY_EXPIRY, stays=True)
+                else:
+                    engine.report_expired(entry, consumer, now=now.timestamp())
             case Verdict.DEAD:
                 reason = storable(settlement.reason, 255)
                 engine.reject(entry, consumer, now=now.timestamp(), counted=counted, reason=reason, stays=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from django_mq.stores.memory.settlements import Settlements
 from django_mq.stores.memory.volatile import VolatileMessages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
 
@@ -40,7 +41,9 @@ class MemoryStore(Store):
 
         def call(store: MemoryStore, *args: Any, **named: Any) -> Any:
             with store.broker.locked():
-                return hand(store, *args, **named)
+                answer = hand(store, *args, **named)
+                store.queues.send_dropped()
+                return answer
 
         return call
 
@@ -65,6 +68,13 @@ class MemoryStore(Store):
             return super().settle_and_claim(session_id, settlements, request)
 
     # The transaction.
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self.open_transaction.transaction():
+            yield
+        with self.broker.locked():
+            self.queues.send_dropped()
 
     @property
     def in_transaction(self) -> bool:

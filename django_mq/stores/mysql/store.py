@@ -23,7 +23,7 @@ from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, MOVED, Messages, Settlements, first_of, named
+from django_mq.stores.sql.messages import MOVED, Messages, Settlements, first_of, named
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.queues import Queues
@@ -34,6 +34,7 @@ from django_mq.stores.values import time_or_none
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from django_mq.stores.dead_letters import Copy
     from django_mq.stores.records import (
         ClaimRequest,
         ClaimResult,
@@ -78,10 +79,8 @@ class MySQLMessages(Messages):
         with self.database.transaction():
             return self._copied("move", first_of(self._locked(ids, UNHELD)), MOVED, target=target)
 
-    def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
-        with self.database.transaction():
-            outcome = EXPIRED if expired else DEAD_LETTERED
-            return self._copied("move_dead", sorted(ids), outcome, expired=expired)
+    def copy_dead(self, copies: Sequence[Copy], target: str) -> set[int]:
+        return {copy.id for copy in copies if self.database.insert("copy_dead", target=target, **copy._asdict())}
 
     def _copied(self, statement: str, ids: Sequence[int], outcome: int, **params: Any) -> int:
         """Copy one by one: if a copy cannot be written, its original stays."""

@@ -57,10 +57,11 @@ class QueueCapacities(Part):
         return capacities
 
     def _capacity(self, name: str, row: Sequence[Any]) -> QueueCapacity:
-        queue_id, max_messages, max_bytes, overflow, key, messages, size_bytes, fresh = row
+        queue_id, max_messages, max_bytes, overflow, key, buries, messages, size_bytes, fresh = row
         known = fresh and messages is not None and (max_bytes is None or size_bytes is not None)
         held = (messages, size_bytes or 0) if known else (0, 0)
         capacity = QueueCapacity(queue_id, name, Limits(max_messages, max_bytes), Overflow(overflow), key, *held)
+        capacity.buries = bool(buries)
         if capacity.is_limited and not known:
             self._count_anew(capacity)
         return capacity
@@ -70,11 +71,12 @@ class QueueCapacities(Part):
         return QueueCapacity(queue.id, queue.name, Limits(), Overflow.REJECT, "", 0, 0)
 
     def _count_anew(self, capacity: QueueCapacity) -> None:
+        dead = not capacity.is_ring
         if capacity.limits.size_bytes is None:
             most = (capacity.limits.messages or 0) + EVICTION_CHUNK
-            capacity.messages = self.rows("count_up_to", queue=capacity.name, limit=most)[0][0]
+            capacity.messages = self.rows("count_up_to", queue=capacity.name, limit=most, dead=dead)[0][0]
         else:
-            messages, size_bytes = self.rows("measure_queue", queue_id=capacity.queue_id)[0]
+            messages, size_bytes = self.rows("measure_queue", queue_id=capacity.queue_id, dead=dead)[0]
             capacity.messages, capacity.size_bytes = messages, int(size_bytes)
         capacity.exact = True
 
@@ -95,12 +97,18 @@ class QueueCapacities(Part):
                 kept = [each for each in kept if each.queue_name != capacity.name or id(each) in welcome]
         return kept
 
-    def settle_in(self, capacity: QueueCapacity, messages: int, size_bytes: int, *, newest: int) -> int:
-        """Count what has come to a queue and apply its limits; return how many messages were replaced."""
+    def settle_in(
+        self, capacity: QueueCapacity, messages: int, size_bytes: int, *, newest: int, evicts: bool = True
+    ) -> int:
+        """Count what has come to a queue and apply its limits; return how many messages were replaced.
+
+        Without ``evicts``, the next publish or maintenance replaces them: a ring that is full could send messages
+        to a ring that sends its own back.
+        """
         evicted = 0
         if capacity.is_limited:
             capacity.add(messages, size_bytes)
-            if capacity.is_ring:
+            if capacity.is_ring and evicts:
                 evicted = self._evict(capacity, spared=newest)
             # Only a limit of bytes has them counted.
             known = None if capacity.limits.size_bytes is None else capacity.size_bytes
@@ -134,7 +142,7 @@ class QueueCapacities(Part):
                 break
             chosen.append(id_)
             capacity.add(-1, -size_bytes)
-        return len(self.store.messages.remove(chosen, REPLACED)) if chosen else 0
+        return self.store.moves.drop(chosen, buries=capacity.buries) if chosen else 0
 
 
 class LastValues(Part):
@@ -264,8 +272,10 @@ class QueueCapacity:
     last_value_key: str
     messages: int
     size_bytes: int
-    #: Whether the contents were counted just now.
+    #: Whether the contents were counted just now. A ring's dead letters are not.
     exact: bool = False
+    #: Whether a ring makes dead letters of the messages that it replaces.
+    buries: bool = False
     sorting: Sorting | None = None
 
     @property

@@ -82,7 +82,7 @@ class Maintenance(Part):
             dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD}
             if buried := sorted(dead - replaced):
                 self.store.messages.bury(buried, "worker lost")
-                self.store.moves.move_dead(buried)
+                self.store.moves.send_dead(buried)
             if sessions:
                 was_last = self.store.sessions.drop(sessions)
         if was_last:
@@ -155,7 +155,7 @@ class Maintenance(Part):
                     unwanted.append(id_)
             if unwanted:
                 self.store.messages.bury(unwanted, BY_ALL)
-                self.store.moves.move_dead(unwanted)
+                self.store.moves.send_dead(unwanted)
                 self.rows("drop_declined", queue_id=queue_id, ids=unwanted)
         return len(unwanted)
 

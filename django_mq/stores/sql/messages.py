@@ -10,13 +10,15 @@ A settlement is fenced by the claim token.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
+from django_mq.engine.decisions.dead_letters import MAXLEN, REJECTED
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
 from django_mq.engine.message import Message, header_text
-from django_mq.engine.states import DEAD, SCHEDULED
+from django_mq.engine.states import SCHEDULED
 from django_mq.stores import errors
-from django_mq.stores.dead_letters import DeadLetter, publish_dead
+from django_mq.stores.dead_letters import Copy, DeadLetter, Sent, planned
 from django_mq.stores.sql.database import Part
 from django_mq.stores.values import headers_in, storable, time_of
 
@@ -55,10 +57,15 @@ class Messages(Part):
     def move_rows(self, ids: Sequence[int], target: str) -> int:
         return len(self.rows("move", ids=list(ids), target=target, outcome=MOVED))
 
-    def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
-        """Move dead or expired messages to the queue that theirs names; return how many."""
-        outcome = EXPIRED if expired else DEAD_LETTERED
-        return len(self.rows("move_dead", ids=list(ids), expired=expired, outcome=outcome))
+    def copy_dead(self, copies: Sequence[Copy], target: str) -> set[int]:
+        """Write dead messages into another queue, with other headers; return the ids of those that it took."""
+        ids, message_ids, *texts = map(list, zip(*copies, strict=True))
+        given = dict(zip(("headers", "properties", "causes"), texts, strict=True))
+        rows = self.rows("copy_dead", target=target, ids=ids, **given)
+        taken = {str(UUID(str(message_id))) for (message_id,) in rows}
+        return {
+            id_ for id_, message_id in zip(ids, message_ids, strict=True) if str(UUID(str(message_id))) in taken
+        }
 
     def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
         return len(self.rows("prioritise", ids=list(ids), priority=priority))
@@ -137,34 +144,52 @@ class Moves(Part):
                 raise errors.full(target)
             return self._enter(fitting, capacity, lambda chosen: self.store.messages.move_rows(chosen, target))
 
-    def move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
-        """Send dead or expired messages where their queues say; those that do not fit stay as they are."""
-        published = [] if expired else self._publish_dead(ids)
-        return len(published) + self._move_to_queues([id_ for id_ in ids if id_ not in published], expired=expired)
+    def send_dead(self, ids: Sequence[int], reason: str = REJECTED, *, is_last: bool = False) -> Sent:
+        """Send dead messages where their queues say; those that no queue takes stay as they are.
 
-    def _publish_dead(self, ids: Sequence[int]) -> list[int]:
-        """Publish dead letters to the exchanges of their queues; return the ids of those that went."""
-        rows = self.rows("dead_for_exchanges", ids=list(ids)) if ids else []
-        if not rows:
-            return []
-        dead_letters = [
-            DeadLetter(self.store.browser.as_browsed(row[:-3]), time_of(row[-3]), *row[-2:]) for row in rows
-        ]
+        ``is_last`` says that their queue is about to be deleted.
+        """
+        if not ids:
+            return Sent(set(), set())
         with self.database.transaction():
-            sent = publish_dead(self.store, [each for each in dead_letters if each.message.state == DEAD])
-            return self.store.messages.remove(sent, DEAD_LETTERED) if sent else []
+            rows = self.rows("dying", ids=list(ids))
+            dead_letters = [DeadLetter(*(*row[:-1], time_of(row[-1]))) for row in rows]
+            plan = planned(self.store, dead_letters, reason, self._described, is_last=is_last)
+            left = set[int]()
+            for name, copies in sorted(plan.copies.items()):
+                left |= self._copy(name, copies, evicts=reason != MAXLEN)
+            for outcome, gone in ((EXPIRED, left & plan.expiring), (DEAD_LETTERED, left - plan.expiring)):
+                if gone:
+                    self.store.messages.remove(sorted(gone), outcome)
+        return Sent(left, plan.kept - left)
 
-    def _move_to_queues(self, ids: Sequence[int], *, expired: bool) -> int:
-        constrained: dict[str, list[int]] = {}
-        for id_, name in self.rows("constrained_targets", ids=list(ids), expired=expired):
-            constrained.setdefault(name, []).append(id_)
-        others = set(ids).difference(*constrained.values())
-        moved = self._move_dead([id_ for id_ in ids if id_ in others], expired=expired)
-        for name, capacity in self._capacities(constrained).items():
-            # By arrival, as without rules.
-            fitting = self._fitting(sorted(self._coming(constrained[name], capacity)), capacity)
-            moved += self._enter(fitting, capacity, lambda chosen: self._move_dead(chosen, expired=expired))
-        return moved
+    def _described(self, letter: DeadLetter) -> Message:
+        return self.store.claims.described(letter.queue, [letter.id])[letter.id]
+
+    def _copy(self, name: str, copies: Sequence[Copy], *, evicts: bool) -> set[int]:
+        """Write copies into a queue by its rules; return the ids of the messages that it took."""
+        capacity = self._capacities([name]).get(name)
+        if capacity is None:
+            return self.store.messages.copy_dead(copies, name)
+        # By arrival, as without rules.
+        fitting = self._fitting(sorted(self._coming([copy.id for copy in copies], capacity)), capacity)
+        taken = set[int]()
+
+        def write(chosen: list[int]) -> int:
+            fits = set(chosen)
+            taken.update(self.store.messages.copy_dead([copy for copy in copies if copy.id in fits], name))
+            return len(taken)
+
+        self._enter(fitting, capacity, write, evicts=evicts)
+        return taken
+
+    def drop(self, ids: Sequence[int], *, buries: bool) -> int:
+        """Remove messages that a ring replaces, or make dead letters of them; return how many left the ring."""
+        if not buries:
+            return len(self.store.messages.remove(ids, REPLACED))
+        self.store.messages.bury(ids, MAXLEN)
+        self.send_dead(ids, MAXLEN)
+        return len(ids)
 
     def _capacities(self, names: Iterable[str]) -> dict[str, QueueCapacity]:
         """Lock the queues that have limits or last values; return their capacities, and those of sorted queues."""
@@ -175,12 +200,12 @@ class Moves(Part):
                 capacities.setdefault(name, self.store.capacity.unlimited(queue)).sorting = queue.sorting
         return capacities
 
-    def _move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
-        return self.store.messages.move_dead(ids, expired=expired) if ids else 0
-
     def send_expired(self, ids: Sequence[int]) -> int:
-        """Send expired messages to their expiry queues, and remove those that cannot go there."""
-        return self.move_dead(ids, expired=True) + len(self.store.messages.remove(ids, EXPIRED))
+        """Send expired messages where their queues say, and remove those that may not stay; return how many."""
+        sent = self.send_dead(ids, reason=BY_EXPIRY)
+        done = sent.left | sent.kept
+        over = [id_ for id_ in ids if id_ not in done]
+        return len(done) + (len(self.store.messages.remove(over, EXPIRED)) if over else 0)
 
     def _coming(self, ids: Sequence[int], capacity: QueueCapacity) -> list[Coming]:
         """Lock the messages that are not in the queue yet, in order; of copies of a message, the first."""
@@ -208,7 +233,14 @@ class Moves(Part):
     def _key(row: Coming, capacity: QueueCapacity) -> str | None:
         return key_in(str(row.headers), capacity.last_value_key) if capacity.last_value_key else None
 
-    def _enter(self, fitting: Sequence[Coming], capacity: QueueCapacity, move: Callable[[list[int]], int]) -> int:
+    def _enter(
+        self,
+        fitting: Sequence[Coming],
+        capacity: QueueCapacity,
+        move: Callable[[list[int]], int],
+        *,
+        evicts: bool = True,
+    ) -> int:
         moved = move([row.id for row in fitting]) if fitting else 0
         if not moved:
             return 0
@@ -224,7 +256,7 @@ class Moves(Part):
                     place = capacity.sorting.place_or_first(headers_in(str(row.headers)))
                     self.rows("set_place", id=arrived[row.message_id], place=place)
         size_bytes = sum(row.size_bytes for row in fitting)
-        self.store.capacity.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()))
+        self.store.capacity.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()), evicts=evicts)
         return moved
 
     def redrive_dead(self, ids: Sequence[int]) -> int:
@@ -277,7 +309,7 @@ class Settlements(Part):
         # What goes to other queues goes last: the others may have made room there.
         done |= self._let_leave(session_id, [item for item in expired if item.id in leaving], leaving)
         if dead := [item.id for item in staying if item.verdict is Verdict.DEAD and item.id in done]:
-            self.store.moves.move_dead(dead)
+            self.store.moves.send_dead(dead)
         return done
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002

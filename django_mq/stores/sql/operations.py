@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.dead_letters import REJECTED, destination
 from django_mq.engine.states import QUEUE_DELETED
 from django_mq.stores import errors
 from django_mq.stores.records import failed_attempt
@@ -37,7 +38,7 @@ class Operations(Part):
                 raise errors.linked(name, use[0][0])
             removed = self._empty(name) if force else 0
             self._wait_for_publishers()
-            if self.rows("count_up_to", queue=name, limit=1)[0][0]:
+            if self.rows("count_up_to", queue=name, limit=1, dead=True)[0][0]:
                 raise errors.not_empty(name, claimed=force)
             for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_queue"):
                 self.rows(statement, queue=name)
@@ -48,12 +49,12 @@ class Operations(Part):
 
     def _empty(self, name: str) -> int:
         queue = self.store.queues.queue(name)
-        if queue is None or not (queue.dead_letter_queue or queue.dead_letter_exchange):
+        if queue is None or destination(queue, REJECTED) is None:
             return self._purge_within(name, LAST_ID)
         sent, ids = 0, self._unheld(name, LAST_ID)
         while ids:
             self.store.messages.bury(ids, QUEUE_DELETED)
-            sent += self.store.moves.move_dead(ids)
+            sent += len(self.store.moves.send_dead(ids, is_last=True).left)
             left = self._unheld(name, LAST_ID)
             if not set(ids).isdisjoint(left):
                 raise errors.not_taken(name, queue.dead_letter_queue or queue.dead_letter_exchange)

@@ -153,9 +153,6 @@ class Publications(Part):
                 self.store.capacity.settle_in(capacity, len(mine), size_of(mine), newest=ids[id(mine[-1])])
         return [ids.get(id(message), 0) for message in messages]
 
-    def note_dead_letters(self, ids: Sequence[int], reason: str) -> None:
-        self.rows("note_dead_letters", ids=list(ids), reason=reason)
-
     def _give_up(
         self,
         messages: Sequence[NewMessage],

@@ -36,7 +36,6 @@ STEPS = {
     "remove": ("remember_removed", "remove"),
     "settle_finished": ("remember_finished", "settle_finished"),
     "move": ("remember_moved", "move", "mark_tail"),
-    "move_dead": ("remember_dead", "move_dead", "mark_tail"),
     "prioritise": ("prioritise", "mark_tail"),
     "arrive_again": ("arrive_again", "mark_tail"),
     "release_held_by_expired": ("release_held_by_expired", "give_back_held_by_expired"),

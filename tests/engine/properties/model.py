@@ -301,7 +301,7 @@ class Model:
     def evict(self, newcomer: Item | None = None) -> None:
         if self.kind.ring is None:
             return
-        while len(self.items) > self.kind.ring:
+        while len(self.items) - len(list(self.in_states(State.DEAD))) > self.kind.ring:
             lent = [item for item in self.items if item.state is State.STEALABLE]
             victims = [item for item in [*lent, *self.ready()] if item is not newcomer]
             if not victims:

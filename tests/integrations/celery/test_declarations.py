@@ -219,7 +219,7 @@ def test_a_queue_expires_as_kombu_says_and_a_declaration_is_a_use(
     assert row.used_at is not None
 
 
-def test_dead_letter_arguments_of_rabbitmq_name_an_exchange_or_a_queue(
+def test_dead_letter_arguments_of_rabbitmq_name_an_exchange(
     connection: Connection, committed_database: str
 ) -> None:
     dead = {"x-dead-letter-exchange": "failures", "x-dead-letter-routing-key": "key"}
@@ -234,8 +234,8 @@ def test_dead_letter_arguments_of_rabbitmq_name_an_exchange_or_a_queue(
     found = QueueRow.objects.using(committed_database)
     first, second = found.get(name="first"), found.get(name="second")
     assert (first.dead_letter_exchange, first.dead_letter_routing_key) == ("failures", "key")
-    assert (first.dead_letter_queue, second.dead_letter_exchange) == (None, "")
-    assert second.dead_letter_queue == found.get(name="second.dead")
+    assert (second.dead_letter_exchange, second.dead_letter_routing_key) == ("amq.default", "second.dead")
+    assert (first.dead_letter_queue, second.dead_letter_queue) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -246,6 +246,8 @@ def test_dead_letter_arguments_of_rabbitmq_name_an_exchange_or_a_queue(
         ({"x-max-length": 0}, "max_messages is 0"),
         ({"x-max-length": "3"}, "max_messages is '3'"),
         ({"x-max-length": 3, "x-overflow": "explode"}, "x-overflow is 'explode'"),
+        ({"x-max-length": 3, "x-overflow": "reject-publish-dlx"}, "use one of drop-head, reject-publish"),
+        ({"x-dead-letter-routing-key": "key"}, "dead_letter_routing_key needs dead_letter_exchange"),
         ({"x-message-ttl": "soon"}, "x-message-ttl is 'soon'"),
         ({"x-single-active-consumer": "no"}, "x-single-active-consumer is 'no'; use one of True, False"),
         ({"x-message-ttl": -1}, "max_ttl_seconds is -0.001; use 0 to"),

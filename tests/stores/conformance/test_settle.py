@@ -152,8 +152,14 @@ def test_a_dead_message_moves_to_the_dead_letter_queue_with_its_origin(store: St
     [dead] = claim(store, session, "failures")
     headers = json.loads(dead.headers)
     assert headers.pop("x-dead-at").endswith("+00:00")
-    assert headers == {"a": 1, "x-origin-queue": "orders", "x-origin-attempts": 1, "x-dead-reason": "boom"}
-    assert (dead.message_id, dead.body, dead.properties) == (held.message_id, b"kept", '{"p": 1}')
+    [death] = headers.pop("x-death")
+    assert (death["queue"], death["reason"], death["count"]) == ("orders", "rejected", 1)
+    first = {"x-first-death-queue": "orders", "x-first-death-reason": "rejected", "x-first-death-exchange": ""}
+    origin = {"x-origin-queue": "orders", "x-origin-attempts": 1, "x-dead-reason": "boom"}
+    assert headers == {"a": 1, **origin, **first}
+    about = {"delivery_info": {"exchange": "", "routing_key": "failures", "queue": "failures"}}
+    assert (dead.message_id, dead.body) == (held.message_id, b"kept")
+    assert json.loads(dead.properties or "") == {"p": 1, **about}
     assert (dead.attempts, dead.redelivered, dead.level, dead.place) == (0, False, 1, 0)
     assert (dead.expires_at, dead.deliver_at) == (None, None)
     assert store.counts()["orders"].total == 0

@@ -57,17 +57,17 @@ FROM django_mq_message n
 JOIN django_mq_queue q ON q.name = %(target)s AND q.id <> n.queue_id
 WHERE n.id = %(id)s {stays:target}
 
--- name: _with_origin
-json_set(n.headers, '$."x-origin-queue"', origin.name, '$."x-origin-attempts"', n.attempts,
-             '$."x-dead-reason"', n.dead_reason,
-             '$."x-dead-at"', date_format(n.dead_at, '%%Y-%%m-%%dT%%H:%%i:%%s.%%f+00:00'))
+-- name: _given_headers
+%(headers)s, %(properties)s
 
--- name: move_dead. Copies one dead message to its queue's dead-letter queue, or its expiry queue, where it names one:
--- attempts restart, the origin stands in the headers. drop_messages removes what it was. A message id that is there
--- already is an error.
--- Locks: the new row. Index: the primary key. Returns: the new id; no row without a dead-letter queue.
+-- name: _given_cause
+%(cause)s
+
+-- name: copy_dead. Copies one dead message into a queue, with other headers, properties and reason; drop_messages removes
+-- what it was. A message id that is there already is an error.
+-- Locks: the new row, and for sharing the queue's entry in the index of names, see stays. Index: the primary key.
+-- Returns: the new id; no row if there is no such queue, or it is closed.
 {copy_dead}
 FROM django_mq_message n
-JOIN django_mq_queue origin ON origin.id = n.queue_id
-JOIN django_mq_queue q ON q.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END AND NOT q.closed
-WHERE n.id = %(id)s AND n.state = 3
+JOIN django_mq_queue q ON q.name = %(target)s AND NOT q.closed
+WHERE n.id = %(id)s AND n.dead_at IS NOT NULL {stays:target}

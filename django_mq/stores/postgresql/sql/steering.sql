@@ -78,38 +78,21 @@ SELECT id FROM gone
 -- name: _headers_with_number
 headers || jsonb_build_object(%(name)s::text, %(value)s::int)
 
--- name: _with_origin
-n.headers || jsonb_build_object(
-        'x-origin-queue', n.origin_name, 'x-origin-attempts', n.attempts,
-        'x-dead-reason', n.dead_reason, 'x-dead-at', n.dead_at)
+-- name: _given_headers
+given.headers::jsonb, given.properties::jsonb
 
--- name: move_dead. Moves dead messages to their queue's dead-letter queue, or its expiry queue, where it names one:
--- attempts restart, the origin stands in the headers. Without one, or when it is there already, they stay where they
--- are. With state + 0, the read of few rows does not walk the index of all dead ones.
--- Locks: the rows it moves; the targets against deletion above READ COMMITTED. Index: the primary key. Returns: the ids
--- that left.
-WITH chosen AS MATERIALIZED (
-    SELECT * FROM django_mq_message n WHERE n.id = ANY(%(ids)s::bigint[]) AND n.state + 0 = 3
-), dead AS MATERIALIZED (
-    SELECT DISTINCT ON (n.message_id, target.id)
-        n.*, origin.name AS origin_name, target.id AS target_id
-    FROM chosen n
-    JOIN django_mq_queue origin ON origin.id = n.queue_id
-    JOIN django_mq_queue target ON target.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END
-        AND NOT target.closed
-    ORDER BY n.message_id, target.id, n.id
-), copied AS (
-    {copy_dead}
-    FROM dead n
-    JOIN django_mq_queue q ON q.id = n.target_id
-    WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = n.target_id FOR KEY SHARE)
-    ORDER BY n.id
-    ON CONFLICT (message_id, queue_id) DO NOTHING
-    RETURNING message_id, queue_id
-), gone AS (
-    DELETE FROM django_mq_message m
-    USING dead, copied
-    WHERE {by_id} m.id = dead.id AND dead.message_id = copied.message_id AND dead.target_id = copied.queue_id
-    RETURNING m.*
-), {remembered}
-SELECT id FROM gone
+-- name: _given_cause
+given.cause
+
+-- name: copy_dead. Copies dead messages into a queue, with other headers, properties and reasons; remove follows.
+-- Locks: the new rows; the queue against deletion above READ COMMITTED. Index: the primary key. Returns: the message ids
+-- of those that were not there yet.
+{copy_dead}
+FROM unnest(%(ids)s::bigint[], %(headers)s::text[], %(properties)s::text[], %(causes)s::text[])
+    AS given(id, headers, properties, cause)
+JOIN django_mq_message n ON n.id = ANY(%(ids)s::bigint[]) AND n.id = given.id
+JOIN django_mq_queue q ON q.name = %(target)s AND NOT q.closed
+WHERE n.dead_at IS NOT NULL {stays:target}
+ORDER BY n.id
+ON CONFLICT (message_id, queue_id) DO NOTHING
+RETURNING message_id

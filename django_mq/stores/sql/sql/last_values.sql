@@ -53,8 +53,8 @@ WHERE m.id {in:ids} AND q.last_value_key <> ''
 -- Locks: nothing. Index: the primary key. Returns: id, queue id and key, which may be null, in order of arrival.
 SELECT id, queue_id, value_key FROM django_mq_message WHERE id {in:ids} AND state = %(state)s ORDER BY id
 
--- name: leaving. Finds the messages among some that a later value has replaced, or whose queue names an expiry queue.
+-- name: leaving. Finds the messages among some that a later value has replaced, or whose queue sends expired ones somewhere.
 -- Locks: nothing. Index: the primary key. Returns: ids, and whether a later value has replaced the message.
 SELECT m.id, m.dead_reason = %(replaced)s FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
-WHERE m.id {in:ids} AND (m.dead_reason = %(replaced)s OR q.expiry_queue_id IS NOT NULL)
+WHERE m.id {in:ids} AND (m.dead_reason = %(replaced)s OR {sends_expired})

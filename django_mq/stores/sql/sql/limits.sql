@@ -1,6 +1,7 @@
 -- name: lock_queue. Makes publishers to a queue with rules wait for each other, so that they stay within its limits.
 -- Locks: the queue's row until the transaction ends; nothing of a queue without rules. Index: its unique name. Returns:
--- id, limits, overflow, key of last values, an upper bound of its contents, and whether the bound is fresh.
+-- id, limits, overflow, key of last values, whether replaced messages become dead letters, an upper bound of its
+-- contents, and whether the bound is fresh.
 {constrained}
 
 -- name: lock_free_queue. Does what lock_queue does, but skips a locked queue: the publisher with the lock makes room.
@@ -19,7 +20,7 @@ WHERE id = %(queue_id)s
 -- Locks: the queue's row, which lock_queue has locked. Index: the primary key. Returns: nothing.
 UPDATE django_mq_queue SET dropped = dropped + %(dropped)s WHERE id = %(queue_id)s
 
--- name: count_up_to. Counts a queue's messages, stopping at the limit.
+-- name: count_up_to. Counts a queue's messages, the dead ones if asked, stopping at the limit.
 -- Locks: nothing. Index: the four partial indexes of a queue's states. The order makes it walk the index of each state,
 -- for any statistics; for the dead the range does, because the order of ids alone would be the primary key's
 -- too. Returns: the count.
@@ -38,11 +39,12 @@ SELECT count(*) FROM (
      ORDER BY m.session_id LIMIT %(limit)s)
     UNION ALL
     {branch}SELECT 1 FROM django_mq_message m
-     WHERE m.state = 3 AND m.queue_id BETWEEN (SELECT id FROM q) AND (SELECT id FROM q)
+     WHERE %(dead)s AND m.state = 3 AND m.queue_id BETWEEN (SELECT id FROM q) AND (SELECT id FROM q)
      ORDER BY m.queue_id, m.id LIMIT %(limit)s)
 ) counted
 
--- name: measure_queue. Counts a queue's messages and the bytes of their bodies; it reads all of them, and is run rarely.
+-- name: measure_queue. Counts a queue's messages, the dead ones if asked, and the bytes of their bodies; it reads all of
+-- them, and is run rarely.
 -- Locks: nothing. Index: the four partial indexes of a queue's states. Returns: messages and bytes.
 SELECT count(*), coalesce(sum(size_bytes), 0) FROM (
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 0 AND m.queue_id = %(queue_id)s
@@ -51,7 +53,8 @@ SELECT count(*), coalesce(sum(size_bytes), 0) FROM (
     UNION ALL
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 2 AND m.queue_id = %(queue_id)s
     UNION ALL
-    SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 3 AND m.queue_id = %(queue_id)s
+    SELECT {size_bytes} AS size_bytes FROM django_mq_message m
+    WHERE %(dead)s AND m.state = 3 AND m.queue_id = %(queue_id)s
 ) counted
 
 -- name: _overfull. The same as is_exceeded() of QueueCapacity in django_mq/stores/sql/admission.py; a ring not counted yet may be.

@@ -26,11 +26,11 @@ SELECT id FROM django_mq_message
 WHERE expires_at IS NOT NULL AND state < 2 AND expires_at <= {now}
 ORDER BY expires_at LIMIT %(limit)s
 
--- name: set_expired_aside. Marks expired messages dead whose queue names an expiry queue; move_dead follows.
+-- name: set_expired_aside. Marks expired messages dead whose queue sends them somewhere.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message SET state = 3, dead_reason = %(reason)s, dead_at = {now}
 WHERE id {in:ids} AND state < 2 AND dead_reason <> %(replaced)s
-  AND queue_id IN (SELECT q.id FROM django_mq_queue q WHERE q.expiry_queue_id IS NOT NULL)
+  AND queue_id IN (SELECT q.id FROM django_mq_queue q WHERE {sends_expired})
 {returning:id}
 
 -- name: prune_attempts. Deletes failed attempts older than 30 days whose message is no longer here.

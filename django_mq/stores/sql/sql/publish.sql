@@ -44,10 +44,6 @@ SELECT
 -- Locks: the row it changes. Index: the primary key. Returns: one row.
 UPDATE django_mq_message SET place = %(place)s WHERE id = %(id)s {returning:id}
 
--- name: note_dead_letters. Writes why messages are dead letters, which were published from another queue.
--- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
-UPDATE django_mq_message SET dead_reason = %(reason)s WHERE id {in:ids} {returning:id}
-
 -- name: message_taken. Asks whether a live message with this id is in the queue.
 -- Locks: nothing. Index: django_mq_message_once. Returns: one row if there is one.
 SELECT 1 FROM django_mq_message m JOIN django_mq_queue q ON q.id = m.queue_id

@@ -101,27 +101,27 @@ ORDER BY m.level DESC, m.place, m.id {skip_locked}
 -- Locks: nothing. Index: django_mq_message_once. Returns: id and message id.
 SELECT id, message_id FROM django_mq_message WHERE message_id {in_uuids:message_ids} AND queue_id = %(queue_id)s
 
--- name: _copy_dead. Writes dead messages n again in the queue q; attempts restart, the origin stands in the headers.
+-- name: _copy_dead. Writes dead messages n again in the queue q; attempts restart, and some columns are given.
 INSERT INTO django_mq_message (
     {ready_columns})
 SELECT
     q.id, {unasked}, 1, {level:n.priority}, 0, n.priority, 0, false, false, n.message_id, n.type, n.correlation_id, n.group_key, {now},
-    {queue_expiry}, n.dead_reason, n.content_type, n.content_encoding, {with_origin}, n.properties, n.body
+    {queue_expiry}, {given_cause}, n.content_type, n.content_encoding, {given_headers}, n.body
 
--- name: dead_for_exchanges. Reads dead letters whose queue names an exchange for them.
--- Locks: nothing. Index: the primary key. Returns: the columns of Browsed, and of DeadLetter.
-SELECT {browsed}, m.dead_at, q.dead_letter_exchange, q.dead_letter_routing_key
+-- name: _sends_expired. Whether a queue q sends expired messages somewhere: as destination() in
+-- django_mq/engine/decisions/dead_letters.py.
+(q.expiry_queue_id IS NOT NULL OR {sends_dropped:q.})
+
+-- name: _sends_dropped. The same for messages that a ring replaces, for a queue with this prefix.
+{it}dead_letter_exchange <> ''
+
+-- name: dying. Locks dead messages whose queue sends its dead, expired or replaced messages somewhere, and reads all but
+-- their bodies. To ask for the state would invite the planner to walk the index of the dead.
+-- Locks: the rows it returns, skipping locked ones. Index: the primary key. Returns: the columns of DeadLetter, by arrival.
+SELECT
+    m.id, m.message_id, (SELECT q.name FROM django_mq_queue q WHERE q.id = m.queue_id), m.headers{as:text},
+    m.properties{as:text}, m.attempts, m.dead_reason, m.dead_at
 FROM django_mq_message m
-JOIN django_mq_queue q ON q.id = m.queue_id
-WHERE m.id {in:ids} AND m.dead_at IS NOT NULL AND q.dead_letter_exchange <> ''
-ORDER BY m.id
-
--- name: constrained_targets. Finds dead or expired messages that are to go to a queue with rules. To ask for the state would
--- invite the planner to walk the index of the dead.
--- Locks: nothing. Index: the primary key. Returns: id and the queue's name.
-SELECT n.id, q.name
-FROM django_mq_message n
-JOIN django_mq_queue origin ON origin.id = n.queue_id
-JOIN django_mq_queue q ON q.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END
-WHERE n.id {in:ids} AND n.dead_at IS NOT NULL AND NOT q.closed AND ({has_publish_rules} OR q.sort_key <> '')
-ORDER BY n.id
+WHERE m.id {in:ids} AND m.dead_at IS NOT NULL
+  AND m.queue_id IN (SELECT q.id FROM django_mq_queue q WHERE q.dead_letter_queue_id IS NOT NULL OR {sends_expired})
+ORDER BY m.id {skip_locked}

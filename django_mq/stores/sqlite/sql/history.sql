@@ -26,21 +26,6 @@ WHERE gone.id {in:ids} AND gone.state <> 2
     SELECT 1 FROM django_mq_message t WHERE t.message_id = gone.message_id AND (
         t.queue_id = target.id OR (t.id {in:ids} AND t.state <> 2 AND t.id < gone.id)))
 
--- name: remember_dead. Remembers in the history what move_dead is about to move, where the queue keeps one.
--- Locks: the database for writing. Index: the primary key, django_mq_message_once. Returns: nothing.
-{removed_row}
-FROM django_mq_message gone
-JOIN django_mq_queue q ON q.id = gone.queue_id AND q.history_days > 0
-JOIN django_mq_queue target ON NOT target.closed
-  AND target.id = CASE WHEN %(expired)s THEN q.expiry_queue_id ELSE q.dead_letter_queue_id END
-WHERE gone.id {in:ids} AND gone.state = 3
-  AND NOT EXISTS (
-    SELECT 1 FROM django_mq_message t JOIN django_mq_queue o ON o.id = t.queue_id
-    WHERE t.message_id = gone.message_id AND (
-        t.queue_id = target.id OR (
-            t.id {in:ids} AND t.state = 3 AND t.id < gone.id
-            AND target.id = CASE WHEN %(expired)s THEN o.expiry_queue_id ELSE o.dead_letter_queue_id END)))
-
 -- name: sample_minute. Reads when accepted messages of one minute were ready, claimed and finished.
 -- Locks: nothing. Index: django_mq_history_pruning. Returns: queue and three times, of at most so many messages. The
 -- plus keeps the driver from converting them.

@@ -2,5 +2,5 @@
 UPDATE django_mq_queue AS q SET name = name
 WHERE q.name = %(queue)s AND {has_publish_rules}
 RETURNING
-    id, max_messages, max_bytes, overflow, last_value_key, held_messages, held_bytes,
+    id, max_messages, max_bytes, overflow, last_value_key, {sends_dropped}, held_messages, held_bytes,
     coalesce(counted_at > datetime({now}, '-1 minute'), 0)

@@ -59,25 +59,19 @@ FROM (
 WHERE m.id = moving.id
 RETURNING id
 
--- name: move_dead. Moves dead messages to their queue's dead-letter queue, or its expiry queue, where it names one:
--- attempts restart, the origin stands in the headers; headers that are no JSON become the text of one. Without such a
--- queue, or when it is there already, they stay where they are.
--- Locks: the database for writing. Index: the primary key. Returns: one row per message.
-UPDATE OR IGNORE django_mq_message AS m
-SET id = {tail:message} + moving.rank, queue_id = moving.target_id, meets = moving.meets, value_key = NULL, state = 1, level = moving.level,
-    place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, released_at = NULL, expires_at = moving.expires_at, dead_at = NULL, claim = NULL,
-    headers = json_set(
-        CASE WHEN json_valid(m.headers) THEN m.headers ELSE json_object('x-damaged-headers', m.headers) END,
-        '$."x-origin-queue"', moving.origin_name, '$."x-origin-attempts"', m.attempts,
-        '$."x-dead-reason"', m.dead_reason, '$."x-dead-at"', replace(m.dead_at, ' ', 'T') || '+00:00')
-FROM (
-    SELECT
-        n.id, q.id AS target_id, {unasked} AS meets, origin.name AS origin_name, {level:n.priority} AS level, {queue_expiry} AS expires_at,
-        row_number() OVER (ORDER BY n.id) AS rank
-    FROM django_mq_message n
-    JOIN django_mq_queue origin ON origin.id = n.queue_id
-    JOIN django_mq_queue q ON q.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END AND NOT q.closed
-    WHERE n.id IN (SELECT value FROM json_each(%(ids)s)) AND n.state = 3
-) moving
-WHERE m.id = moving.id
-RETURNING id
+-- name: _given_headers
+json_extract(given.value, '$.headers'), json_extract(given.value, '$.properties')
+
+-- name: _given_cause
+json_extract(given.value, '$.causes')
+
+-- name: copy_dead. Copies dead messages into a queue, with other headers, properties and reasons; remove follows.
+-- Locks: the database for writing. Index: the primary key. Returns: the message ids of those that were not there yet.
+{copy_dead}
+FROM json_each(%(given)s) given
+CROSS JOIN django_mq_message n ON n.id = json_extract(given.value, '$.ids')
+JOIN django_mq_queue q ON q.name = %(target)s AND NOT q.closed
+WHERE n.dead_at IS NOT NULL
+ORDER BY n.id
+ON CONFLICT (message_id, queue_id) DO NOTHING
+RETURNING message_id
