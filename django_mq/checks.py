@@ -31,6 +31,7 @@ from django_mq.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from django_mq.delivery.operator.cycles import Cycle
     from django_mq.stores.base import Store
 
 
@@ -99,7 +100,8 @@ def _check_linked_queues() -> list[checks.CheckMessage]:
 
 
 def _check_queues(store: Store) -> list[checks.CheckMessage]:
-    """W006: options that a queue has kept; and the queues of handlers. Raises TablesMissing."""
+    """W006: options that a queue has kept; W009; and the queues of handlers. Raises TablesMissing."""
+    from django_mq.delivery.operator.cycles import find_cycles  # noqa: PLC0415 - as above
     from django_mq.delivery.operator.drift import differences  # noqa: PLC0415 - as above
 
     alias = store.alias
@@ -114,7 +116,17 @@ def _check_queues(store: Store) -> list[checks.CheckMessage]:
             )
             for each in differences(using=alias)
         ),
+        *map(_cycle, find_cycles(using=alias)),
     ]
+
+
+def _cycle(cycle: Cycle) -> checks.CheckMessage:
+    """W009: dead letters that come back."""
+    hint = "A delayed retry is such a cycle. If it is none, bind or edit one of the queues."
+    if not cycle.endless:
+        return checks.Info(f"{cycle}.", hint=hint, id="django_mq.W009")
+    hint = f"Give the queue a limit: manage.py mq_queue edit {cycle.endless[0]} --max-dead-letter-cycles 20."
+    return checks.Warning(f"{cycle}.", hint=hint, id="django_mq.W009")
 
 
 def check_handlers(**_: Any) -> list[checks.CheckMessage]:

@@ -10,6 +10,8 @@ import pytest
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from django_mq.checks import check_database
+from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.models import Binding, Operation
 from django_mq.stores.registry import shared_store
@@ -155,3 +157,19 @@ def test_operations_of_another_version_are_left_and_named(
 
     assert end.value.code == 1
     assert f"another version of django_mq has begun them: {newer.pk}." in capsys.readouterr().err
+
+
+def test_a_binding_by_which_dead_letters_come_back_is_named(
+    database: str, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    edit_queue("orders", {"dead_letter_exchange": "failures"}, using=database)
+    edit_queue("mails", {"dead_letter_queue": "orders"}, using=database)
+    way = "on the way mails -> orders -> mails, as often as max_dead_letter_cycles says"
+    sentence = f"Dead letters come back {way}"
+
+    run("mq_bindings", "--bind", "failures", "mails", "--pattern", "orders")
+
+    assert sentence in caplog.text
+    assert [warning.msg for warning in check_database(databases=[database]) if "come back" in warning.msg] == [
+        f"{sentence}."
+    ]

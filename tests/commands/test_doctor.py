@@ -23,6 +23,7 @@ from django_mq.delivery.operator.bindings import bind
 from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.doctor import database as database_questions
+from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
 from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo
 from django_mq.stores.registry import shared_store
@@ -300,6 +301,26 @@ def test_a_message_that_was_published_to_a_dead_letter_queue_is_a_problem(
     found = Findings(run).about("queue dead", "problem")
     assert "1 message is ready, no dead letters, and no live worker" in found["sentence"]
     assert "mq_redrive dead --to QUEUE" in found["mend"]
+
+
+@pytest.mark.parametrize(("most", "mend"), [(20, "delayed retry"), (None, "mq_queue edit orders")])
+def test_a_cycle_of_dead_letters_is_named(
+    run: Run, database: str, orders: str, most: int | None, mend: str
+) -> None:
+    def named() -> list[dict[str, str]]:
+        return [each for each in Findings(run).all if "come back" in each["sentence"]]
+
+    declare(shared_store(database), "later")
+    edit_queue(orders, {"dead_letter_exchange": "failures", "max_dead_letter_cycles": most}, using=database)
+    back = {"dead_letter_exchange": DEFAULT_EXCHANGE, "dead_letter_routing_key": orders}
+    edit_queue("later", back, using=database)
+    assert named() == []
+
+    bind("failures", "later", exchange_type="fanout", using=database)
+
+    [found] = named()
+    assert "later -> orders -> later" in found["sentence"]
+    assert mend in found["mend"]
 
 
 def test_a_dead_letter_exchange_without_a_binding_is_a_notice(run: Run, database: str, orders: str) -> None:

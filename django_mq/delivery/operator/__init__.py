@@ -4,6 +4,7 @@ browser.py       read messages without taking them
 queue_editor.py  create queues and change their options
 drift.py         compare queues with the settings
 bindings.py      bind queues to exchanges
+cycles.py        find the ways on which dead letters come back
 actions.py       move, cancel, release, reschedule and prioritise selected messages
 recalls.py       have workers give back what they have not begun, for a purge, a cancel or a move
 moves.py         move many messages from one queue to another

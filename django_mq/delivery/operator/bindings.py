@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
+from django_mq.delivery.operator.cycles import find_cycles
 from django_mq.delivery.validation import check_selector
 from django_mq.engine.decisions.routing import WITHOUT_PATTERN, Route
 from django_mq.engine.names import NAME_LENGTH, is_name, is_storable
 from django_mq.errors import ConfigurationError
 from django_mq.models import Binding
 from django_mq.stores.registry import shared_store
+
+logger = logging.getLogger("django_mq.delivery")
 
 TYPES = tuple(Binding.ExchangeType.values)
 
@@ -23,8 +28,9 @@ def bind(
 ) -> bool:
     """Bind a queue to an exchange, or change the selector of the binding; return whether that changed anything.
 
-    The type is by default the exchange's, or direct. Raises UnknownQueue, MalformedSelector, and
-    ConfigurationError for a name or selector that cannot be stored or another type.
+    The type is by default the exchange's, or direct. The log warns if dead letters come back by a new binding.
+    Raises UnknownQueue, MalformedSelector, and ConfigurationError for a name or selector that cannot be stored or
+    another type.
     """
     store = shared_store(using)
     with store.transaction():
@@ -35,6 +41,8 @@ def bind(
         pattern = "" if given in WITHOUT_PATTERN else pattern
         is_new = Route(given, pattern, queue, selector) not in routes
         store.bind(exchange=exchange, exchange_type=given, pattern=pattern, queue=queue, selector=selector)
+    for cycle in find_cycles(through=queue, using=using) if is_new else ():
+        logger.warning("%s", cycle)
     return is_new
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django_mq.delivery.operator.bindings import TYPES, bind, is_bound, unbind
+from django_mq.delivery.operator.cycles import find_cycles
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.management.arguments import UsageError, argument, one_of
 from django_mq.management.command import MQCommand
@@ -70,6 +71,8 @@ class Command(MQCommand):
         kind, selector = options["type"], options["selector"]
         is_new = bind(exchange, queue, exchange_type=kind, pattern=pattern, selector=selector, using=alias)
         self._say("bound", is_new, "bound" if is_new else "bound already", options)
+        for cycle in find_cycles(through=queue, using=alias):
+            self.stderr.write(f"{cycle}.")
 
     def _unbind(self, exchange: str, queue: str, alias: str, options: dict[str, Any]) -> None:
         act = is_bound if options["dry_run"] else unbind
