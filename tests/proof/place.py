@@ -113,9 +113,10 @@ class Place:
 
     # Processes.
 
-    def start(self, role: str, **options: Any) -> Child:
-        """Start a process in a role."""
-        order = {"role": role, "options": options, "url": self.url, "mq": self.mq, "log": str(self.log)}
+    def start(self, role: str, *, url: str | None = None, pooled: bool = False, **options: Any) -> Child:
+        """Start a process in a role, which may reach the database by another URL, and through a pooler."""
+        order = {"role": role, "options": options, "url": url or self.url, "mq": self.mq, "log": str(self.log)}
+        order["pooled"] = pooled
         self.children.append(Child(self._nursery.fork(order)))
         return self.children[-1]
 

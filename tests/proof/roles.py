@@ -13,16 +13,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from django.core.management import call_command
 from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.test import override_settings
 
-from django_mq.api import publish, publish_many
+from django_mq.api import consumer, publish, publish_many
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.consumer.maintenance import maintain
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.errors import StoreError
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLMaintenance
 from django_mq.stores.registry import private_store
+from tests.proof import celery_worker
 from tests.proof.notes import DONE, SENT, note
 from tests.settings.databases import from_url
 
@@ -38,9 +40,8 @@ QUEUE = "proof"
 def play(order: dict[str, Any]) -> None:
     """Enter the place and do what the role says."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(threadName)s %(message)s")
-    connections.settings["default"] = connections.configure_settings({"default": from_url(order["url"])})[
-        "default"
-    ]
+    database = from_url(order["url"]) | {"DISABLE_SERVER_SIDE_CURSORS": order["pooled"]}
+    connections.settings["default"] = connections.configure_settings({"default": database})["default"]
     for known in connections.all(initialized_only=True):
         del connections[known.alias]  # made, though never opened, while the nursery imported
     override_settings(DJANGO_MQ=order["mq"]).enable()
@@ -165,9 +166,22 @@ def tidy(*, clock: float = 0.0) -> None:
     maintain(store, threading.Event())
 
 
+def command(*, threads: int = 2) -> None:
+    """Run ``mq_worker`` with a handler that leaves a note of each message."""
+    consumer(QUEUE)(lambda message: note(DONE, [message.id]))
+    call_command("mq_worker", "--queues", QUEUE, "--threads", str(threads))
+
+
+def celery(*, options: list[str]) -> None:
+    """Run a Celery worker with these options."""
+    celery_worker.run(*options)
+
+
 ROLES: dict[str, Callable[..., None]] = {
     "consume": consume,
     "send": send,
     "send_and_stop": send_and_stop,
     "tidy": tidy,
+    "command": command,
+    "celery": celery,
 }

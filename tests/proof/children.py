@@ -1,0 +1,113 @@
+"""Pool children that end while the connections of their worker are cut.
+
+    python -m tests.proof.children --seconds 3600
+
+A Celery worker whose children end after two tasks, or for their memory, works on a PostgreSQL of its own. In each
+round, tasks end all connections but their own: the worker loses its connection just when a child ends. Then it
+must handle what is left. It says how many rounds there were, and how long the worker took at most to the next
+message. In the end every message is accounted for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.proof.clock import by_the_clock, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.proof.account import Account
+    from tests.proof.place import Child, Place
+
+#: A worker that handles nothing for so long stands still.
+BOUND_SECONDS = 60.0
+#: Tasks of a round.
+TASKS = 12
+#: Rounds of one worker.
+ROUNDS = 5
+#: How children are made to end: after two tasks, or after each, because none is so small.
+ENDS = {"tasks": ["--max-tasks-per-child", "2"], "memory": ["--max-memory-per-child", "1"]}
+#: A lost connection must not cost a worker its session, however slow the machine is.
+PATIENT = {"SESSION_SECONDS": 60}
+
+
+@dataclass
+class Rounds:
+    """The rounds on one place."""
+
+    place: Place
+    chance: random.Random
+    rounds: int = 0
+    #: The longest time between two messages of a round, in seconds.
+    longest: float = 0.0
+
+    def worker(self, end: str) -> Child:
+        """Start a worker whose children end so."""
+        return self.place.start("celery", options=["-c", "2", *ENDS[end]])
+
+    def round(self) -> None:
+        """Publish tasks of which one or two cut the connections; wait until all are handled."""
+        from tests.proof.celery_worker import send_tasks
+        from tests.support.waiting import wait_until
+
+        cuts = self.chance.sample(range(TASKS), self.chance.choice([1, 1, 2]))
+        send_tasks(self.place, TASKS, cut=cuts)
+        since, left = time.monotonic(), TASKS
+        while left:
+            wait_until(lambda: self._left() < left, self.place.story, seconds=BOUND_SECONDS)  # noqa: B023 - called at once
+            left, now = self._left(), time.monotonic()
+            self.longest, since = max(self.longest, now - since), now
+        self.rounds += 1
+
+    def _left(self) -> int:
+        """Return how many messages are left."""
+        from django.db import DatabaseError, InterfaceError, connections
+
+        while True:
+            try:
+                return self.place.count()
+            except (DatabaseError, InterfaceError):
+                connections[self.place.alias].close()  # a task has cut this connection, too
+
+    def account(self) -> Account:
+        """Return the account, once it is right."""
+        from tests.proof.account import Account
+
+        account = Account.of(self.place.alias)
+        account.check()
+        account.check_done()
+        return account
+
+
+def main() -> None:
+    """Run it from the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof.children", description="End, whatever is cut.")
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+
+    def work(place: Place, say: Callable[[str], None], until: float) -> str:
+        rounds = Rounds(place, random.Random(given.seed))
+        while time.monotonic() < until:
+            for end in ENDS:
+                worker = rounds.worker(end)
+                for _ in range(ROUNDS):
+                    rounds.round()
+                worker.end()
+                say(_figures(rounds))
+        return f"{_figures(rounds)}; {told(rounds.account())}"
+
+    by_the_clock(work, given.seconds, **PATIENT)
+
+
+def _figures(rounds: Rounds) -> str:
+    return f"{rounds.rounds} rounds, at most {rounds.longest:.1f} s to the next message"
+
+
+if __name__ == "__main__":
+    main()
