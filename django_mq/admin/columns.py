@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.template.defaultfilters import floatformat
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html, format_html_join
@@ -17,6 +18,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin.overview.charts import figure
 from django_mq.admin.table import alias
+from django_mq.diagnosis.state.alerts import RATE_PLACES
 from django_mq.models import Message
 from django_mq.stores.records import Counts
 from django_mq.stores.registry import shared_store
@@ -43,8 +45,8 @@ def short_id(message_id: UUID) -> str:
 
 
 def time_text(moment: datetime) -> str:
-    """Return a time in the current time zone."""
-    return date_format(timezone.localtime(moment), "SHORT_DATETIME_FORMAT")
+    """Return a time in the current time zone, as Django's admin shows the fields of a row."""
+    return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
 
 
 def ago_column(field: str, label: StrOrPromise) -> Any:
@@ -149,6 +151,19 @@ def measure(queues: Iterable[Queue]) -> dict[str, Counts]:
 def shown(count: int, *, more: bool = False) -> str:
     """Return a count as text: ``10,000+`` if counting stopped there, or earlier (``more``)."""
     return f"{exact(count)}+" if more or count >= COUNTED else exact(count)
+
+
+def rate(per_second: float) -> str:
+    """Return a rate: ``0``, ``< 0.01``, ``0.50``, ``12``."""
+    smallest = 10.0**-RATE_PLACES
+    if 0 < per_second < smallest:
+        return f"< {floatformat(smallest, RATE_PLACES)}"
+    return str(floatformat(per_second, f"-{RATE_PLACES}g"))
+
+
+def share(used: int, most: int) -> str:
+    """Return how much is in use, of how much: ``3 / 1,000``; 0 is no limit."""
+    return f"{exact(used)} / {exact(most) if most else _('no limit')}"
 
 
 def least(count: int, limit: int = COUNTED) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
@@ -11,7 +12,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_mq.admin import columns
-from django_mq.diagnosis.messages import criteria
 from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
@@ -30,13 +30,22 @@ LOGGED_IDS = 100
 
 def told(action: MessageAction, answers: Mapping[str, Any], chosen: Selection, changed: int) -> str:
     head = ngettext(
-        "%(done)s: %(changed)d of %(asked)d message.", "%(done)s: %(changed)d of %(asked)d messages.", chosen.asked
+        "%(done)s: %(changed)s of %(asked)s message.", "%(done)s: %(changed)s of %(asked)s messages.", chosen.asked
     )
-    sentences = [head % {"done": str(action.done) % answers, "changed": changed, "asked": chosen.asked}]
+    words = {"done": str(action.done) % _shown(answers)}
+    words |= {"changed": columns.exact(changed), "asked": columns.exact(chosen.asked)}
+    sentences = [head % words]
     reasons = list(_reasons(action, chosen, changed))
     if reasons:
         sentences.append(_("Left alone: %s.") % ", ".join(reasons))
     return " ".join(sentences)
+
+
+def _shown(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers as pages show them."""
+    return {
+        name: columns.time_text(value) if isinstance(value, datetime) else value for name, value in answers.items()
+    }
 
 
 def _reasons(action: MessageAction, chosen: Selection, changed: int) -> Iterator[str]:
@@ -46,20 +55,29 @@ def _reasons(action: MessageAction, chosen: Selection, changed: int) -> Iterator
         yield _state_reason(state, count)
     left = chosen.asked - len(chosen.messages)
     if left:
-        yield ngettext("%d is no longer there", "%d are no longer there", left) % left
+        reason = ngettext("%(count)s is no longer there", "%(count)s are no longer there", left)
+        yield reason % {"count": columns.exact(left)}
     other = len(chosen.messages) - sum(unfit.values()) - changed
     if other > 0:
         reason = ngettext(
-            "%d was so before, or changed meanwhile", "%d were so before, or changed meanwhile", other
+            "%(count)s was so before, or changed meanwhile",
+            "%(count)s were so before, or changed meanwhile",
+            other,
         )
-        yield reason % other
+        yield reason % {"count": columns.exact(other)}
 
 
 def _state_reason(state: int, count: int) -> str:
+    words = {"count": columns.exact(count)}
     if state == Message.Status.CLAIMED:
-        return ngettext("%d is held by a worker", "%d are held by workers", count) % count
-    label = Message.Status(state).label
-    return ngettext("%(count)d is %(state)s", "%(count)d are %(state)s", count) % {"count": count, "state": label}
+        reason = ngettext(
+            "%(count)s is held by a worker, and what has begun is not interrupted",
+            "%(count)s are held by workers, and what has begun is not interrupted",
+            count,
+        )
+        return reason % words
+    words["state"] = str(Message.Status(state).label)
+    return ngettext("%(count)s is %(state)s", "%(count)s are %(state)s", count) % words
 
 
 def obstacles(states: Iterable[QueueState]) -> str:
@@ -70,21 +88,31 @@ def obstacles(states: Iterable[QueueState]) -> str:
 
 
 def log(request: HttpRequest, chosen: Selection, sentence: str, *, which: str = "", name: str = "") -> None:
-    """Write a log entry about these messages, with their ids or with ``which``. A single message is linked."""
+    """Write a log entry about these messages, with their ids or with ``which``. A single message is linked.
+
+    What was chosen by "select all" also has the filters of the list.
+    """
     which = which or ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
+    if chosen.filters is not None and not chosen.cut:
+        which = f"{json.dumps({'filters': chosen.filters})} {which}"
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     count = len(chosen.messages)
-    name = str(alone.message_id) if alone else name or ngettext("%d message", "%d messages", count) % count
+    words = {"count": columns.exact(count)}
+    name = str(alone.message_id) if alone else name or _messages(count) % words
     _write(request.user, Message, CHANGE, name, f"{sentence} {which}", row_id=alone and alone.id)
+
+
+def _messages(count: int) -> str:
+    return ngettext("%(count)s message", "%(count)s messages", count)
 
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     """Log a download, with the ids of the messages, or with the filters if there are too many."""
-    number, count, which = len(chosen.messages), str(len(chosen.messages)), ""
+    number, count, which = len(chosen.messages), columns.exact(len(chosen.messages)), ""
     if chosen.cut:
         number, is_complete = chosen.count(columns.COUNTED)
         count = columns.shown(number, more=not is_complete)
-        which = json.dumps(criteria.known(request.GET.dict()))
+        which = json.dumps({"filters": chosen.filters})
     words = ngettext(
         "Downloaded as %(form)s: %(count)s message.", "Downloaded as %(form)s: %(count)s messages.", number
     )
@@ -101,15 +129,18 @@ def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> 
 def log_end(operation: Operation, user: Any, error: str) -> None:
     """Log the end of an operation. Without its user there is no entry."""
     if user is not None:
-        sentence = f"{operation.get_status_display()}: {progress(operation)}. {error}".strip()
+        asked = json.dumps({"filters": operation.filters, "answers": operation.answers})
+        sentence = " ".join(
+            filter(None, [f"{operation.get_status_display()}: {progress(operation)}.", error, asked])
+        )
         _write(user, Operation, CHANGE, str(operation), sentence, row_id=operation.pk)
 
 
 def progress(operation: Operation) -> str:
     return _("%(changed)s changed, %(tried)s of %(expected)s tried") % {
-        "changed": f"{operation.changed:,}",
-        "tried": f"{operation.tried:,}",
-        "expected": f"{max(operation.expected, operation.tried):,}",
+        "changed": columns.exact(operation.changed),
+        "tried": columns.exact(operation.tried),
+        "expected": columns.exact(max(operation.expected, operation.tried)),
     }
 
 

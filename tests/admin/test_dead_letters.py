@@ -179,3 +179,19 @@ def test_the_page_of_a_message_begins_with_its_last_error(site: str, browse: Cli
     assert places == sorted(places)
     assert page.count("Traceback of the last error") == 1
     assert "icon-no" not in page
+
+
+def test_a_rejected_task_says_the_exception_that_is_known(site: str, browse: Client, make: Make) -> None:
+    died = timezone.now()
+    letters, task = make.queue("letters"), {"correlation_id": "task", "dead_reason": "rejected"}
+    here = make.message(DEAD, dead_at=died, published_at=died - timedelta(minutes=1), **task)
+    there = make.message(READY, letters, headers={"x-origin-queue": "orders"}, published_at=died, **task)
+    bare = make.message(DEAD, dead_at=died, published_at=died - timedelta(minutes=1), dead_reason="rejected")
+    make.attempt(correlation_id="task", error="KeyError", detail="'x'", failed_at=died - timedelta(seconds=1))
+
+    pages = {row: browse.get(page_of(row)) for row in (here, there, bare)}
+
+    words = [pages[row].context["timeline"][-1].words for row in (here, there, bare)]
+    assert words == ["dead: KeyError: 'x'", "dead letter from “orders”: KeyError: 'x'", "dead: rejected"]
+    assert "rejected" not in pages[here].content.decode() + pages[there].content.decode()
+    assert browse.get(list_of("message")).content.decode().count("dead letter: rejected") == 1

@@ -63,7 +63,7 @@ def test_all_that_match_the_filters_are_downloaded(
 
     assert bodies(response) == [0, 1, 2, 3, 4]
     [entry] = LogEntry.objects.all()
-    assert entry.change_message == 'Downloaded as jsonl: 5 messages. {"type": "bill", "state": "3"}'
+    assert entry.change_message == 'Downloaded as jsonl: 5 messages. {"filters": {"type": "bill", "state": "3"}}'
 
 
 def test_who_downloaded_which_messages_is_remembered(browse: Client, operator: User, make: Make) -> None:

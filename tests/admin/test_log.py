@@ -11,8 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.admin.overview import log
-from django_mq.models import Message
-from tests.admin.conftest import list_of, page_of, run_action
+from django_mq.api import publish_many
+from django_mq.models import Message, Queue
+from tests.admin.conftest import list_of, page_of, run_action, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,3 +154,24 @@ def test_who_may_not_view_a_table_sees_nothing_that_was_done_to_it(
     User.objects.filter(username="reader").delete()
     stranger = login_with("view_message")
     assert stranger.get(f"{list_of('queue')}log/").status_code == 403
+
+
+def test_what_was_chosen_by_select_all_is_logged_with_its_filters(site: str, browse: Client, make: Make) -> None:
+    rows = [make.message(DEAD, type="bill") for _ in range(2)]
+    make.message(DEAD, type="other")
+    data = {"action": "redrive", "select_across": "1", "_selected_action": [rows[0].pk]}
+
+    browse.post(f"{list_of('message')}?type=bill", data, follow=True)
+
+    [entry] = LogEntry.objects.all()
+    assert 'Redriven: 2 of 2 messages. {"filters": {"type": "bill"}}' in entry.change_message
+    assert all(str(row.message_id) in entry.change_message for row in rows)
+
+
+def test_thousands_have_separators_in_what_is_told(site: str, browse: Client, make: Make) -> None:
+    make.queue("orders")
+    publish_many([("orders", number) for number in range(1_234)])
+
+    response = run_action(browse, "queue", "purge", list(Queue.objects.all()), typed="purge")
+
+    assert said(response) == ["“orders” is purged: 1,234 messages."]

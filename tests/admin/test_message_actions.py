@@ -49,7 +49,12 @@ def test_messages_are_moved_and_those_that_workers_hold_are_named(site: str, bro
         ["claimed", "2", "what a worker has begun will be left alone"],
         ["dead letter", "1", ""],
     ]
-    assert said(response) == ["Moved to elsewhere: 3 of 5 messages. Left alone: 2 are held by workers."]
+    assert said(response) == [
+        (
+            "Moved to elsewhere: 3 of 5 messages. "
+            "Left alone: 2 are held by workers, and what has begun is not interrupted."
+        )
+    ]
     assert Message.objects.filter(queue__name="elsewhere").count() == 3
 
 

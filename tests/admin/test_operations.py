@@ -378,7 +378,9 @@ def test_the_log_says_what_it_came_to(site: str, make: Make) -> None:
 
     finished(begin(CANCEL), site)
 
-    assert LogEntry.objects.get().change_message == "done: 4 changed, 5 of 5 tried."
+    assert LogEntry.objects.get().change_message == (
+        'done: 4 changed, 5 of 5 tried. {"filters": {}, "answers": {}}'
+    )
 
 
 def test_a_batch_and_its_count_are_one(site: str, make: Make) -> None:

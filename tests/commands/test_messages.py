@@ -107,6 +107,21 @@ def test_what_workers_hold_is_released(database: str, run: Run) -> None:
     assert states(database) == {held: READY, free: READY}
 
 
+def test_what_a_worker_holds_is_not_removed_or_released_without_advice(
+    database: str, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = publish("orders")
+    claim(database, 1)
+
+    with pytest.raises(SystemExit):
+        call_command("mq_cancel", str(held))
+    assert "What has begun is not interrupted" in capsys.readouterr().err
+    assert "mq_workers --quiet NAME" in run("mq_release", held)
+    with pytest.raises(SystemExit):
+        call_command("mq_release", str(held))
+    assert "--quiet" not in capsys.readouterr().out
+
+
 def test_messages_are_given_another_time_or_delivered_now(database: str, run: Run) -> None:
     first, second = publish("orders", delay=3600), publish("orders")
     due = dict.fromkeys([first, second], datetime(2131, 1, 31, 8, tzinfo=UTC))

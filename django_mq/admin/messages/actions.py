@@ -54,7 +54,8 @@ RELEASE = MessageAction(
     question=Confirmation,
     warning=_(
         "A worker that handles such a message does not notice. The message may be handled twice, and what that "
-        "worker reports is ignored."
+        "worker reports is ignored. Any worker may take it again at once, also the one that held it. To prevent "
+        "that, tell that worker before to take no new work, or pause the queue."
     ),
     harmful=True,
 )

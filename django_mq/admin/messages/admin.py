@@ -183,12 +183,14 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     @admin.display(description=gettext_lazy("state"))
     def situation(self, message: Message) -> str:
         """Return the state, with its time, its worker or its reason."""
-        words = {"state": message.get_state_display(), "reason": message.dead_reason}
+        words = {"state": message.get_state_display()}
         if message.is_dead_letter:
+            descriptions.of_row(message)  # reads the failures, too, on the page of a single message
             last = failures.of_row(message).last
-            if last is not None and message.dead_reason.startswith(last.error):
-                return _("dead letter")  # the column of the last error has the reason
-            return columns.clip(_("dead letter: %(reason)s") % words) if message.dead_reason else _("dead letter")
+            reason = failures.reason_of(message, last.error, last.detail) if last else message.dead_reason
+            if not reason or (last is not None and reason.startswith(last.error)):
+                return _("dead letter")  # the last error has the reason
+            return columns.clip(_("dead letter: %(reason)s") % {"reason": reason})
         if message.is_retrying:
             return _retrying(message)
         if message.state == Message.Status.SCHEDULED and message.deliver_at:

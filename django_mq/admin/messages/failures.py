@@ -10,6 +10,7 @@ from django.utils.html import format_html
 
 from django_mq.admin import columns
 from django_mq.admin.table import alias
+from django_mq.engine.states import REJECTED
 from django_mq.models import Attempt, Message
 from django_mq.stores.values import told
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 LIMIT = 50
 #: The most characters of an error in a list.
 WORDS = 60
+#: The most characters of a reason.
+LONGEST_REASON = 255
 
 
 def of_message(message_id: UUID, correlation_id: str | None) -> list[Attempt]:
@@ -78,6 +81,16 @@ def summarise(messages: Iterable[Message]) -> None:
         if mine := of[row.pk]:
             numbers, firsts, lasts = zip(*mine, strict=True)
             row.failures = FailedAttempts(sum(numbers), failures.get(min(firsts)), failures.get(max(lasts)))  # type: ignore[attr-defined] # for this page
+
+
+def reason_of(message: Message, error: str, detail: str) -> str:
+    """Return why a message is dead: the exception of its last attempt where the reason only says that it failed.
+
+    Celery rejects a task without a word of its exception.
+    """
+    if error and message.dead_reason in {"", REJECTED}:
+        return f"{error}: {detail}"[:LONGEST_REASON] if detail else error
+    return message.dead_reason
 
 
 def of_row(message: Message) -> FailedAttempts:

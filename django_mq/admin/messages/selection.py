@@ -49,6 +49,8 @@ class Selection:
     def __init__(self, request: HttpRequest, queryset: QuerySet[Any], find: Find, among: Q | None = None) -> None:
         across = _is_across(request)
         #: With "select all" only messages that the action is for; of others, the report says why they stay.
+        #: The filters of the list; None if the rows were chosen one by one.
+        self.filters = criteria.known(request.GET.dict()) if across else None
         self._find = partial(find, request, queryset, among=among if across else None)
         look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
         self._rows = queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT])

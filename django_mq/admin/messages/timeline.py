@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.utils.translation import gettext as _
 
 from django_mq.admin.columns import precise
+from django_mq.admin.messages.failures import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,12 +37,14 @@ def of_message(message: Message, attempts: Sequence[Attempt], *, origin: str = "
     if died_at is not None:
         # The last attempt is written just after the death, in the same transaction.
         died_at = max([died_at, *(attempt.failed_at for attempt in attempts[:1])])
+    last = attempts[0] if attempts else None
+    reason = reason_of(message, last.error, last.detail) if last else message.dead_reason
     events = [
         *_failures(attempts),
-        _death(message, origin) if origin else _arrival(message, attempts),
+        _death(message, origin, reason) if origin else _arrival(message, attempts),
         *_known(message.deliver_at, _("due")),
         *_known(message.claimed_at, _("claimed")),
-        *_known(died_at, _("dead: %(reason)s") % {"reason": message.dead_reason}, bad=True),
+        *_known(died_at, _("dead: %(reason)s") % {"reason": reason}, bad=True),
         *_known(message.expires_at, _("expires")),
     ]
     return _in_order(events)
@@ -58,11 +61,11 @@ def of_finished(row: History, attempts: Sequence[Attempt]) -> list[Event]:
     return _in_order(events)
 
 
-def _death(message: Message, origin: str) -> Event:
+def _death(message: Message, origin: str, reason: str) -> Event:
     """Return how a dead letter came into its dead-letter queue."""
     words = _("dead letter from “%(queue)s”") % {"queue": origin}
-    if message.dead_reason:
-        words = f"{words}: {message.dead_reason}"
+    if reason:
+        words = f"{words}: {reason}"
     return Event(message.published_at, words, bad=True)
 
 

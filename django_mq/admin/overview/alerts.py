@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import columns
 from django_mq.diagnosis.messages.indexes import RETRYING
-from django_mq.diagnosis.state.alerts import OWN, RATE_PLACES, AlertKind, Factor, delivery
+from django_mq.diagnosis.state.alerts import OWN, AlertKind, Factor, delivery
 from django_mq.diagnosis.state.unwanted import MOST_READ
 from django_mq.engine.entries.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
@@ -170,12 +169,8 @@ def _waiting(state: QueueState) -> str:
 
 
 def _failing(alert: Alert, _state: QueueState) -> str:
-    rates = {"failed": _rate(alert.failed), "finished": _rate(alert.accepted)}
+    rates = {"failed": columns.rate(alert.failed), "finished": columns.rate(alert.accepted)}
     return _("More attempts fail (%(failed)s/s) than messages are finished (%(finished)s/s).") % rates
-
-
-def _rate(value: float) -> str:
-    return number_format(value, decimal_pos=RATE_PLACES, use_l10n=True)
 
 
 def _dead(_alert: Alert, state: QueueState) -> str:
@@ -222,11 +217,11 @@ def _paused(_alert: Alert, state: QueueState) -> str:
 def _stale(names: Sequence[str]) -> str:
     named = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
     words = ngettext(
-        "%(count)d worker has stopped its heartbeat: %(names)s.",
-        "%(count)d workers have stopped their heartbeat: %(names)s.",
+        "%(count)s worker has stopped its heartbeat: %(names)s.",
+        "%(count)s workers have stopped their heartbeat: %(names)s.",
         len(names),
     )
-    return words % {"count": len(names), "names": named}
+    return words % {"count": columns.exact(len(names)), "names": named}
 
 
 SENTENCES: dict[AlertKind, Callable[[Alert, QueueState], str]] = {

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.http import Http404, JsonResponse
-from django.template.defaultfilters import floatformat
 from django.template.response import TemplateResponse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -89,7 +88,7 @@ class QueueLine:
         if self.rates is None:
             return [("-", False)] * len(COUNTED)
         rates = [(name, getattr(self.rates, name)) for name in COUNTED]
-        return [(_rate(rate), name == "failed" and rate > 0) for name, rate in rates]
+        return [(columns.rate(rate), name == "failed" and rate > 0) for name, rate in rates]
 
     @property
     def counts(self) -> list[tuple[int | str, str, bool]]:
@@ -108,11 +107,6 @@ class QueueLine:
             (key, columns.shown(number, more=key in cut and number > 0), key in bad and number > 0)
             for key, number in numbers.items()
         ]
-
-
-def _rate(rate: float) -> str:
-    least = 0.01
-    return f"< {floatformat(least, 2)}" if 0 < rate < least else floatformat(rate, -2)
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:

@@ -48,7 +48,7 @@ class BulkJobAdmin(SparkPages, ReadOnly, TableAdmin):
 
     @admin.display(description=gettext_lazy("messages"))
     def published(self, job: BulkJob) -> str:
-        return f"{published(job):,}"
+        return columns.exact(published(job))
 
 
 def published(job: BulkJob) -> int:

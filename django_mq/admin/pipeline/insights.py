@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from django_mq.admin.paginator import NUL
 from django_mq.admin.pipeline.admin import SparkPages
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.insights import reading
-from django_mq.insights.reading import EXPORTS, write_csv
+from django_mq.insights.reading import EXPORTS, QueueSummary, write_csv
 from django_mq.models import InsightHour
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class InsightAdmin(SparkPages, ReadOnly, TableAdmin):
         shown = (
             of_queue(queue, since, until)
             if queue
-            else {"summaries": reading.summaries(alias(), since=since, until=until)}
+            else {"summaries": [*map(_in_words, reading.summaries(alias(), since=since, until=until))]}
         )
         return self.page(
             request,
@@ -65,13 +66,21 @@ def span(days: int) -> tuple[datetime, datetime]:
     return until - timedelta(days=days), until
 
 
+def _in_words(summary: QueueSummary) -> dict[str, Any]:
+    """Return the figures of a queue, with its times as every page has them."""
+    figures = asdict(summary)
+    times = {name: value for name, value in figures.items() if name.startswith(("wait_p", "run_p"))}
+    shown = {name: "-" if value is None else columns.precise(value) for name, value in times.items()}
+    return figures | shown
+
+
 def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
     rows = reading.hours(alias(), since=since, until=until, queue=queue)
     found = [row for row in rows if row.level == InsightHour.ALL_LEVELS]
     summary = next(iter(reading.summaries(alias(), since=since, until=until, queue=queue)), None)
     busiest = [datetime.fromisoformat(hour) for hour in summary.busiest] if summary else []
     return {
-        "summary": summary,
+        "summary": summary and _in_words(summary),
         "busiest": [columns.time_text(hour) for hour in busiest],
         "charts": charts(found, since, until) if found else [],
         "causes": reading.causes(alias(), queue, since=since.date(), until=until.date())[:20],

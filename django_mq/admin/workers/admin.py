@@ -74,7 +74,7 @@ class ConsumerColumns:
 
     @admin.display(description=gettext_lazy("in flight / max"))
     def credit(self, consumer: Consumer) -> str:
-        return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
+        return columns.share(consumer.credit_used, consumer.credit_limit)
 
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     @admin.display(description=gettext_lazy("in flight / max"))
     def holding(self, session: WorkerSession) -> str:
         address = self.list_address(Message, state=Message.Status.CLAIMED.value, worker=session.pk)
-        return format_html('<a href="{}">{} / {}</a>', address, session.held, session.credit or _("no limit"))
+        return format_html('<a href="{}">{}</a>', address, columns.share(session.held, session.credit))
 
     @admin.display(description=gettext_lazy("busy slots"))
     def working(self, session: WorkerSession) -> str:
-        return "-" if session.slots is None else f"{session.busy or 0} / {session.slots}"
+        return "-" if session.slots is None else columns.share(session.busy or 0, session.slots)
 
     @admin.display(description=gettext_lazy("memory"))
     def memory(self, session: WorkerSession) -> str:
@@ -149,7 +149,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
         return self.buttons([(action.name, str(action.label)) for action in fit])
 
     def preview(self, action: Action, chosen: Sequence[WorkerSession]) -> Preview:  # noqa: ARG002 - for others
-        rows = [[one.name, ", ".join(map(str, one.queues)), str(one.held)] for one in chosen]
+        rows = [[one.name, ", ".join(map(str, one.queues)), columns.exact(one.held)] for one in chosen]
         return Preview([_("Worker"), _("Queues"), _("Held")], rows)
 
 

@@ -14,5 +14,11 @@ class Command(MessageCommand):
     )
     exit_codes: ClassVar = {1: "refused, or not every message was removed"}
     action, verb = "cancel", "removed"
-    left = "held", "held by a worker"
+    left = (
+        "held",
+        (
+            "held by a worker. What has begun is not interrupted: wait until it ends. Or pause its queue "
+            "(mq_pause), take it from the worker (mq_release), which may still finish it, and cancel it then"
+        ),
+    )
     asks = narrows = recalls = True

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django_mq.management.messages import MessageCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.delivery.operator.actions import ActionTarget
 
 
 class Command(MessageCommand):
@@ -13,3 +20,19 @@ class Command(MessageCommand):
     )
     action, verb = "release", "released"
     asks = True
+
+    def run(self, alias: str, **options: Any) -> None:
+        self.released = 0
+        super().run(alias, **options)
+
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
+        released = super().change(rows, alias, options)
+        self.released += released
+        return released
+
+    def more(self) -> tuple[dict[str, Any], list[str]]:
+        advice = (
+            "  Any worker may take it at once, also the one that held it. To prevent that, tell that worker "
+            "before to take no new work (mq_workers --quiet NAME), or pause the queue (mq_pause QUEUE)."
+        )
+        return {}, [advice] if self.released else []
