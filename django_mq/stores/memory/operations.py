@@ -165,10 +165,16 @@ class Operations(Part):
         return len(unheld)
 
     def redrive_dead(self, ids: Sequence[int]) -> int:
-        redriven = [row for row in self._found_anew(ids) if row.queue.engine.redrive(row.entry)]
-        for row in redriven:
-            row.ended, row.released_at = None, self.broker.now()
-        return len(redriven)
+        return sum([self._redrive(row) for row in self._found_anew(ids)])
+
+    def _redrive(self, row: LiveMessage) -> bool:
+        # Before: a newer value replaces a redriven one at once, and the history has the time.
+        before, row.released_at = row.released_at, self.broker.now()
+        if row.queue.engine.redrive(row.entry):
+            row.ended = None
+            return True
+        row.released_at = before
+        return False
 
 
 class Maintenance(Part):

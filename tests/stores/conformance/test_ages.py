@@ -15,6 +15,7 @@ from tests.stores.builders import a_message, claim, declare, ids, pass_time, pub
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django_mq.models import History
     from django_mq.stores.base import Store
 
 HOUR = 3600.0
@@ -177,3 +178,18 @@ def test_a_message_with_another_priority_has_waited_all_the_time(store: Store) -
     store.prioritise(ids(store.browse("orders", states=[1])), 9)
 
     assert age(store) == (HOUR, True)
+
+
+def test_a_redriven_value_that_a_newer_one_replaces_was_ready_when_it_was_redriven(
+    store: Store, session: int, finished: Callable[[], list[History]]
+) -> None:
+    declare(store, kind="last_value", last_value_key="k")
+    store.append_by_rules([a_message(headers='{"k": "p"}')])
+    [held] = claim(store, session)
+    settle(store, session, held, Verdict.DEAD)
+    store.append_by_rules([a_message(headers='{"k": "p"}')])
+    pass_time(store, HOUR)
+    store.redrive_dead([held.id])
+
+    [end] = finished()
+    assert (end.finished_at - end.ready_at).total_seconds() < 60
