@@ -31,6 +31,11 @@ class Column:
     field: str
     words: dict[int, str] | None = None
 
+    @property
+    def is_heavy(self) -> bool:
+        """Whether its values may be large."""
+        return self.name in HEAVY
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
@@ -56,8 +61,7 @@ class Dataset:
                 f"The dataset {self.name!r} has no column {', '.join(sorted(strange))}; it has "
                 f"{', '.join(column.name for column in self.columns)}."
             )
-        left_out = set() if with_body else HEAVY
-        wanted = set(names) if names else {column.name for column in self.columns} - left_out
+        wanted = set(names or (column.name for column in self.columns if with_body or not column.is_heavy))
         return tuple(column for column in self.columns if column.name in wanted)
 
 
@@ -74,7 +78,7 @@ _HISTORY = _columns(
     """
     id bigint, queue string queue_name, message_id string, type string, correlation_id string, priority int,
     attempts int, published_at timestamp, claimed_at timestamp, outcome string, ready_at timestamp,
-    finished_at timestamp, session_id bigint, headers string, body binary
+    finished_at timestamp, session_id bigint, redelivered boolean, headers string, body binary
     """,
     outcome=History.Outcome,
 )

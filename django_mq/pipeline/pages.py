@@ -2,8 +2,9 @@
 
 A partition is a range of ids, read in pages that each begin after the last id of the
 page before. So no cursor is held open on the server, no transaction lasts longer than a
-page, and a connection pooler does no harm. Drivers return different types (a time is a text,
-a naive or an aware datetime, a number); a column is converted by the type of its first value.
+page, and a connection pooler does no harm. A page is bounded in rows and, if it has headers or
+bodies, in bytes: the database is asked for their sizes first. Drivers return different types (a time is
+a text, a naive or an aware datetime, a number); a column is converted by the type of its first value.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db.models import Max, Min, Q
+from django.db.models import Max, Min, Q, TextField
+from django.db.models.functions import Cast, Coalesce, Length
 
 from django_mq.stores.postgresql.copying import SINCE_2000
 from django_mq.stores.registry import shared_store
@@ -23,10 +25,14 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from django.db.models import QuerySet
+
     from django_mq.pipeline.datasets import Column, Dataset
 
 #: Rows of one statement, and of one Arrow batch.
 PAGE = 20_000
+#: Bytes of headers and bodies of one page; a row with more is a page of its own. Arrow takes less than 2 GiB.
+PAGE_BYTES = 64 * 1024 * 1024
 #: The most parts of a read by default; each holds a connection.
 MOST_PARTS = 8
 
@@ -75,17 +81,43 @@ def read(
     schema = arrow_schema(columns)
     rows = dataset.rows(alias).filter(condition or Q()).order_by("id")
     fields = ["id", *(column.field for column in columns)]
-    first, last = ids
-    while first <= last:
-        page = rows.filter(id__gte=first, id__lte=last).values_list(*fields)[:PAGE]
-        found = _fetch(page, alias)
-        if found:
+    heavy = [column.field for column in columns if column.is_heavy]
+    for piece in _bounded(rows, heavy, ids, alias) if heavy else [ids]:
+        for found in _pages(rows, fields, piece, alias):
             _, *values = zip(*found, strict=True)
             arrays = [convert(column, list(value)) for column, value in zip(columns, values, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _pages(
+    rows: QuerySet[Any], fields: Sequence[Any], ids: tuple[int, int], alias: str
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of a range of ids, ``PAGE`` of them at a time. The id is the first field."""
+    first, last = ids
+    while first <= last:
+        found = _fetch(rows.filter(id__gte=first, id__lte=last).values_list(*fields)[:PAGE], alias)
+        if found:
+            yield found
         if len(found) < PAGE:
             return
         first = found[-1][0] + 1
+
+
+def _bounded(
+    rows: QuerySet[Any], heavy: Sequence[str], ids: tuple[int, int], alias: str
+) -> Iterator[tuple[int, int]]:
+    """Divide a range of ids into ranges with at most ``PAGE_BYTES`` in the heavy fields, or with one row."""
+    sizes = [Length(field if field == "body" else Cast(field, TextField())) for field in heavy]
+    size = sum((Coalesce(each, 0) for each in sizes[1:]), Coalesce(sizes[0], 0))
+    first, held, last = ids[0], 0, None
+    for page in _pages(rows.annotate(size=size), ["id", "size"], ids, alias):
+        for number, taken in page:
+            if last is not None and held + taken > PAGE_BYTES:
+                yield first, last
+                first, held = number, 0
+            held, last = held + taken, number
+    if last is not None:
+        yield first, last
 
 
 def _fetch(page: Any, alias: str) -> list[tuple[Any, ...]]:

@@ -12,12 +12,13 @@ from pyspark.sql import functions as f
 from django_mq.api import publish
 from django_mq.errors import PipelineError
 from django_mq.models import History, Message, Queue
+from django_mq.pipeline import pages
 from django_mq.pipeline.datasets import DATASETS
 from django_mq.pipeline.pages import id_ranges
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import Ids, MessageSource, read
 from tests.docs.pages import DOCS
-from tests.pipeline.conftest import MORNING
+from tests.pipeline.conftest import MORNING, finished
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,6 +138,39 @@ def test_wrong_options_are_said_in_one_sentence(options: dict[str, str], said: s
 def test_the_sentence_comes_through_spark(spark: SparkSession, committed_database: str) -> None:
     with pytest.raises(PipelineError, match=r"^There is no database 'elsewhere'; DATABASES has"), explaining():
         read(spark, using="elsewhere").count()
+
+
+@pytest.mark.parametrize("columns", [None, ["id", "body"], ["id", "headers"]], ids=str)
+def test_a_page_is_bounded_by_bytes(
+    past: Any, committed_database: str, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
+) -> None:
+    monkeypatch.setattr(pages, "PAGE", 7)
+    monkeypatch.setattr(pages, "PAGE_BYTES", 4000)
+    sizes = [0, *[900] * 9, 9000, None, 100, 5000, *[0] * 20]
+    texts = {size: None if size is None else "x" * size for size in sizes}
+    rows = [
+        finished(number, body=None if size is None else bytes(size), headers={"text": texts[size]})
+        for number, size in enumerate(sizes)
+    ]
+    History.objects.using(committed_database).bulk_create(rows)
+    history = DATASETS["history"]
+
+    chosen = history.chosen(columns, with_body=True)
+    batches = [*pages.read(history, chosen, committed_database, pages.bounds(history, committed_database))]
+
+    numbers = [number for batch in batches for number in batch["id"].to_pylist()]
+    assert numbers == sorted(History.objects.using(committed_database).values_list("id", flat=True))
+    for batch in batches:
+        heavy = [batch[name].to_pylist() for name in ("body", "headers") if name in batch.schema.names]
+        size = sum(len(value) for column in heavy for value in column if value is not None)
+        assert batch.num_rows <= 7
+        assert size <= 4000 + 30 * batch.num_rows or batch.num_rows == 1
+
+
+def test_the_history_s_columns_are_the_fields_of_its_model() -> None:
+    fields = {field.attname for field in History._meta.concrete_fields}
+
+    assert {column.field for column in DATASETS["history"].columns} == fields
 
 
 @pytest.mark.parametrize(("first", "last", "parts"), [(1, 10, 3), (5, 5, 4), (1, 1000, 7), (3, 4, 1)])
