@@ -7,13 +7,17 @@ A master that you have chosen is kept: spark-submit's, or the server in
 from __future__ import annotations
 
 import os
+import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from django.db import connections
+
 from django_mq.errors import PipelineError
 from django_mq.pipeline import preflight
+from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +37,9 @@ NEEDED = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
+#: Options of a session that is opened here: Spark reads this number of rows of a Parquet file at once, of 4096 by
+#: default, which would take gigabytes for large bodies.
+OPENED_WITH = {"spark.sql.parquet.columnarReaderBatchSize": "64"}
 #: Options of a session that starts here. The address keeps Spark from looking up the host's name.
 STARTED_WITH = {
     "spark.ui.enabled": "false",
@@ -59,7 +66,9 @@ def open_session(
     builder = SparkSession.builder.appName(name)
     for key, value in {**_starting(master), **(options or {})}.items():
         builder = builder.config(key, value)
-    return prepare(builder.getOrCreate())
+    spark = prepare(builder.getOrCreate())
+    _set(spark, OPENED_WITH)
+    return spark
 
 
 def _starting(master: str | None) -> dict[str, str]:
@@ -90,9 +99,13 @@ def prepare(spark: SparkSession) -> SparkSession:
     from django_mq.pipeline.source import MessageSource
 
     spark.dataSource.register(MessageSource)
-    for key, value in NEEDED.items():
-        spark.conf.set(key, value)
+    _set(spark, NEEDED)
     return spark
+
+
+def _set(spark: SparkSession, options: Mapping[str, str]) -> None:
+    for key, value in options.items():
+        spark.conf.set(key, value)
 
 
 def send_along(spark: SparkSession, *packages: str) -> None:
@@ -110,23 +123,44 @@ def send_along(spark: SparkSession, *packages: str) -> None:
 
 
 @contextmanager
-def explaining() -> Iterator[None]:
-    """Replace Spark's errors of a hundred lines by a PipelineError of one sentence."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+def explaining(alias: str = "") -> Iterator[None]:
+    """Replace Spark's errors of a hundred lines by a PipelineError of one sentence.
 
+    With an alias, errors of that database become a StoreError.
+    """
     try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise PipelineError(sentence(str(error))) from error
+        with translating(connections[alias]) if alias else nullcontext():
+            yield
+    except Exception as error:
+        if not _is_of_spark(error):
+            raise
+        raise PipelineError(sentence(_with_causes(error))) from error
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return not packages.isdisjoint({"pyspark", "py4j"}) or isinstance(error, ConnectionError)
+
+
+def _with_causes(error: BaseException | None) -> str:
+    """Return what an error of Spark says, and then each of its causes, as Java writes them."""
+    told = []
+    while error is not None:
+        told.append(JAVA_GONE if isinstance(error, ConnectionError) else str(error))
+        error = getattr(error, "_cause", None)
+    return f"\n{CAUSE}".join(told)
 
 
 NO_STORE = (
     "Spark does not know this kind of address: it lacks the jar of the object store (--conf "
     "spark.jars.packages=... or spark.jars=FILE), or the address must have Spark's form, s3a:// for S3."
 )
+#: What the client of a Java that has ended says.
+JAVA_GONE = "Answer from Java side is empty"
 #: Parts of Spark's errors, each with its meaning here.
 MEANINGS = {
+    JAVA_GONE: "Spark's Java process has ended, or cannot be reached. If the system killed it, the memory was too "
+    "small.",
     "No module named 'django_mq'": "The executors cannot import django_mq: install it, with Django and the "
     "database's driver, for the Python that PYSPARK_PYTHON names on every worker.",
     "No module named 'django'": "The executors have no Django: install the project's requirements for the Python "
@@ -139,17 +173,28 @@ MEANINGS = {
     "PATH_NOT_FOUND": "A directory that should be read does not exist; run mq_spark verify.",
     "No FileSystem for scheme": NO_STORE,
     "FileSystem not found": NO_STORE,
+    "No space left on device": "No space is left on a device: that of the archive, or that of Spark's own files "
+    "(spark.local.dir). Free space, and start again.",
+    "OutOfMemoryError": "Spark has too little memory. Raise it: --conf spark.driver.memory=4g on one machine, "
+    "--conf spark.executor.memory=4g on a cluster.",
     "Permission denied": "A directory cannot be written or read: its permissions do not allow it.",
 }
 
 
+TRACEBACK, CAUSE = "Traceback (most recent call last):", "Caused by: "
+
+
 def sentence(text: str) -> str:
-    """Return one sentence for an error of Spark: its meaning, our own error inside it, or its first line."""
+    """Return one sentence for an error of Spark: its meaning, our own error inside it, or its deepest cause."""
     for sign, meaning in MEANINGS.items():
         if sign in text:
             return meaning
-    own = [line for line in text.splitlines() if line.startswith("django_mq.errors.")]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith("django_mq.errors.")]
     if own:
         return own[-1].partition(": ")[2]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark failed: {lines[0] if lines else 'it gave no reason'}"
+    python = [line for line in text.partition(TRACEBACK)[2].splitlines() if line and not line[0].isspace()]
+    java = [line.partition(CAUSE)[2] for line in lines if line.lstrip().startswith(CAUSE)]
+    reason = (python[:1] or java[-1:] or lines[:1] or ["it gave no reason"])[0]
+    # The names of Java's packages tell an operator nothing.
+    return "Spark failed: " + re.sub(r"^([a-z]\w*[.])+", "", reason.strip())

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from django_mq.errors import PipelineError
+from django_mq.management.spark import progress
 from django_mq.pipeline import preflight
+from django_mq.pipeline.session import explaining, sentence
 from tests.pipeline.test_kills import Command
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,3 +66,75 @@ def test_a_queue_that_is_not_declared_is_refused_before_spark_starts(
 def test_a_setting_has_a_name_and_a_value() -> None:
     with pytest.raises(CommandError, match="KEY=VALUE"):
         call_command("mq_spark", "--conf", "nothing", "doctor", stdout=io.StringIO())
+
+
+WRITING = """An error occurred while calling o52.parquet.
+: org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to file:/srv. SQLSTATE: 58030
+\tat org.apache.spark.sql.execution.datasources.FileFormatWriter$.write(FileFormatWriter.scala:213)
+Caused by: java.io.UncheckedIOException: closing
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+Caused by: java.io.IOException: {}
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+\t... 30 more
+"""
+PYTHON = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "work.py", line 15, in work
+    raise KeyError(name)
+KeyError: 'name'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "work.py", line 16, in work
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (WRITING.format("No space left on device"), "No space is left on a device: that of the archive, or"),
+        (WRITING.format("Input/output error"), "Spark failed: IOException: Input/output error"),
+        (PYTHON.format("ValueError: no"), "Spark failed: KeyError: 'name'"),
+        (PYTHON.format("django_mq.errors.PipelineError: Our own words."), "Our own words."),
+        ("[FAILED] one line\nand another", "Spark failed: [FAILED] one line"),
+        ("java.lang.OutOfMemoryError: Java heap space", "Spark has too little memory"),
+        ("", "Spark failed: it gave no reason"),
+    ],
+)
+def test_a_failure_says_its_deepest_cause(text: str, said: str) -> None:
+    assert sentence(text).startswith(said)
+
+
+def test_a_cause_that_spark_keeps_apart_is_said(spark: SparkSession) -> None:
+    from pyspark.sql import functions as f
+
+    with pytest.raises(PipelineError, match=r"^Spark failed: .*there is only this"), explaining():
+        spark.range(1).select(f.raise_error(f.lit("there is only this"))).collect()
+
+
+def test_a_run_without_a_terminal_says_how_far_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.01)
+    gate, out = tmp_path / "gate", io.StringIO()
+    os.mkfifo(gate)
+
+    def wait(batches: Any) -> Any:
+        with gate.open(encoding="ascii"):  # opens when the test opens it for writing
+            yield from batches
+
+    def run() -> None:
+        spark.range(1, numPartitions=1).mapInArrow(wait, "id bigint").collect()
+
+    with progress.told(out, "verify") as opened, ThreadPoolExecutor(1) as pool:
+        opened(spark)
+        work = pool.submit(run)
+        try:
+            wait_until(lambda: "0 of 1 tasks" in out.getvalue(), "a line")
+        finally:
+            gate.open("w", encoding="ascii").close()
+            work.result()
+
+    assert re.match(r"verify: stage \d+, 0 of 1 tasks", out.getvalue())

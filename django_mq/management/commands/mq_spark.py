@@ -9,9 +9,10 @@ from django.core.management.base import CommandError
 
 from django_mq.management.arguments import argument, one_of
 from django_mq.management.command import MQCommand
-from django_mq.management.spark import archive, insights, publish, whatif  # noqa: F401 - they register jobs
+from django_mq.management.spark import archive, insights, progress, publish, whatif  # noqa: F401 - they register jobs
 from django_mq.management.spark.jobs import JOBS, add_jobs, job
 from django_mq.pipeline import preflight
+from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +45,8 @@ class Command(MQCommand):
             os.environ["SPARK_REMOTE"] = options["remote"]
         if options["job"] != "export":
             preflight.check_packages()
-        JOBS[options["job"]].run(self, alias, **options)
+        with explaining(), progress.told(self.stderr, options["job"]) as self._session_opened:
+            JOBS[options["job"]].run(self, alias, **options)
 
     def session(self) -> SparkSession:
         """Return the Spark session for the options of the command line."""
@@ -54,6 +56,7 @@ class Command(MQCommand):
         name = f"mq_spark {self._options['job']}"
         spark = open_session(name, master=self._options["master"], options=settings)
         send_along(spark, *self._options["py_files"])
+        self._session_opened(spark)
         return spark
 
 

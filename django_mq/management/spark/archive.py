@@ -51,16 +51,13 @@ def archive(command: Any, alias: str, *, root: str, older_than: float, keep: boo
 
 @job("Delete the rows of a written batch from the history.")
 def purge(command: Any, alias: str, **_: Any) -> None:
-    from django_mq.models import ArchiveBatch
-    from django_mq.pipeline.archive import manifest, writer
+    from django_mq.pipeline.archive.job import purge as run
 
-    batch = manifest.under_way(alias)
-    if batch is None or batch.state != ArchiveBatch.State.WRITTEN:
+    done = run(command.session, alias)
+    if done is None:
         command.stdout.write("Nothing to purge: the rows of every written batch are deleted already.")
-        return
-    with manifest.held(batch, alias) as attempt:
-        deleted = writer.purge(command.session(), batch, alias, attempt)
-    command.stdout.write(f"Batch {batch.pk}: {deleted:,} deleted from the history.")
+    else:
+        command.stdout.write(f"Batch {done[0]}: {done[1]:,} deleted from the history.")
 
 
 @job("Read the whole archive and compare it with the manifests.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django_mq.errors import PipelineError
 from django_mq.models import ArchiveBatch
 from django_mq.pipeline.archive import files, manifest, writer
+from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,21 +42,35 @@ def archive(
     """Archive rows finished longer ago than ``older_than``; first finish the batch of an earlier run.
 
     With ``keep`` the rows stay in the history until the next run. Spark is started only if there is
-    work. Raises PipelineError, ArchiveBusy, ArchiveDamaged; only rows that are in the archive
-    are deleted.
+    work. Raises PipelineError, ArchiveBusy, ArchiveDamaged, SparkUnavailable, and StoreError if the database
+    fails; only rows that are in the archive are deleted.
     """
-    begun = manifest.under_way(alias)
-    batch = begun or _plan(alias, root, older_than)
-    if batch is None:
-        return NOTHING
-    with manifest.held(batch, alias, lease_seconds) as attempt:
-        batch.refresh_from_db(using=alias)
-        spark = session()
-        if batch.state == ArchiveBatch.State.PLANNED:
-            files.check_writable(batch.root)
-            writer.write(spark, batch, alias, attempt)
-        deleted = 0 if keep else writer.purge(spark, batch, alias, attempt)
+    with explaining(alias):
+        begun = manifest.under_way(alias)
+        batch = begun or _plan(alias, root, older_than)
+        if batch is None:
+            return NOTHING
+        with manifest.held(batch, alias, lease_seconds) as attempt:
+            batch.refresh_from_db(using=alias)
+            spark = session()
+            if batch.state == ArchiveBatch.State.PLANNED:
+                files.check_writable(batch.root)
+                writer.write(spark, batch, alias, attempt)
+            deleted = 0 if keep else writer.purge(spark, batch, alias, attempt)
     return Archived(batch.pk, batch.rows, deleted, batch.path)
+
+
+def purge(session: Callable[[], SparkSession], alias: str) -> tuple[int, int] | None:
+    """Delete the rows of the written batch from the history; return its number and how many rows there were.
+
+    None if no batch is written and not purged. Raises as ``archive`` does.
+    """
+    with explaining(alias):
+        batch = manifest.under_way(alias)
+        if batch is None or batch.state != ArchiveBatch.State.WRITTEN:
+            return None
+        with manifest.held(batch, alias) as attempt:
+            return batch.pk, writer.purge(session(), batch, alias, attempt)
 
 
 def _plan(alias: str, root: str, older_than: timedelta) -> ArchiveBatch | None:
