@@ -40,6 +40,16 @@ class ArchiveBatch(models.Model):
         blank=True,
         help_text=_("Columns that the checksums cover; empty for older batches, which cover some."),
     )
+    files = models.JSONField(
+        _("files"), null=True, blank=True, help_text=_("The size of each file; empty for older batches.")
+    )
+    fault = models.TextField(
+        _("fault"),
+        default="",
+        db_default="",
+        blank=True,
+        help_text=_("What mq_spark verify found, if it found damage."),
+    )
     rows = models.BigIntegerField(_("rows"), default=0)
     purged_rows = models.BigIntegerField(_("rows deleted from the history"), default=0)
     attempt = models.UUIDField(_("attempt"), null=True, blank=True)

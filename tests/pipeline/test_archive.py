@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,17 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connections
 from django.utils import timezone
 
-from django_mq.errors import ArchiveBusy, ArchiveDamaged, PipelineError
+from django_mq.errors import ArchiveBusy, ArchiveDamaged, PipelineError, StoreError
 from django_mq.management.spark.archive import _expired
 from django_mq.models import ArchiveBatch, History, Queue
 from django_mq.pipeline.archive import job, maintenance, manifest, reader, writer
 from django_mq.pipeline.archive.maintenance import abandon
 from django_mq.pipeline.archive.reader import archived, days
-from django_mq.pipeline.archive.restore import restore
+from django_mq.pipeline.archive.restore import _chunks, restore
+from django_mq.pipeline.session import explaining
 from tests.pipeline.conftest import MORNING, finished
 
 if TYPE_CHECKING:
@@ -73,6 +76,14 @@ def change_bodies(file: Path) -> None:
     Path(f"{file.parent}/.{file.name}.crc").unlink()
 
 
+def drop_column(file: Path, name: str) -> None:
+    """Write a Parquet file once more without a column, as a version did that had no such column."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(pq.ParquetFile(file).read().drop_columns([name]), file)
+    Path(f"{file.parent}/.{file.name}.crc").unlink()
+
+
 def kept(alias: str) -> list[int]:
     return sorted(History.objects.using(alias).values_list("id", flat=True))
 
@@ -118,6 +129,24 @@ def test_s3_is_spelt_as_each_knows_it() -> None:
     assert files.spelt_for_arrow("s3a://bucket/x") == "s3://bucket/x"
     assert files.spelt_for_arrow("gs://bucket/x") == "gs://bucket/x"
     assert files.absolute("s3a://bucket/x/") == "s3a://bucket/x"
+
+
+@pytest.mark.django_db(databases=["default"], transaction=True)
+def test_archive_raises_what_it_says(tmp_path: Path) -> None:
+    from pyspark.errors import PySparkRuntimeError
+
+    finished(1).save()
+
+    def session() -> Any:
+        raise PySparkRuntimeError("no such master")
+
+    def broken(*_: Any) -> Any:
+        raise OperationalError("gone")
+
+    with pytest.raises(PipelineError, match="Spark failed: no such master"):
+        job.archive(session, "default", str(tmp_path), older_than=timedelta(0))
+    with connections["default"].execute_wrapper(broken), pytest.raises(StoreError, match="gone"):
+        job.archive(session, "default", str(tmp_path), older_than=timedelta(0))
 
 
 @pytest.mark.django_db(databases=["default"], transaction=True)
@@ -169,6 +198,22 @@ class TestOnOneDatabase:
         assert History.objects.count() == 0
         assert len(ids(spark, committed_database)) == 20
         assert archive() == job.NOTHING
+
+    def test_deleted_rows_are_counted_over_all_runs(
+        self, past: Any, archive: Any, committed_database: str
+    ) -> None:
+        import pyarrow as pa
+
+        rows = past(20)
+        archive(keep=True)
+        batch = ArchiveBatch.objects.get()
+        with manifest.held(batch, committed_database) as attempt:
+            told = {"id": [row.pk for row in rows[:5]], "message_id": [str(row.message_id) for row in rows[:5]]}
+            # A run that dies after it has deleted these.
+            assert writer.delete_rows([pa.RecordBatch.from_pydict(told)], "default", batch.pk, attempt) == 5
+
+        assert archive().deleted == 15
+        assert ArchiveBatch.objects.get().purged_rows == 20
 
     def test_what_commits_late_is_in_the_next_batch(
         self, spark: SparkSession, past: Any, archive: Any, committed_database: str
@@ -254,6 +299,82 @@ class TestOnOneDatabase:
         with pytest.raises(PipelineError, match=f"no batch {batch.pk}; mq_spark verify names"):
             abandon(spark, "default", batch.pk)
 
+    @pytest.mark.parametrize("harm", ["removed", "emptied", "doubled", "grown", "no directory", "no day"])
+    def test_a_reader_refuses_files_that_are_not_those_of_the_manifest(
+        self, spark: SparkSession, past: Any, archive: Any, harm: str
+    ) -> None:
+        past(2)
+        past(2, published_at=MORNING + timedelta(days=1))
+        archive()
+        batch = ArchiveBatch.objects.get()
+        day = Path(batch.path, f"day={DAY}")
+        file = next(day.rglob("*.parquet"))
+        harms: dict[str, Callable[[], Any]] = {
+            "removed": file.unlink,
+            "emptied": lambda: file.write_bytes(b""),
+            "doubled": lambda: file.with_name("again.parquet").write_bytes(file.read_bytes()),
+            "grown": lambda: change_bodies(file),
+            "no directory": lambda: Path(batch.path).rename(f"{batch.root}/elsewhere"),
+            "no day": lambda: day.rename(f"{batch.root}/elsewhere"),
+        }
+        harms[harm]()
+
+        for read in (lambda: archived(spark, "default"), lambda: archived(spark, "default", since=DAY, until=DAY)):
+            with pytest.raises(ArchiveDamaged, match=f"run mq_spark verify, or .* abandon --batch {batch.pk}"):
+                read()
+        [(_, [fault])] = reader.verify(spark, "default")
+        assert ArchiveBatch.objects.get().fault == fault
+
+    def test_a_batch_that_verify_finds_damaged_is_not_read_until_it_is_whole_again(
+        self, spark: SparkSession, past: Any, archive: Any
+    ) -> None:
+        past(3, body=b"as it was")
+        archive()
+        batch = ArchiveBatch.objects.get()
+        file = next(Path(batch.path).rglob("*.parquet"))
+        whole, [name] = file.read_bytes(), batch.files
+        change_bodies(file)
+        # As if the file had kept its size.
+        ArchiveBatch.objects.update(files={name: file.stat().st_size})
+
+        [(_, [fault])] = reader.verify(spark, "default")
+        with pytest.raises(ArchiveDamaged, match=re.escape(fault)):
+            archived(spark, "default")
+        file.write_bytes(whole)
+        ArchiveBatch.objects.update(files=batch.files)
+        assert [faults for _, faults in reader.verify(spark, "default")] == [[]]
+
+        assert {bytes(row["body"]) for row in archived(spark, "default").collect()} == {b"as it was"}
+
+    def test_a_byte_of_a_file_that_has_changed_is_not_read_silently(
+        self, spark: SparkSession, past: Any, archive: Any
+    ) -> None:
+        past(50, body=b"as it was")
+        archive()
+        file = next(Path(ArchiveBatch.objects.get().path).rglob("*.parquet"))
+        Path(f"{file.parent}/.{file.name}.crc").unlink()
+        whole = file.read_bytes()
+        columns = range(4, len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"))
+        rows = archived(spark, "default").orderBy("id").collect()
+
+        for place in columns[40 :: len(columns) // 7]:
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            with suppress(PipelineError), explaining():
+                assert archived(spark, "default").orderBy("id").collect() == rows
+
+    def test_sizes_of_an_older_batch_are_kept_once_it_is_found_whole(
+        self, spark: SparkSession, past: Any, archive: Any
+    ) -> None:
+        past(2)
+        archive()
+        sizes = ArchiveBatch.objects.get().files
+        ArchiveBatch.objects.update(files=None)
+
+        assert [faults for _, faults in reader.verify(spark, "default")] == [[]]
+
+        assert len(sizes) == 1
+        assert ArchiveBatch.objects.get().files == sizes
+
     def test_a_root_may_be_an_address(self, spark: SparkSession, past: Any, tmp_path: Path) -> None:
         root = (tmp_path / "archive").as_uri()
         (tmp_path / "archive" / "batch=7-litter").mkdir(parents=True)
@@ -277,6 +398,9 @@ class TestOnOneDatabase:
         # A file ends with its footer, that one's length and four letters; before it are the columns.
         footer = 8 + int.from_bytes(whole[-8:-4], "little")
 
+        ArchiveBatch.objects.update(
+            files=None
+        )  # as of an older version: with sizes, verify need not read the file
         for harm in (whole[: len(whole) // 2], whole[:4] + bytes(len(whole) - 4 - footer) + whole[-footer:]):
             file.write_bytes(harm)
             [(_, [fault])] = reader.verify(spark, "default")
@@ -315,7 +439,7 @@ class TestOnOneDatabase:
         assert all(not faults for _, faults in reader.verify(spark, "default"))
 
     def test_a_day_comes_back_as_it_was(self, spark: SparkSession, past: Any, archive: Any) -> None:
-        rows = past(12, body=b"\xff")
+        rows = past(12, body=b"\xff", redelivered=True)
         archive()
 
         assert restore(spark, "default", DAY) == 12
@@ -348,10 +472,12 @@ class TestOnOneDatabase:
         past(3)
         archive(keep=True)
         batch = ArchiveBatch.objects.get()
-        batch.days, batch.signed = reader.fingerprints(spark, None, batch.path), None
+        drop_column(next(Path(batch.path).rglob("*.parquet")), "redelivered")
+        batch.days, batch.signed, batch.files = reader.fingerprints(spark, None, batch.path), None, None
         batch.save()
 
-        assert reader.faults(spark, batch) == []
+        assert {row["redelivered"] for row in archived(spark, "default").collect()} == {None}
+        assert reader.faults(spark, batch, "default") == []
         assert archive().deleted == 3
         past(2)
         archive()
@@ -453,6 +579,17 @@ class TestOnOneDatabase:
         with pytest.raises(PipelineError, match="The archive holds nothing from 2031-01-01 to 2031-01-01"):
             archived(spark, "default", since=date(2031, 1, 1), until=date(2031, 1, 1))
 
+    def test_a_statement_of_a_restore_is_bounded_by_bytes(self) -> None:
+        import pyarrow as pa
+
+        bodies = [b"", None, bytes(3_000_000), bytes(3_000_000), bytes(5_000_000), *[b"x"] * 700]
+        batch = pa.RecordBatch.from_pydict({"headers": [None] * len(bodies), "body": bodies})
+
+        chunks = [*_chunks(batch)]
+
+        assert [chunk.num_rows for chunk in chunks] == [3, 1, 1, 500, 200]
+        assert [body for chunk in chunks for body in chunk["body"].to_pylist()] == bodies
+
     def test_deleting_goes_by_what_was_read_back_alone(self, past: Any) -> None:
         import pyarrow as pa
 
@@ -483,7 +620,7 @@ class TestOnOneDatabase:
             told = pa.RecordBatch.from_pydict({"id": ids, "message_id": messages})
             assert writer.delete_rows([told], "default", slow.pk, attempt) == 0
             with pytest.raises(ArchiveBusy, match="has taken this batch over"):
-                manifest.mark_purged(slow, "default", attempt, 0)
+                manifest.mark_purged(slow, "default", attempt)
 
         assert History.objects.count() == 5
 

@@ -32,7 +32,7 @@ class ArchiveBatchAdmin(SparkPages, ReadOnly, TableAdmin):
     list_filter = ["state"]
     sortable_by = ()
     fieldsets = [
-        (None, {"fields": ["state", "active", "rows", "purged_rows", "root", "path", "days", "signed"]}),
+        (None, {"fields": ["state", "active", "fault", "rows", "purged_rows", "root", "path", "days", "signed"]}),
         (None, {"fields": ["first_id", "last_id", "cutoff", "planned_at", "written_at", "purged_at"]}),
         (None, {"fields": ["attempt", "holder", "lease_until"]}),
     ]

@@ -88,12 +88,6 @@ def settle(path: str) -> None:
 
 
 @reaching
-def exists(path: str) -> bool:
-    system, inner = opened(path)
-    return bool(system.get_file_info(inner).type == fs.FileType.Directory)
-
-
-@reaching
 def directories(root: str) -> dict[str, float]:
     """Return the batch directories below the root, and the time of the last change in each.
 
@@ -112,6 +106,26 @@ def _last_change(system: fs.FileSystem, directory: fs.FileInfo) -> float:
     inside = system.get_file_info(fs.FileSelector(directory.path, recursive=True))
     times = [info.mtime.timestamp() for info in [directory, *inside] if info.mtime is not None]
     return max(times, default=time.time())
+
+
+@reaching
+def sizes(path: str) -> dict[str, int]:
+    """Return the size of each data file below a batch's directory, by its path from there.
+
+    Spark does not read files with a name that begins with a dot or an underscore.
+    """
+    system, inner = opened(path)
+    found = system.get_file_info(fs.FileSelector(inner, recursive=True, allow_not_found=True))
+    return {
+        info.path.removeprefix(inner).lstrip("/"): info.size
+        for info in found
+        if info.type == fs.FileType.File and not info.base_name.startswith((".", "_"))
+    }
+
+
+def day_of(file: str) -> str:
+    """Return the day of a file, by its path from the batch's directory."""
+    return file.partition("/")[0].removeprefix("day=")
 
 
 @reaching

@@ -36,14 +36,14 @@ def compact(spark: SparkSession, alias: str) -> ArchiveBatch | None:
         old = [batch for batch in purged if batch.root == purged[-1].root]
         if len(old) < 2:
             return None
-        new = _together(spark, old)
+        new = _together(spark, old, alias)
         _replace(old, new, alias, check)
     return new
 
 
-def _together(spark: SparkSession, old: list[ArchiveBatch]) -> ArchiveBatch:
+def _together(spark: SparkSession, old: list[ArchiveBatch], alias: str) -> ArchiveBatch:
     """Write the batches into one directory, read it back, and return its manifest, not saved yet."""
-    frames = [reader.checked(spark, batch) for batch in old]
+    frames = [reader.checked(spark, batch, alias) for batch in old]
     path = f"{old[-1].root}/batch=compact-{uuid4()}"
     with explaining():
         together = frames[0]
@@ -64,6 +64,7 @@ def _together(spark: SparkSession, old: list[ArchiveBatch]) -> ArchiveBatch:
         path=path,
         days=days,
         signed=together.columns,
+        files=files.sizes(path),
         rows=manifest.count(days),
         planned_at=now,
         written_at=now,
@@ -111,9 +112,11 @@ def drop_days(batch: ArchiveBatch, alias: str, over: list[str], check: Callable[
         return
     batch.days = {day: said for day, said in batch.days.items() if day not in over}
     batch.rows = manifest.count(batch.days)
+    if batch.files is not None:
+        batch.files = {file: size for file, size in batch.files.items() if files.day_of(file) in batch.days}
     with transaction.atomic(using=alias):
         check()
-        batch.save(using=alias, update_fields=["days", "rows"])
+        batch.save(using=alias, update_fields=["days", "rows", "files"])
     manifest.publish(batch)
     for day in over:
         files.delete(f"{batch.path}/day={day}")
@@ -153,7 +156,7 @@ def abandon(spark: SparkSession, alias: str, number: int) -> tuple[int, int]:
     batch = {each.pk: each for each in manifest.readable(alias)}.get(number)
     if batch is None:
         raise PipelineError(f"The archive has no batch {number}; mq_spark verify names those that are damaged.")
-    if not reader.faults(spark, batch):
+    if not reader.faults(spark, batch, alias):
         raise PipelineError(f"Batch {number} is as its manifest says; it is not abandoned.")
     with manifest.held(batch, alias) if batch.active else manifest.alone(alias), transaction.atomic(using=alias):
         same = ArchiveBatch.objects.using(alias).filter(pk=number, state=batch.state, path=batch.path)

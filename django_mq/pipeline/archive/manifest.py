@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from django.db import DatabaseError, IntegrityError, connections, transaction
-from django.db.models import Max, Min, Q
+from django.db.models import F, Max, Min, Q
 
 from django_mq.errors import ArchiveBusy, PipelineError
 from django_mq.models import ArchiveBatch, History
@@ -158,10 +158,11 @@ def mark_written(  # noqa: PLR0917 - a row's columns
     path: str = "",
     days: Mapping[str, list[str]] | None = None,
     signed: Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> None:
     """Make the attempt's directory the one that counts. Raises ArchiveBusy if there is a later attempt.
 
-    ``days`` are each day's rows and checksum, which covers the columns ``signed``.
+    ``days`` are each day's rows and checksum, which covers the columns ``signed``. ``sizes`` are the files'.
     """
     rows = ArchiveBatch.objects.using(alias).filter(
         pk=batch.pk, state=ArchiveBatch.State.PLANNED, active=True, attempt=attempt
@@ -172,6 +173,8 @@ def mark_written(  # noqa: PLR0917 - a row's columns
         days=dict(days or {}),
         rows=count(days or {}),
         signed=[*signed],
+        files=dict(sizes or {}),
+        fault="",
         written_at=datetime.now(UTC),
     )
     if not changed:
@@ -185,13 +188,20 @@ def may_purge(batch_id: int, attempt: UUID, alias: str) -> QuerySet[ArchiveBatch
     return rows.filter(pk=batch_id, attempt=attempt)
 
 
-def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID, deleted: int) -> None:
+def count_purged(batch_id: int, attempt: UUID, alias: str, deleted: int) -> bool:
+    """Count deleted rows of a batch, and return whether this attempt may still delete them.
+
+    In the transaction of the deletion: until its end, no other attempt can take over.
+    """
+    return bool(may_purge(batch_id, attempt, alias).update(purged_rows=F("purged_rows") + deleted))
+
+
+def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID) -> None:
     """Mark the batch as purged: only the archive has its rows. Raises ArchiveBusy if there is a later attempt."""
     changed = may_purge(batch.pk, attempt, alias).update(
         state=ArchiveBatch.State.PURGED,
         active=None,
         purged_at=datetime.now(UTC),
-        purged_rows=batch.purged_rows + deleted,
     )
     if not changed:
         raise ArchiveBusy("Another process has taken this batch over, and deletes its rows in place of this one.")
@@ -209,12 +219,26 @@ def readable(alias: str) -> list[ArchiveBatch]:
     return [batch for batch in batches if batch.days]
 
 
+def note(batch: ArchiveBatch, alias: str, fault: str, sizes: Mapping[str, int]) -> None:
+    """Save what was found in a batch's files: the fault, and, if there is none, the files' sizes.
+
+    Nothing is saved if the manifest has changed meanwhile.
+    """
+    batch.fault, batch.files = fault, batch.files if fault else dict(sizes)
+    with transaction.atomic(using=alias):
+        rows = ArchiveBatch.objects.using(alias).select_for_update().filter(pk=batch.pk)
+        there = rows.first()
+        if there is not None and (there.path, there.days) == (batch.path, batch.days):
+            rows.update(fault=batch.fault, files=batch.files)
+
+
 def publish(batch: ArchiveBatch) -> None:
     """Write a copy of the manifest beside the files, for readers without the database: DuckDB, pandas.
 
     Only the row in the database counts.
     """
-    said = {"batch": batch.pk, "path": batch.path, "rows": batch.rows, "days": batch.days, "signed": batch.signed}
+    names = ("path", "rows", "days", "signed", "files")
+    said = {"batch": batch.pk} | {name: getattr(batch, name) for name in names}
     files.write_text(files.manifest_of(batch), json.dumps(said, indent=1))
 
 

@@ -16,7 +16,7 @@ from django_mq.pipeline.archive import maintenance, manifest, reader
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import date
 
     import pyarrow as pa
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from django_mq.models import History
 
+#: Rows of one statement, and the bytes of their headers and bodies; a larger row is alone. MariaDB takes 16 MiB.
 CHUNK = 500
+CHUNK_BYTES = 4 * 1024 * 1024
 
 
 def restore(spark: SparkSession, alias: str, day: date) -> int:
@@ -40,7 +42,7 @@ def restore(spark: SparkSession, alias: str, day: date) -> int:
         if not batches:
             raise PipelineError(f"The archive holds nothing of {name}.")
         for batch in batches:
-            rows = reader.checked(spark, batch).where(f"date_format(finished_at, 'yyyy-MM-dd') = '{name}'")
+            rows = reader.checked(spark, batch, alias).where(f"date_format(finished_at, 'yyyy-MM-dd') = '{name}'")
             with explaining():
                 restored += executors.counted(rows, put_back, alias)
             maintenance.drop_days(batch, alias, [name], check)
@@ -58,13 +60,25 @@ def put_back(batches: Iterable[pa.RecordBatch], alias: str) -> int:
 
     rows = 0
     for batch in batches:
-        for chunk in (batch.slice(start, CHUNK) for start in range(0, batch.num_rows, CHUNK)):
+        for chunk in _chunks(batch):
             made = [_history(row) for row in chunk.to_pylist()]
             with transaction.atomic(using=alias):
                 History.objects.using(alias).bulk_create(made, ignore_conflicts=True)
                 _compare(made, History.objects.using(alias).in_bulk([row.pk for row in made]))
             rows += len(made)
     return rows
+
+
+def _chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    start, held = 0, 0
+    sizes = zip(*(batch[name].to_pylist() for name in ("headers", "body")), strict=True)
+    for number, values in enumerate(sizes):
+        size = sum(len(value) for value in values if value is not None)
+        if number > start and (number - start == CHUNK or held + size > CHUNK_BYTES):
+            yield batch.slice(start, number - start)
+            start, held = number, 0
+        held += size
+    yield batch.slice(start)
 
 
 def _history(row: dict[str, Any]) -> History:

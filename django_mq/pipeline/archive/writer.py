@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists
+from django.db import transaction
 
 from django_mq.errors import ArchiveDamaged
 from django_mq.models import History
@@ -37,9 +37,10 @@ def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
         sent = write_days(rows, path)
         files.settle(path)
         days = reader.fingerprints(spark, rows.columns, path)
+    sizes = files.sizes(path)
     if reader.total(days) != sent:
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the history is untouched.")
-    manifest.mark_written(batch, alias, attempt, path, days, rows.columns)
+    manifest.mark_written(batch, alias, attempt, path, days, rows.columns, sizes)
     manifest.publish(batch)
 
 
@@ -84,10 +85,10 @@ def purge(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
     """
     deleted = 0
     if batch.days:
-        rows = reader.checked(spark, batch).select("id", "message_id")
+        rows = reader.checked(spark, batch, alias).select("id", "message_id")
         with explaining():
             deleted = executors.counted(rows, delete_rows, alias, batch.pk, attempt)
-    manifest.mark_purged(batch, alias, attempt, deleted)
+    manifest.mark_purged(batch, alias, attempt)
     return deleted
 
 
@@ -98,12 +99,16 @@ def delete_rows(batches: Iterable[pa.RecordBatch], alias: str, batch_id: int, at
     backup. An attempt that was replaced by another one deletes nothing, however late it continues: the
     other may have purged these rows, and they may have been restored since then.
     """
-    rows = History.objects.using(alias).filter(Exists(manifest.may_purge(batch_id, attempt, alias)))
+    rows = History.objects.using(alias)
     deleted = 0
     for batch in batches:
         for chunk in (batch.slice(start, CHUNK) for start in range(0, batch.num_rows, CHUNK)):
             ids, messages = (column.to_pylist() for column in chunk.columns)
-            found = rows.filter(id__in=ids, message_id__in=messages)
-            # One statement, even with listeners to deletions, because it also checks the attempt.
-            deleted += found._raw_delete(alias)  # noqa: SLF001 - delete() may read first and delete then
+            with transaction.atomic(using=alias):
+                # One statement, even with listeners to deletions.
+                gone = rows.filter(id__in=ids, message_id__in=messages)._raw_delete(alias)  # noqa: SLF001
+                if manifest.count_purged(batch_id, attempt, alias, gone):
+                    deleted += gone
+                else:
+                    transaction.set_rollback(True, using=alias)
     return deleted
