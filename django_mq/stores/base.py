@@ -446,8 +446,8 @@ class Store(Protocol):
     def redrive_dead(self, ids: Sequence[int]) -> int:
         """Make dead messages ready again at their old places; their attempts begin again."""
 
-    def set_header(self, ids: Sequence[int], name: str, value: int) -> int:
-        """Give unclaimed messages this value of a header."""
+    def set_header(self, ids: Sequence[int], name: str, value: int | None) -> int:
+        """Give unclaimed messages this value of a header; None removes the header."""
 
     def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
         """Pause the queue, for ``seconds`` or until you resume it, or resume it. Raises UnknownQueue."""

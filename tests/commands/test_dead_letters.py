@@ -128,6 +128,22 @@ def test_a_dead_letter_of_celery_has_new_attempts(
     assert {json.loads(bytes(row.body)): row.headers["retries"] for row in rows} == {1: 0, 2: 3, 3: 3}
 
 
+def test_a_dead_letter_that_went_round_in_a_cycle_has_new_rounds(database: str, run: Run) -> None:
+    create_queue("waits", {}, using=database)
+    create_queue("work", {"dead_letter_queue": "waits", "max_dead_letter_cycles": 1}, using=database)
+    publish("work", 1)
+
+    for _ in range(2):
+        settle(database, "work", Verdict.DEAD)
+        waiting = list(Message.objects.using(database).filter(queue__name="waits").values_list("pk", flat=True))
+        shared_store(database).move(waiting, "work")
+
+    assert Message.objects.using(database).get().state == Message.Status.DEAD
+    run("mq_redrive", "work")
+    settle(database, "work", Verdict.DEAD)
+    assert Message.objects.using(database).get().queue.name == "waits"
+
+
 def test_a_copy_may_cancel_its_original(database: str, run: Run, graveyard: str) -> None:
     [first, second] = Message.objects.using(database).order_by("pk").values_list("message_id", flat=True)
 

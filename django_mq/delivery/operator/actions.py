@@ -74,8 +74,8 @@ def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> int:
     store = shared_store(using)
 
     def moved(ids: Sequence[int]) -> int:
-        with redrives.attempts_restarting(store, ids):
-            return store.move(ids, target)
+        redrives.restart_attempts(store, ids)
+        return store.move(ids, target)
 
     return _changed(moved, rows, wake=[target], using=using)
 

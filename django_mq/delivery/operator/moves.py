@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery.hints import hint
 from django_mq.delivery.operator.recalls import recalled
-from django_mq.delivery.operator.redrives import attempts_restarting
+from django_mq.delivery.operator.redrives import restart_attempts
 from django_mq.delivery.queues import record_of
 from django_mq.engine.states import State
 from django_mq.errors import InvalidMessage, QueueFull
@@ -56,8 +56,8 @@ def _move(waiting: QuerySet[Message], target: str, order: Sequence[str], limit: 
         if not ids:
             break
         try:
-            with attempts_restarting(store, ids):
-                changed = store.move(ids, target)
+            restart_attempts(store, ids)
+            changed = store.move(ids, target)
         except QueueFull:
             if moved:
                 break

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from django_mq import conf
 from django_mq.delivery.consumer.handlers import RETRIES, TASK_HEADERS
 from django_mq.delivery.hints import hint
 from django_mq.delivery.queues import record_of
-from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
+from django_mq.engine.decisions.dead_letters import DEATHS, ORIGIN_QUEUE
 from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
@@ -153,25 +152,23 @@ def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple
 
 def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
     """Move rows to another queue, or make them ready again in their own; return how many went."""
+    restart_attempts(store, ids)
     try:
-        with attempts_restarting(store, ids):
-            return store.redrive_dead(ids) if target == source else store.move(ids, target)
+        return store.redrive_dead(ids) if target == source else store.move(ids, target)
     except (UnknownQueue, QueueClosed, QueueFull):
         # The other rows can go. A publisher may have written any name into the header.
         return 0
 
 
-@contextmanager
-def attempts_restarting(store: Store, ids: Sequence[int]) -> Iterator[None]:
-    """Let also Celery's attempts of the dead letters among these rows begin again, which a header counts.
+def restart_attempts(store: Store, ids: Sequence[int]) -> None:
+    """Let the attempts that headers count begin again, of the dead letters among these rows.
 
-    Both changes are one transaction.
+    Celery counts the retries of a task, and RabbitMQ's ``x-death`` the rounds of a cycle.
     """
-    retries = KeyTextTransform(RETRIES, ReadableHeaders())
     dead = Message.objects.using(store.alias).filter(dead_letters(), id__in=ids)
+    retries = KeyTextTransform(RETRIES, ReadableHeaders())
     tasks = dead.filter(*map(having, sorted(TASK_HEADERS))).annotate(retries=retries).exclude(retries="0")
-    found = list(tasks.values_list("pk", flat=True))
-    with store.transaction() if found else nullcontext():
-        if found:
-            store.set_header(found, RETRIES, 0)
-        yield
+    if retried := list(tasks.values_list("pk", flat=True)):
+        store.set_header(retried, RETRIES, 0)
+    if sent := list(dead.filter(having(DEATHS)).values_list("pk", flat=True)):
+        store.set_header(sent, DEATHS, None)

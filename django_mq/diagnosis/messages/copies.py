@@ -14,6 +14,14 @@ from django_mq.delivery.consumer.handlers import RETRIES, is_task
 from django_mq.delivery.publisher import OutgoingMessage
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.task_ids import with_task_id, without_task_id
+from django_mq.engine.decisions.dead_letters import (
+    DEAD_AT,
+    DEAD_REASON,
+    DEATHS,
+    FIRST_DEATH,
+    ORIGIN_ATTEMPTS,
+    ORIGIN_QUEUE,
+)
 from django_mq.errors import InvalidMessage
 from django_mq.models import Message
 
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 #: Headers that say where a message has been. A copy is a new message.
-TRACES = ("x-origin-queue", "x-origin-attempts", "x-dead-reason", "x-dead-at")
+TRACES = frozenset({ORIGIN_QUEUE, ORIGIN_ATTEMPTS, DEAD_REASON, DEAD_AT, DEATHS})
 #: Headers of the publisher's trace. A copy, perhaps days later, is no part of it.
 TRACE_CONTEXT = ("traceparent", "tracestate", "baggage", "sentry-trace")
 #: Headers in which Celery shows a task's arguments, and the most characters of each.
@@ -34,7 +42,13 @@ COMPRESSION = "compression"
 def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
     """Return the headers of a copy, without the id of a Celery task."""
     left = {*TRACES, *TRACE_CONTEXT}
-    kept = without_task_id({name: value for name, value in headers.items() if name.lower() not in left})
+    kept = without_task_id(
+        {
+            name: value
+            for name, value in headers.items()
+            if name.lower() not in left and not name.startswith(FIRST_DEATH)
+        }
+    )
     return kept | {RETRIES: 0} if is_task(kept) else kept
 
 

@@ -158,7 +158,7 @@ class Operations(Part):
         changed = [row.queue.engine.change_priority(row.entry, priority, now) for row in rows]
         return sum(entry is not None for entry in changed)
 
-    def set_header(self, ids: Sequence[int], name: str, value: int) -> int:
+    def set_header(self, ids: Sequence[int], name: str, value: int | None) -> int:
         unheld = [row for row in self.broker.found(ids) if not row.held]
         for row in unheld:
             row.set_header(name, value)

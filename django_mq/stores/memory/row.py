@@ -119,8 +119,9 @@ class LiveMessage:
         """Whether it is sent somewhere when it has expired."""
         return destination(self.queue.settings, EXPIRED) is not None and not self.entry.replaced
 
-    def set_header(self, name: str, value: int) -> None:
-        self.headers = {**self.headers, name: value}
+    def set_header(self, name: str, value: int | None) -> None:
+        others = {key: each for key, each in self.headers.items() if key != name}
+        self.headers = others if value is None else {**others, name: value}
         self.message = replace(self.message, headers=json.dumps(self.headers))
         self.entry.message = replace(self.entry.message, headers=self.headers)
 

@@ -109,7 +109,9 @@ class Operations(Part):
         with self.database.transaction():
             return self.store.messages.prioritise_rows(ids, priority)
 
-    def set_header(self, ids: Sequence[int], name: str, value: int) -> int:
+    def set_header(self, ids: Sequence[int], name: str, value: int | None) -> int:
+        if value is None:
+            return len(self.rows("remove_header", ids=list(ids), name=name))
         return len(self.rows("set_header", ids=list(ids), name=name, value=value))
 
     def record_attempt(self, failure: Failure, **about: Any) -> None:

@@ -424,3 +424,7 @@ def test_a_header_is_set_in_unclaimed_messages(store: Store, orders: str) -> Non
         for states in ([State.CLAIMED], [READY])
     )
     assert (before[rows["claimed"]], after[bare]) == ({}, {"kept": "a", "retries": 0})
+    assert store.set_header([bare], "retries", None) == 1
+    assert [json.loads(item.headers) for item in store.browse(orders, states=[READY]) if item.id == bare] == [
+        {"kept": "a"}
+    ]

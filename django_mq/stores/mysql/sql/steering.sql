@@ -1,3 +1,6 @@
+-- name: _headers_without
+json_remove(headers, concat('$."', %(name)s, '"'))
+
 -- name: _headers_with_number
 json_set(headers, concat('$."', %(name)s, '"'), %(value)s)
 

@@ -75,6 +75,9 @@ WITH chosen AS MATERIALIZED (
 ), {remembered}
 SELECT id FROM gone
 
+-- name: _headers_without
+headers - %(name)s::text
+
 -- name: _headers_with_number
 headers || jsonb_build_object(%(name)s::text, %(value)s::int)
 

@@ -62,6 +62,12 @@ UPDATE django_mq_message SET headers = {headers_with_number}
 WHERE id {in:ids} AND state <> 2
 {returning:id}
 
+-- name: remove_header. Removes a header of unclaimed messages.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message SET headers = {headers_without}
+WHERE id {in:ids} AND state <> 2
+{returning:id}
+
 -- name: _copy_with_priority. Writes messages m again at the tail of their new level, with the priority of n.
 INSERT INTO django_mq_message (
     queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type,

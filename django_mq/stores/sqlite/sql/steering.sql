@@ -1,3 +1,6 @@
+-- name: _headers_without. Headers that are no JSON stay as they are.
+CASE WHEN json_valid(headers) THEN json_remove(headers, '$."' || %(name)s || '"') ELSE headers END
+
 -- name: _headers_with_number. Headers that are no JSON stay as they are.
 CASE WHEN json_valid(headers) THEN json_set(headers, '$."' || %(name)s || '"', %(value)s) ELSE headers END
 
