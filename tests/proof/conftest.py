@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conftest import url_or_skip
 from tests.journeys.conftest import Templates
-from tests.proof.place import Nursery, Place
+from tests.proof.place import Nursery, Place, new_mariadb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +43,8 @@ def places(
 
     @contextmanager
     def make(kind: str, url: str | None = None, **mq: Any) -> Iterator[Place]:
+        if kind == "mariadb":
+            url = new_mariadb(url_or_skip(services, kind))
         place = Place(url or empty.empty(kind), tmp_path_factory.mktemp("place"), nursery, **mq)
         with django_db_blocker.unblock(), place:
             place.prepare()

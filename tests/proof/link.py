@@ -30,7 +30,12 @@ class Link:
     @property
     def url(self) -> str:
         """The server's URL by way of this link."""
-        return urlunsplit(self._server._replace(netloc=f"127.0.0.1:{self._entrance.getsockname()[1]}"))
+        return urlunsplit(self._server._replace(netloc=f"127.0.0.1:{self.port}"))
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens."""
+        return int(self._entrance.getsockname()[1])
 
     def __enter__(self) -> Self:
         self._start(self._let_in)
@@ -41,7 +46,7 @@ class Link:
     ) -> None:
         self._closed.set()
         for end in (self._entrance, *self._ends):
-            _hang_up(end)
+            hang_up(end)
 
     def _start(self, work: Callable[..., None], *arguments: socket.socket) -> None:
         threading.Thread(target=work, args=arguments, daemon=True).start()
@@ -50,26 +55,29 @@ class Link:
         with suppress(OSError):
             while True:
                 client, _ = self._entrance.accept()
-                server = socket.create_connection((self._server.hostname, self._server.port))
+                server = self._reach()
                 self._ends += client, server
                 self._start(self._carry, client, server)
                 self._start(self._carry_late, server, client)
+
+    def _reach(self) -> socket.socket:
+        return socket.create_connection((self._server.hostname, self._server.port))
 
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while piece := source.recv(CHUNK):
                 target.sendall(piece)
-        _hang_up(target)
+        hang_up(target)
 
     def _carry_late(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while piece := source.recv(CHUNK):
                 self._closed.wait(self.late_seconds)
                 target.sendall(piece)
-        _hang_up(target)
+        hang_up(target)
 
 
-def _hang_up(end: socket.socket) -> None:
+def hang_up(end: socket.socket) -> None:
     # Closing alone would not wake the thread that reads from it.
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)

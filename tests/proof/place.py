@@ -8,9 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 from uuid import uuid4
 
 import psutil
@@ -36,6 +37,17 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 #: Short deadlines: the messages of a killed worker must come back while the test waits.
 SHORT = {"SESSION_SECONDS": 2, "MAINTENANCE_SECONDS": 0.2, "SAFETY_POLL_SECONDS": 0.5, "POLL_SECONDS": 0.05}
+
+
+def new_mariadb(server: str) -> str:
+    """Make an empty database on a MariaDB server, and return its URL."""
+    import MySQLdb
+
+    parts = urlsplit(server)
+    name = f"proof_{uuid4().hex[:8]}"
+    with closing(MySQLdb.connect(unix_socket=unquote(parts.netloc.rpartition("@")[2]), user="root")) as connection:
+        connection.query(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+    return urlunsplit(parts._replace(path=f"/{name}"))
 
 
 class Nursery:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.consumer.maintenance import maintain
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.errors import StoreError
+from django_mq.stores import connections as limits
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLMaintenance
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
@@ -40,12 +42,16 @@ QUEUE = "proof"
 def play(order: dict[str, Any]) -> None:
     """Enter the place and do what the role says."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(threadName)s %(message)s")
-    database = from_url(order["url"]) | {"DISABLE_SERVER_SIDE_CURSORS": order["pooled"]}
-    connections.settings["default"] = connections.configure_settings({"default": database})["default"]
+    reach("default", order["url"], DISABLE_SERVER_SIDE_CURSORS=order["pooled"])
     for known in connections.all(initialized_only=True):
         del connections[known.alias]  # made, though never opened, while the nursery imported
     override_settings(DJANGO_MQ=order["mq"]).enable()
     ROLES[order["role"]](**order["options"])
+
+
+def reach(alias: str, url: str, **more: Any) -> None:
+    """Let an alias lead to a database."""
+    connections.settings[alias] = connections.configure_settings({"default": from_url(url) | more})["default"]
 
 
 def consume(
@@ -60,13 +66,24 @@ def consume(
     groups: str | None = None,
     selector: str = "",
     reconnect_seconds: float = RECONNECT_SECONDS,
+    idle_seconds: int = limits.IDLE_SECONDS,
+    failing: int = 0,
+    clock: str | None = None,
+    notes_url: str | None = None,
 ) -> None:
     """Handle messages, leaving a note of each, until told to stop.
 
     With ``groups``, a directory, it writes the steps of each group there, and fails at some of them once.
     Its machine's clock may be off, and its files may not be allowed to grow; it may never be done with a message.
-    It may give others whose connections are cut longer to come back.
+    It may give others whose connections are cut longer to come back, and its own transactions may be idle for less
+    time. One of so many messages fails. It may write into a file when it handled the last message, and note it by
+    another way.
     """
+    limits.IDLE_SECONDS = idle_seconds
+    notes = "default"
+    if notes_url is not None:
+        notes = "notes"
+        reach(notes, notes_url)
     PostgreSQLMaintenance.reconnect_seconds = reconnect_seconds
     set_clock(timedelta(hours=clock_hours))
     if file_bytes is not None:
@@ -77,8 +94,12 @@ def consume(
             threading.Event().wait()
         if groups is not None:
             take_step(Path(groups), message)
+        if failing and message.body["number"] % failing == 0:
+            raise ValueError
         if noting:
-            note(DONE, [message.id])
+            note(DONE, [message.id], notes)
+        if clock is not None:
+            Path(clock).write_text(str(time.monotonic()), encoding="ascii")
 
     handler = Handler(
         queue=QUEUE,
@@ -139,6 +160,15 @@ def send(*, batch: int = 1, pause: float = 0.01) -> None:
         threading.Event().wait(pause)
 
 
+def send_bodies(*, padding: int, pause: float = 0.01) -> None:
+    """Publish numbered messages for ever, some of them with so many bytes."""
+    for number in count():
+        body = {"number": number, "padding": "x" * (padding if number % 10 == 0 else 0)}
+        with transaction.atomic():
+            note(SENT, [publish(QUEUE, body)])
+        threading.Event().wait(pause)
+
+
 def send_and_stop(*, where: str, flag: str) -> None:
     """Publish one message and stop for ever ``before commit`` or ``before hint``, having raised the flag."""
 
@@ -180,6 +210,7 @@ def celery(*, options: list[str]) -> None:
 ROLES: dict[str, Callable[..., None]] = {
     "consume": consume,
     "send": send,
+    "send_bodies": send_bodies,
     "send_and_stop": send_and_stop,
     "tidy": tidy,
     "command": command,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.delivery.consumer import session as sessions
 from django_mq.delivery.consumer.session import Driver, Session
 from django_mq.errors import LockHeld, StoreError, StoreUnavailable
 from django_mq.notifications.base import Wake
@@ -34,8 +33,7 @@ ENDLESS = {
     ]
 )
 def alias(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    for module in (connections, sessions):
-        monkeypatch.setattr(module, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 1)
     return str(request.param)
 
 
@@ -120,7 +118,6 @@ def test_a_claim_whose_answer_is_not_read_loses_its_lock(two: list[Any], alias: 
 
 def test_the_one_that_waits_says_for_which_worker(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "IDLE_SECONDS", 60)
-    monkeypatch.setattr(sessions, "LOCK_SECONDS", 0)
     wakes = [Wake(), Wake()]
     driver = Driver(name=lambda: "stopped", queues=lambda: ("orders",))
     stopped = Session(alias, kind="native", wake=wakes[0], driver=driver)

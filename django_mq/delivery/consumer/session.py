@@ -32,7 +32,7 @@ from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import LockHeld, SessionLost, StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
-from django_mq.stores.connections import IDLE_SECONDS, LOCK_SECONDS
+from django_mq.stores import connections
 from django_mq.stores.records import ClaimResult, Lease, SessionInfo, Settlement, WorkerCommand
 from django_mq.stores.registry import private_store
 
@@ -159,8 +159,8 @@ class Session:
 
     def _held_up(self, error: LockHeld) -> LockHeld:
         """Return the error with the names of the workers that hold the lock. End those that no server ends."""
-        end_stuck(self.store, IDLE_SECONDS)
-        holders = self.store.lock_holders(LOCK_SECONDS)
+        end_stuck(self.store, connections.IDLE_SECONDS)
+        holders = self.store.lock_holders(connections.LOCK_SECONDS)
         return LockHeld(". ".join([str(error), *map(str, holders)])) if holders else error
 
     def _hold(self, claimed: Iterable[Claimed], revivals: int) -> bool:

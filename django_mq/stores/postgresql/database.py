@@ -205,6 +205,7 @@ class PostgreSQLDatabase(Database):
             statement_seconds = conf.load().STATEMENT_TIMEOUT_SECONDS
             connection.settings_dict = bounded(connection.settings_dict, statement_seconds)
             self._answer_seconds = statement_seconds + SILENCE_SECONDS
+            self._statement_milliseconds = round(statement_seconds * 1000)
             self.mark = mark_of_process()
             self._connect: Callable[[dict[str, Any]], Any] = connection.get_new_connection
             connection.get_new_connection = self._connected  # type: ignore[method-assign,assignment]
@@ -348,7 +349,7 @@ class PostgreSQLDatabase(Database):
 
     def execute(self, text: str) -> None:
         self.connection.ensure_connection()
-        Cursor(self.connection.connection).execute(text.encode(), prepare=False)
+        Cursor(self.connection.connection).execute(f"{self.mark}{text}".encode(), prepare=False)
 
     def sent(self, statements: Sequence[Statement], *, begin: bool = False, commit: bool = False) -> list[Rows]:
         """Send all statements at once and return their rows.
@@ -360,13 +361,15 @@ class PostgreSQLDatabase(Database):
         driver._pipeline = OneSync(driver)  # noqa: SLF001 - the next line would make one of the driver's own
         with driver.pipeline():
             if begin:
-                Cursor(driver).execute("BEGIN", prepare=False)
-                limits = {"idle": f"{connections.IDLE_SECONDS}s", "lock": f"{connections.LOCK_SECONDS}s"}
+                self.execute("BEGIN")
+                # The wait must not end as that of a slow statement, or the claim would not look for the holder.
+                lock = min(1000 * connections.LOCK_SECONDS, self._statement_milliseconds // 2)
+                limits = {"idle": f"{connections.IDLE_SECONDS}s", "lock": f"{lock}ms"}
                 Cursor(driver).execute(self.text("bound_transaction"), limits, prepare=True)
             cursors = [
                 Cursor(driver).execute(self.text(name, params), params, prepare=True, binary=True)
                 for name, params in statements
             ]
             if commit:
-                Cursor(driver).execute("COMMIT", prepare=False)
+                self.execute("COMMIT")
         return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
