@@ -284,15 +284,15 @@ class QueueOptions:
     auto_delete: bool = _consumers(
         False,
         _("auto-delete"),
-        _(
-            "Whether the queue is deleted when the last worker that receives from it leaves. Its messages become "
-            "dead letters, or are removed if there is no dead-letter queue."
-        ),
+        _("Whether the queue is deleted when it is empty and the last worker that receives from it has left."),
     )
     expires_seconds: float | None = _consumers(
         None,
         _("expires in seconds"),
-        _("How long the queue exists without a worker before it is deleted, as above. Publishing does not count."),
+        _(
+            "How long the queue exists without a worker before it is deleted. Publishing does not count. Its "
+            "messages become dead letters, or are removed if there is no dead-letter queue."
+        ),
         beside=True,
         least=1,
         argument=Argument("x-expires", units=1000),

@@ -333,9 +333,10 @@ class Store(Protocol):
         """
 
     def delete_unused(self) -> dict[str, int]:
-        """Delete queues with ``auto_delete`` or ``expires_seconds`` whose time is over, as ``delete_queue`` does.
+        """Delete queues whose time of ``expires_seconds`` is over, and empty ones with ``auto_delete``.
 
-        Returns how many messages were in each. A queue that cannot be deleted is tried again after a minute.
+        They are deleted as ``delete_queue`` does. Returns how many messages were in each. A queue that cannot be
+        deleted is tried again after a minute.
         """
 
     def note_use(self, names: Sequence[str]) -> None:
@@ -482,6 +483,9 @@ class Store(Protocol):
 
     def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
         """Take messages that are not expired as (queue, payload), oldest first."""
+
+    def volatile_waiting(self, queues: Sequence[str]) -> bool:
+        """Whether some of these queues have a message that is not expired."""
 
     def volatile_drop(self, queue: str) -> int:
         """Delete the bindings and messages of a volatile queue; return how many messages."""

@@ -42,7 +42,16 @@ from django_mq.integrations.celery.message import (
 )
 from django_mq.integrations.celery.publisher import Batch
 from django_mq.integrations.celery.qos import ChannelQoS, judged
-from django_mq.integrations.celery.transient_queues import is_mailbox, is_reply, locked
+from django_mq.integrations.celery.transient_queues import (
+    BINDING_SECONDS,
+    GENERATED,
+    has_no_tasks,
+    is_anonymous,
+    is_id,
+    is_reply,
+    is_task,
+    locked,
+)
 from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import Failure
 
@@ -125,33 +134,55 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
-        """Declare a queue. It is transient if it is auto-deleting or exclusive, otherwise it becomes a row.
+        """Declare a queue. Queues without tasks are transient if they are auto-deleting or exclusive.
 
         RabbitMQ's arguments are used only if this creates the queue, see ``message.py``. Messages are counted up
         to a million if ``passive`` is set. Otherwise they are counted up to 10,000, because each process declares
         the queues that it publishes to.
         """
-        name = text(queue, "The name of a queue") or f"amq.gen-{new_message_id()}"
-        transient, declarations = self.open_transport.transient, self.open_transport.declarations
+        name = text(queue, "The name of a queue") or f"{GENERATED}{new_message_id()}"
+        transport, is_exclusive = self.open_transport, bool(options.get("exclusive"))
+        ends = is_exclusive or bool(options.get("auto_delete"))
         if passive:
-            if not (self._is_transient(name) or declarations.exists(name)):
+            if not (self._is_transient(name) or transport.declarations.exists(name)):
                 raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
-        elif options.get("auto_delete") or options.get("exclusive"):
-            exclusive = bool(options.get("exclusive"))
-            if exclusive and not is_mailbox(name) and declarations.exists(name):
-                raise locked(name, "it exists already, and is not exclusive")
-            transient.declare(name, exclusive=exclusive)
+            return queue_declare_ok_t(name, transport.declarations.size(name, MOST_COUNTED), 0)
+        if ends and self._becomes_transient(name):
+            transport.transient.declare(name, exclusive=is_exclusive)
             return queue_declare_ok_t(name, 0, 0)
-        else:
-            rules = options_in(options.get("arguments"))
-            _note_priorities(name, options.get("arguments"))
-            if not declarations.exists(name):
-                transient.check_access(name)
-                declarations.create(name, rules)
-                return queue_declare_ok_t(name, 0, 0)
-            if "expires_seconds" in rules:
-                declarations.note_use(name)
-        return queue_declare_ok_t(name, declarations.size(name, MOST_COUNTED if passive else FEW_COUNTED), 0)
+        rules = options_in(options.get("arguments"))
+        _note_priorities(name, options.get("arguments"))
+        if ends:
+            rules["auto_delete"] = True
+            transport.transient.inherited.add(name)
+            if is_anonymous(name):
+                rules.setdefault("expires_seconds", BINDING_SECONDS)
+        return queue_declare_ok_t(name, self._declare_durable(name, rules, is_exclusive=is_exclusive), 0)
+
+    def _becomes_transient(self, queue: str) -> bool:
+        """Whether a queue that ends with its program is transient: without tasks, unless it is durable already."""
+        if queue in self.open_transport.transient.queues:
+            return True
+        return has_no_tasks(queue) and not (is_id(queue) and self.open_transport.declarations.exists(queue))
+
+    def _declare_durable(self, name: str, rules: dict[str, Any], *, is_exclusive: bool) -> int:
+        """Create the queue unless it exists; return how many messages it has. Raises ResourceLocked."""
+        transient, declarations = self.open_transport.transient, self.open_transport.declarations
+        exists = declarations.exists(name)
+        is_lasting = exists and declarations.remembered(name).is_lasting
+        if is_exclusive:
+            if is_lasting:
+                raise locked(name, "it exists already, and is not exclusive")
+            transient.lock(name)
+        elif not is_lasting:
+            transient.check_durable(name)
+        declarations.declared[name] = rules
+        if not exists:
+            declarations.create(name)
+            return 0
+        if "expires_seconds" in rules:
+            declarations.note_use(name)
+        return declarations.size(name, FEW_COUNTED)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
         """Return the arguments, with the limits and the time to live that Kombu's ``Queue`` has as attributes."""
@@ -160,13 +191,17 @@ class Channel(virtual.Channel):
     def _is_transient(self, queue: str, *, to_publish: bool = False) -> bool:
         """Whether any connection has declared the queue transient.
 
-        Raises ResourceLocked if it is exclusive to another connection, unless it is only ``to_publish``. A
-        durable queue that this process knows needs no statement: no transient queue has the same name.
+        Raises ResourceLocked if it is exclusive to another connection, unless it is only ``to_publish``. A lasting
+        queue that this process knows needs no statement: it is neither transient nor exclusive.
         """
         transport = self.open_transport
-        return queue in transport.transient.queues or (
-            not transport.declarations.knows(queue) and transport.transient.find(queue, to_publish=to_publish)
-        )
+        if queue in transport.transient.queues:
+            return True
+        if not transport.declarations.knows(queue):
+            return transport.transient.find(queue, to_publish=to_publish)
+        if not (to_publish or transport.declarations.remembered(queue).is_lasting):
+            transport.transient.check_access(queue)
+        return False
 
     def _home(self, queue: str) -> TransientQueues | Declarations:
         """Return the object that can purge the queue. Raises ResourceLocked for another connection's queue."""
@@ -268,15 +303,19 @@ class Channel(virtual.Channel):
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
         """Delete a queue and return how many messages were in it.
 
-        A durable queue stays if workers hold messages of it, or if it has messages and ``if_empty`` is set. A
-        queue stays if it is consumed here and ``if_unused`` is set.
+        A durable queue stays if workers hold messages of it. A queue stays if it has messages and ``if_empty`` is
+        set, or if it is consumed here and ``if_unused`` is set.
         """
         queue = plain(queue)
         if if_unused and queue in self._active_queues:
             return 0
+        transport = self.open_transport
         if self._is_transient(queue):
-            return self.open_transport.transient.delete(queue)
-        return self.open_transport.declarations.delete(queue, force=not if_empty)
+            return transport.transient.delete(queue, if_empty=if_empty)
+        removed = transport.declarations.delete(queue, force=not if_empty)
+        if queue in transport.transient.inherited and not transport.declarations.exists(queue):
+            transport.transient.delete(queue)
+        return removed
 
     @apart_from_event_loops
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
@@ -362,10 +401,7 @@ class Channel(virtual.Channel):
         """Return the durable and the transient queues that a message goes to."""
         transport = self.open_transport
         if not exchange:
-            is_transient = self._is_transient(routing_key, to_publish=True) or (
-                is_reply(message, routing_key) and not transport.declarations.knows(routing_key)
-            )
-            if is_transient:
+            if self._is_transient_for(message, routing_key):
                 return [], [routing_key]
             exists = not mandatory or transport.declarations.exists(routing_key) or may_declare(routing_key)
             return ([routing_key] if exists else []), []
@@ -375,6 +411,22 @@ class Channel(virtual.Channel):
         if reached is None and not self.deadletter_queue:
             raise not_found(exchange, "Basic.publish")
         return reached or ([], [])
+
+    def _is_transient_for(self, message: dict[str, Any], queue: str) -> bool:
+        """Whether a message to the queue is transient. Raises ConfigurationError for a task to a queue of replies.
+
+        No task is transient. The queue may be one of the previous version: a worker of this version reads both.
+        """
+        is_transient = self._is_transient(queue, to_publish=True) or (
+            is_reply(message, queue) and not self.open_transport.declarations.knows(queue)
+        )
+        if not (is_transient and is_task(message)):
+            return is_transient
+        if has_no_tasks(queue):
+            raise ConfigurationError(
+                f"Queue {queue!r} is transient, so a task in it could be lost. Rename it: a UUID is for replies."
+            )
+        return False
 
     def _return(self, message: dict[str, Any], exchange: str, routing_key: str) -> None:
         """Return a message that no queue takes, as amqp does."""

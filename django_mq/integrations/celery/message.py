@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Property with the message's id, which is made before the first try of a publish.
 MESSAGE_ID = "mq_message_id"
+#: The key of the queue's name, in a message that was taken from a transient queue.
+TRANSIENT_QUEUE = "transient_queue"
 #: Header with the duplicate id: the queue takes such a message once.
 DEDUP_ID = "x-dedup-id"
 #: Property of a publish that was tried before.
@@ -52,10 +54,21 @@ class ClaimedMessage(virtual.Message):
     def __init__(self, payload: dict[str, Any], channel: Any = None, **options: Any) -> None:
         self.claimed: Claimed = payload.get("claimed")  # type: ignore[assignment]
         self.session: Session = payload.get("session")  # type: ignore[assignment]
+        self._taken = payload
         super().__init__(payload, channel=channel, **options)
 
     def settle_done(self) -> None:
         self.session.accept(self.claimed)
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the message was taken from a transient queue."""
+        return TRANSIENT_QUEUE in self._taken
+
+    def put_back(self) -> None:
+        """Write a message of a transient queue again. Raises StoreError."""
+        channel: Any = self.channel
+        channel.transport.transient.put([self._taken[TRANSIENT_QUEUE]], self._taken)
 
     def settle_rejected(self, *, requeue: bool) -> None:
         """Give the message back, counting the delivery, or dead-letter it."""

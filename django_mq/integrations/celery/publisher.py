@@ -7,6 +7,7 @@ lost), a publish under a running event loop (see ``apart_from_event_loops``), an
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from contextlib import contextmanager, suppress
@@ -18,9 +19,10 @@ from celery import current_task
 from django_mq.delivery import hints, publisher, validation
 from django_mq.delivery.queues import declare
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import QueueInUse, StoreError, StoreUnavailable, UnknownQueue
+from django_mq.errors import PublishError, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
+from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.notifications.registry import notifier
 from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.registry import private_store, shared_store
@@ -30,11 +32,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from django_mq.delivery.consumer.session import Session
-    from django_mq.engine.decisions.verdict import Policy
     from django_mq.engine.message import Message
     from django_mq.integrations.celery.channel import Channel
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage, QueueRecord
+
+logger = logging.getLogger("django_mq.celery")
 
 
 class Publisher:
@@ -73,6 +76,18 @@ class Publisher:
         else:
             # A second writer would wait for the transaction of this thread, which waits for the write.
             failures.defer(owner, lambda: self._write_apart(rows, again=again))
+
+    def take_over(self, queues: list[str]) -> None:
+        """Move what the previous version has left in transient queues to the durable queues of the same names."""
+        try:
+            with self._committing() as store, store.transaction():
+                taken = [(queue, loaded(payload)) for queue, payload in store.volatile_take(queues)]
+                rows = [new_message(queue, each, priority=self._priority_of(each)) for queue, each in taken]
+                if rows:
+                    self._append(store, rows, again=False)
+                    notifier().announce(hints.news_of(rows), over=store)
+        except PublishError as error:
+            logger.warning("Messages of the previous version stay in transient queues: %s", error)
 
     def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
         """Commit now, even if the caller's transaction is rolled back, and hint now."""
@@ -165,6 +180,8 @@ class Declarations:
     def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
         self._store = store
         self._queues: dict[str, tuple[float, QueueRecord]] = {}
+        #: The rules of the queues that were declared here, in case that a queue has to be created, perhaps again.
+        self.declared: dict[str, Mapping[str, Any]] = {}
 
     def ensure(self, name: str, *, anew: bool = False) -> None:
         """Create the queue if it does not exist; ``anew`` ignores what is remembered. Raises InvalidMessage."""
@@ -173,10 +190,10 @@ class Declarations:
         if not self.exists(name):
             self.create(name)
 
-    def create(self, name: str, rules: Mapping[str, Any] | None = None) -> None:
-        """Create a queue with these rules. Raises InvalidMessage for a name that no queue can have."""
+    def create(self, name: str) -> None:
+        """Create a queue with its declared rules. Raises InvalidMessage for a name that no queue can have."""
         with self._store() as store:
-            declare(store, name, rules)
+            declare(store, name, self.declared.get(name))
         self._record(name)
 
     def note_use(self, name: str) -> None:
@@ -191,7 +208,7 @@ class Declarations:
         """Whether the queue exists, or did when it was last read: seldom a statement."""
         return name in self._queues or self.exists(name)
 
-    def remembered(self, name: str) -> Policy:
+    def remembered(self, name: str) -> QueueOptions:
         """Return what was last read of a queue, or the defaults. The database is never asked."""
         known = self._queues.get(name)
         return known[1] if known is not None else QueueOptions()

@@ -6,12 +6,13 @@ import logging
 import sys
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.handlers import carries_task
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.verdict import ending_of, verdict
-from django_mq.errors import CorruptMessage
+from django_mq.errors import CorruptMessage, StoreError
 from django_mq.integrations.celery.message import payload_of
 from django_mq.integrations.celery.pools import given_task_ids
 from django_mq.stores.records import ConsumerInfo, Failure, Settlement
@@ -93,15 +94,27 @@ class ChannelQoS:
             message.settle_done()
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Give back, counting the delivery, or dead-letter."""
+        """Give back, counting the delivery, or dead-letter. The message of a transient queue goes to its end."""
+        if requeue:
+            self._put_back(delivery_tag)
         message = self.take(delivery_tag)
         if message is not None:
             message.settle_rejected(requeue=requeue)
 
+    def _put_back(self, delivery_tag: str) -> None:
+        """Give back the message of a transient queue. Raises StoreError, and the message stays unsettled."""
+        message = self._unsettled.get(delivery_tag)
+        if message is not None and message.is_transient:
+            message.put_back()
+
     def restore_unacked(self, running: Set[str] = frozenset()) -> None:
         """Give back the unsettled messages, uncounted, but for those of tasks that run."""
         for tag, unsettled in list(self._unsettled.items()):
-            if unsettled.headers.get("id") not in running and (message := self.take(tag)) is not None:
+            if unsettled.headers.get("id") in running:
+                continue
+            with suppress(StoreError):  # a transient message is as if it had expired
+                self._put_back(tag)
+            if (message := self.take(tag)) is not None:
                 message.session.release(message.claimed)
 
     def restore_unacked_once(self, stderr: Any = None) -> None:  # noqa: ARG002 - Kombu's signature

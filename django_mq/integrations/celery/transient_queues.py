@@ -1,11 +1,12 @@
-"""Transient queues: remote control, its replies, and events.
+"""Transient queues: remote control, its replies, events, and the results of ``rpc://``.
 
-A queue that is declared auto-deleting or exclusive is a transient queue. Its messages are small rows of a
-table of their own: the reader deletes them, and maintenance deletes old ones.
+A mailbox, a queue of events or of replies that is declared auto-deleting or exclusive is a transient queue. Its
+messages are small rows of a table of their own: the reader deletes them, and maintenance deletes old ones. Any
+other queue is durable, because tasks may come to it.
 
 A transient queue has no row of its own. It has a binding to itself, so that publishers find it by its name; AMQP
-likewise binds each queue to the exchange without a name. An exclusive queue has a second binding to itself, with
-the token of the owning connection as its pattern. Bindings expire unless they are renewed.
+likewise binds each queue to the exchange without a name. An exclusive queue, durable or not, has a binding to
+itself with the token of the owning connection as its pattern. Bindings expire unless they are renewed.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from amqp.exceptions import ResourceLocked
+from amqp.exceptions import PreconditionFailed, ResourceLocked
+from celery import current_app
 
 from django_mq.delivery.codecs import new_message_id
 from django_mq.errors import StoreError
-from django_mq.integrations.celery.message import body_of, expiration_seconds, urgency
+from django_mq.integrations.celery.message import TRANSIENT_QUEUE, body_of, expiration_seconds, urgency
 from django_mq.notifications.base import volatile_topic
 from django_mq.notifications.registry import notifier
 
@@ -45,6 +47,10 @@ MESSAGE_SECONDS = 60.0
 #: How long a message to one queue waits, such as an ``rpc://`` result, and how long a queue's binding to itself
 #: lives, in seconds.
 ADDRESSED_SECONDS = 3600.0
+#: What Celery's queues of events begin with, unless it is set otherwise.
+EVENTS = "celeryev"
+#: What the names of queues that were declared without a name begin with.
+GENERATED = "amq.gen-"
 #: The exchange of a queue's binding to itself is this prefix and the queue's name. AMQP reserves ``amq.``.
 OWN = "amq.queue:"
 #: The longest name of an exchange that the table takes.
@@ -59,6 +65,8 @@ class TransientQueues:
         self._redis_order = redis_order
         #: The queues that were declared here, or found where another connection had declared them.
         self.queues: set[str] = set()
+        #: Durable queues in whose place the previous version has a transient queue, which may have tasks.
+        self.inherited: set[str] = set()
         self.token = f"{_place()}/{os.getpid()}/{new_message_id()}"
         _living[self.token] = self
         # Exchange, pattern and queue to the exchange's type and the binding's life in seconds.
@@ -72,14 +80,18 @@ class TransientQueues:
         """
         if not is_mailbox(queue):
             self._bind_to_itself(queue, "", ADDRESSED_SECONDS)
-            if exclusive:
-                self._bind_to_itself(queue, self.token, BINDING_SECONDS)
+            if exclusive and self.lock(queue):
+                self.purge(queue)  # the messages are for an earlier owner
         self.queues.add(queue)
 
-    def _bind_to_itself(self, queue: str, token: str, seconds: float) -> None:
+    def lock(self, queue: str) -> bool:
+        """Make a queue exclusive to this connection; return False if it was before. Raises ResourceLocked."""
+        return self._bind_to_itself(queue, self.token, BINDING_SECONDS)
+
+    def _bind_to_itself(self, queue: str, token: str, seconds: float) -> bool:
         binding, kind = (own_exchange(queue), token, queue), "direct"
         if binding in self._bindings:
-            return
+            return False
         self.check_access(queue)
         self._write([(binding, (kind, seconds))])
         if token:
@@ -89,8 +101,8 @@ class TransientQueues:
             except ResourceLocked:
                 self._write([(binding, (kind, 0))])
                 raise
-            self.purge(queue)  # the messages are for an earlier owner
         self._bindings[binding] = kind, seconds
+        return True
 
     def _write(self, bindings: Iterable[tuple[tuple[str, str, str], tuple[str, float]]]) -> None:
         with self._store() as store:
@@ -107,6 +119,18 @@ class TransientQueues:
     def check_access(self, queue: str) -> None:
         """Raise ResourceLocked if the queue is exclusive to another connection."""
         self._check_owner(queue, self._tokens(queue))
+
+    def check_durable(self, queue: str) -> None:
+        """Raise ResourceLocked as ``check_access``, and PreconditionFailed if a queue of replies is transient."""
+        tokens = self._tokens(queue)
+        self._check_owner(queue, tokens)
+        if "" in tokens and has_no_tasks(queue):
+            raise PreconditionFailed(
+                f"PRECONDITION_FAILED - inequivalent arg 'auto_delete' for queue {queue!r}: it is a transient "
+                "queue. For tasks use a name that is no UUID.",
+                (50, 10),
+                "Queue.declare",
+            )
 
     def _check_owner(self, queue: str, tokens: list[str]) -> None:
         if self._is_owned_elsewhere(tokens):
@@ -146,7 +170,7 @@ class TransientQueues:
         Return the exclusive queues that were not renewed in time and now belong to another connection.
         """
         now = time.monotonic()
-        if now < self._renew_at:
+        if now < self._renew_at or not self._bindings:
             return []
         self._renew_at = now + BINDING_SECONDS / 3
         lost = [queue for queue in self._owned if self._is_owned_elsewhere(self._tokens(queue))]
@@ -163,6 +187,7 @@ class TransientQueues:
     def put(self, queues: list[str], message: dict[str, Any]) -> None:
         """Write a message for each queue and hint at once. It joins no transaction."""
         text = message | {"body": body_of(message).decode("utf-8", "surrogateescape")}
+        text.pop(TRANSIENT_QUEUE, None)
         with self._store() as store:
             store.volatile_put(queues, json.dumps(text, default=str), seconds=_lifetime_seconds(message))
             notifier().send({volatile_topic(queue) for queue in queues}, over=store)
@@ -171,20 +196,23 @@ class TransientQueues:
         """Take the messages of these queues, as (queue, message): the more urgent first, then the older."""
         with self._store() as store:
             found = store.volatile_take(queues, limit=limit)
-        taken = [(queue, _loaded(payload)) for queue, payload in found]
+        taken = [(queue, loaded(payload) | {TRANSIENT_QUEUE: queue}) for queue, payload in found]
         return sorted(taken, key=lambda pair: -self._urgency(pair[1]))
 
     def _urgency(self, message: dict[str, Any]) -> int:
         return urgency(message["properties"].get("priority"), redis_order=self._redis_order)
 
-    def delete(self, queue: str) -> int:
-        """Delete a queue; return how many messages it had."""
-        self._forget(queue)
+    def delete(self, queue: str, *, if_empty: bool = False) -> int:
+        """Delete a queue; return how many messages it had. With ``if_empty`` one with messages stays."""
         with self._store() as store:
+            if if_empty and store.volatile_waiting([queue]):
+                return 0
+            self._forget(queue)
             return store.volatile_drop(queue)
 
     def _forget(self, queue: str) -> None:
         self.queues.discard(queue)
+        self.inherited.discard(queue)
         for binding in [binding for binding in self._bindings if binding[2] == queue]:
             del self._bindings[binding]
 
@@ -196,11 +224,23 @@ class TransientQueues:
                 count += len(taken)
         return count
 
-    def close(self) -> None:
-        """Delete the exclusive queues: they end with their connection."""
+    def close(self) -> list[str]:
+        """Delete the exclusive queues that are transient, and unlock the durable ones; return these."""
+        unlocked = []
         with suppress(StoreError):  # their bindings expire
             for queue in self._owned:
-                self.delete(queue)
+                if queue in self.queues:
+                    self.delete(queue)
+                else:
+                    self.unlock(queue)
+                    unlocked.append(queue)
+        return unlocked
+
+    def unlock(self, queue: str) -> None:
+        """Let other connections use an exclusive queue."""
+        binding = own_exchange(queue), self.token, queue
+        if self._bindings.pop(binding, None) is not None:
+            self._write([(binding, ("direct", 0))])
 
 
 def _lifetime_seconds(message: dict[str, Any]) -> float:
@@ -211,7 +251,8 @@ def _lifetime_seconds(message: dict[str, Any]) -> float:
     return MESSAGE_SECONDS if properties["delivery_info"].get("exchange") else ADDRESSED_SECONDS
 
 
-def _loaded(payload: str) -> dict[str, Any]:
+def loaded(payload: str) -> dict[str, Any]:
+    """Return a message of a transient queue as Kombu has it."""
     message: dict[str, Any] = json.loads(payload)
     body = message["body"].encode("utf-8", "surrogateescape")  # a body may be any bytes
     message["properties"]["delivery_tag"] = str(new_message_id())  # Kombu needs one
@@ -240,12 +281,34 @@ def is_reply(message: dict[str, Any], queue: str) -> bool:
     Celery does not declare that queue in a pool process, and elsewhere its binding may have expired. The queue
     is transient all the same: in a durable queue, results that are not fetched would stay for ever.
     """
-    if "task" in message["headers"] or not message["properties"].get("correlation_id"):
-        return False
+    return not is_task(message) and bool(message["properties"].get("correlation_id")) and is_id(queue)
+
+
+def is_task(message: dict[str, Any]) -> bool:
+    """Return whether the message is a Celery task."""
+    return "task" in message["headers"]
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is the id of a program, as Celery and Kombu write it."""
     try:
-        return str(UUID(queue)) == queue
+        return str(UUID(text)) == text
     except ValueError:
         return False
+
+
+def has_no_tasks(queue: str) -> bool:
+    """Return whether a queue is a mailbox of remote control, for events or for the replies to one program.
+
+    Declared auto-deleting or exclusive, it is a transient queue.
+    """
+    events = f"{EVENTS}.", f"{current_app.conf.event_queue_prefix}."
+    return is_mailbox(queue) or is_id(queue) or queue.startswith(events)
+
+
+def is_anonymous(queue: str) -> bool:
+    """Return whether no other program can ever declare the queue: its name has an id, as a broadcast's."""
+    return queue.startswith(GENERATED) or is_id(queue.rpartition(".")[2])
 
 
 def locked(queue: str, why: str) -> ResourceLocked:

@@ -178,7 +178,10 @@ class Transport(virtual.Transport):
         self._leave_loop()
         self.buffer.release()
         super().close_connection(connection)
-        self.transient.close()
+        # Unused from now on, as after the last consumer: maintenance deletes them when they are empty.
+        if unlocked := self.transient.close():
+            with suppress(StoreError), self._committing() as store:
+                store.note_use(unlocked)
         self._retire()
 
     def driver_version(self) -> str:
@@ -268,7 +271,7 @@ class Transport(virtual.Transport):
         self._consuming = frozenset(channels.values())
         durable = [*channels, *self.native]
         if durable or transient or self.on_loop or self._consuming_session() is not None:
-            self.runtime.subscribe(durable, map(volatile_topic, transient))
+            self.runtime.subscribe(durable, map(volatile_topic, [*transient, *self._inherited_queues()]))
             self._transient_look = True
         else:
             # A program that has received its replies keeps neither a listener nor a connection.
@@ -281,6 +284,9 @@ class Transport(virtual.Transport):
 
     def _transient_queues(self) -> list[str]:
         return [queue for queue in self._channel_of if queue in self.transient.queues]
+
+    def _inherited_queues(self) -> list[str]:
+        return [queue for queue in self._channel_of if queue in self.transient.inherited]
 
     @property
     def on_loop(self) -> bool:
@@ -418,6 +424,9 @@ class Transport(virtual.Transport):
         """Claim one message of a queue for ``basic_get``."""
         if queue in self.transient.queues:
             return next((message for _, message in self.transient.take([queue], limit=1)), None)
+        self.declarations.refresh([queue])
+        if self.declarations.remembered(queue).expires_seconds is not None:
+            self.declarations.note_use(queue)
         request = ClaimRequest(queues=(queue,), credit=1)
         while claimed := self.session.settle_and_claim(request).claimed:
             if self.buffer.ends(claimed[0]):
@@ -430,13 +439,14 @@ class Transport(virtual.Transport):
 
     def _take_transient(self) -> None:
         """Take what waits in transient queues, to be delivered."""
-        if not self._transient_queues():
-            return
         for lost in self.transient.renew():
             self.cancel(lost)
         if self._transient_look:
             self._transient_look = False
-            self._taken.extend(self.transient.take(self._transient_queues()))
+            if queues := self._transient_queues():
+                self._taken.extend(self.transient.take(queues))
+            if queues := self._inherited_queues():
+                self.publisher.take_over(queues)
 
     def _deliver_taken(self) -> bool:
         """Deliver one message of a transient queue; return False if none was taken."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -176,7 +177,7 @@ class Queues(Part):
         self.note_use([queue.name for queue in queues if queue.life.is_to_be_noted(consumed, now)])
         deleted: dict[str, int] = {}
         for queue in queues:
-            if queue.life.is_over(consumed, now):
+            if queue.life.is_over(consumed, now, partial(_is_empty, queue)):
                 with suppress(QueueInUse):
                     deleted[queue.name] = self.delete_queue(queue.name, force=True)
         return deleted
@@ -220,6 +221,10 @@ class Queues(Part):
 
     def bindings(self, exchange: str) -> list[Route]:
         return [route for (name, *_), route in self.broker.bindings.items() if name == exchange]
+
+
+def _is_empty(queue: BrokerQueue) -> bool:
+    return not queue.engine.statistics.depth
 
 
 class Publications(Part):

@@ -39,6 +39,10 @@ class VolatileMessages(Part):
         taken = [messages.pop(at) for at in reversed(list(islice(living, limit)))]
         return [(queue, payload) for queue, payload, _ in reversed(taken)]
 
+    def volatile_waiting(self, queues: Sequence[str]) -> bool:
+        now = self.broker.now()
+        return any(queue in queues and end > now for queue, _, end in self.broker.volatile_messages)
+
     def volatile_drop(self, queue: str) -> int:
         bindings, messages = self.broker.volatile_bindings, self.broker.volatile_messages
         self.broker.volatile_bindings = {key: kept for key, kept in bindings.items() if key[2] != queue}

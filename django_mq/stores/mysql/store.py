@@ -324,7 +324,7 @@ class MySQLVolatileMessages(VolatileMessages):
                 self.rows("volatile_put", queue=queue, payload=payload, seconds=seconds)
 
     def _taken(self, queues: list[str], limit: int) -> Rows:
-        if not self.rows("volatile_waiting", queues=queues):
+        if not self.volatile_waiting(queues):
             return []
         with self.database.transaction():
             taken = self.rows("volatile_take", queues=queues, limit=limit)

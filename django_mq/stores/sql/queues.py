@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.declared import declared_in
@@ -124,7 +125,7 @@ class Queues(Part):
         consumed = self._consumed() if lives else frozenset()
         if noted := [life.name for life in lives if life.is_to_be_noted(consumed, now)]:
             self.note_use(noted)
-        over = [life.name for life in lives if life.is_over(consumed, now)]
+        over = [life.name for life in lives if life.is_over(consumed, now, partial(self._is_empty, life.name))]
         deleted: dict[str, int] = {}
         for name in over:
             if time.monotonic() < self.retry_at.get(name, 0.0):
@@ -142,9 +143,14 @@ class Queues(Part):
         with self.database.transaction():
             self.rows("queue_use", queue=name)  # locks the row: a worker may have come meanwhile
             lives, now = self._lives([name])
-            if not all(life.is_over(self._consumed(), now) for life in lives):
+            consumed = self._consumed()
+            if not all(life.is_over(consumed, now, partial(self._is_empty, name)) for life in lives):
                 return {}
-            return {name: self.store.operations.delete_queue(name, force=True)}
+            is_expired = all(life.is_expired(consumed, now) for life in lives)
+            return {name: self.store.operations.delete_queue(name, force=is_expired)}
+
+    def _is_empty(self, name: str) -> bool:
+        return not self.rows("count_up_to", queue=name, dead=True, limit=1)[0][0]
 
     def _lives(self, names: Sequence[str] | None = None) -> tuple[list[QueueLife], datetime]:
         rows = self.rows("queue_lives", every=names is None, names=list(names or ()))

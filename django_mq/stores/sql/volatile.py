@@ -29,6 +29,9 @@ class VolatileMessages(Part):
         """Remove the oldest messages; return the id, queue and payload of each."""
         return self.rows("volatile_take", queues=queues, limit=limit)
 
+    def volatile_waiting(self, queues: Sequence[str]) -> bool:
+        return bool(self.rows("volatile_waiting", queues=list(queues)))
+
     def volatile_drop(self, queue: str) -> int:
         self.rows("volatile_drop_bindings", queue=queue)
         return len(self.rows("volatile_drop_messages", queue=queue))

@@ -143,7 +143,7 @@ class SQLiteMaintenance(Maintenance):
 
 class SQLiteVolatileMessages(VolatileMessages):
     def _taken(self, queues: list[str], limit: int) -> Rows:
-        return super()._taken(queues, limit) if self.rows("volatile_waiting", queues=queues) else []
+        return super()._taken(queues, limit) if self.volatile_waiting(queues) else []
 
 
 #: Finds the names of constraints in a CREATE TABLE of Django.

@@ -337,7 +337,7 @@ def test_binding_arguments_that_cannot_work_are_refused(
 
 
 def test_a_transient_queue_takes_no_condition_on_headers(connection: Connection) -> None:
-    queue = Queue("replies", Exchange("some", "headers"), exclusive=True, binding_arguments={"region": "eu"})
+    queue = Queue("celeryev.x", Exchange("some", "headers"), exclusive=True, binding_arguments={"region": "eu"})
 
     with pytest.raises(ConfigurationError, match="transient queue"):
         declare(connection, queue)
@@ -347,7 +347,9 @@ def test_a_deleted_exchange_leaves_its_queues_without_its_bindings(
     connection: Connection, committed_database: str
 ) -> None:
     exchange = Exchange("news", "topic")
-    declare(connection, Queue("sports", exchange, routing_key="#"), Queue("ear", exchange, auto_delete=True))
+    declare(
+        connection, Queue("sports", exchange, routing_key="#"), Queue("celeryev.ear", exchange, auto_delete=True)
+    )
     news = exchange(connection.default_channel)
 
     news.delete(if_unused=True)
@@ -359,7 +361,7 @@ def test_a_deleted_exchange_leaves_its_queues_without_its_bindings(
     assert QueueRow.objects.using(committed_database).get().name == "sports"
     assert not Binding.objects.using(committed_database).exists()
     assert connection.default_channel.basic_get("sports") is None
-    assert connection.default_channel.basic_get("ear") is None
+    assert connection.default_channel.basic_get("celeryev.ear") is None
 
 
 @pytest.mark.parametrize(

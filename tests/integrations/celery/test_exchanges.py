@@ -105,7 +105,7 @@ def test_the_default_exchange_and_its_like_need_no_declaration(connection: Conne
     send(connection, "", "things")
     connection.default_channel.queue_bind("things", "amq.topic", "a.*")
     send(connection, "amq.topic", "a.b")
-    send(connection, "amq.fanout", "nobody")
+    send(connection, "amq.fanout", "missing")
 
     assert queues_of(rows) == ["things", "things"]
 
@@ -171,13 +171,13 @@ def test_a_mandatory_message_that_no_queue_takes_is_returned(
 
     caller.publish({"n": 1}, exchange="target", routing_key="a.b", mandatory=True)
     assert not returned
-    caller.publish({"n": 2}, exchange=exchange, routing_key="nobody", mandatory=True)
+    caller.publish({"n": 2}, exchange=exchange, routing_key="missing", mandatory=True)
 
     [(error, *about, message)] = returned
-    assert (error.reply_code, about) == (312, [exchange, "nobody"])
+    assert (error.reply_code, about) == (312, [exchange, "missing"])
     assert message.payload == {"n": 2}
     with pytest.raises(ChannelError, match="NO_ROUTE"):
-        send(connection, exchange, "nobody", mandatory=True)
+        send(connection, exchange, "missing", mandatory=True)
     assert queues_of(rows) == ["things"]
 
 
@@ -194,6 +194,6 @@ def test_the_dead_letter_queue_of_kombu_takes_what_no_queue_takes(
     with Connection(url, transport_options={"deadletter_queue": "unrouted"}) as careful:
         send(careful, "target", "a.b", mandatory=True)
         with pytest.warns(UndeliverableWarning, match=exchange):
-            send(careful, exchange, "nobody", mandatory=True)
+            send(careful, exchange, "missing", mandatory=True)
 
     assert queues_of(rows) == ["things", "unrouted"]

@@ -542,9 +542,9 @@ def test_a_consumer_with_a_selector_gets_only_what_it_matches(connection: Connec
 def test_a_consumer_cannot_have_a_selector_that_cannot_be_used(connection: Connection, channel: Channel) -> None:
     with pytest.raises(MalformedSelector, match="position 8"):
         channel.basic_consume("things", arguments={"x-selector": "region ="})
-    channel.queue_declare("reply", auto_delete=True)
+    channel.queue_declare("celeryev.one", auto_delete=True)
     with pytest.raises(ConfigurationError, match="transient"):
-        channel.basic_consume("reply", arguments={"x-selector": "region = 'us'"})
+        channel.basic_consume("celeryev.one", arguments={"x-selector": "region = 'us'"})
 
 
 def test_an_expired_message_is_not_delivered_whatever_its_type(

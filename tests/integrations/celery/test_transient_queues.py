@@ -10,6 +10,7 @@ from celery import Celery
 from celery.app.task import Context
 from django.db import transaction
 from kombu import Connection, Consumer, Exchange, Producer, Queue
+from kombu.exceptions import ChannelError
 
 from django_mq.errors import InvalidMessage
 from django_mq.models import Queue as QueueRow
@@ -33,8 +34,8 @@ def inbox(connection: Connection, queue: Queue) -> list[Any]:
 
 
 def ear(name: str, exchange: Exchange, key: str = "") -> Queue:
-    """A queue as remote control and event receivers declare them."""
-    return Queue(name, exchange, routing_key=key, auto_delete=True, durable=False)
+    """A queue as event receivers declare it."""
+    return Queue(f"celeryev.{name}", exchange, routing_key=key, auto_delete=True, durable=False)
 
 
 def test_a_command_reaches_every_listener_once(connection: Connection, url: str, rows: Rows) -> None:
@@ -69,7 +70,7 @@ def test_a_body_arrives_as_it_was_sent_binary_or_not(connection: Connection, how
     assert bodies == [sent]
 
 
-@pytest.mark.parametrize("queue", ["one", "durable"])
+@pytest.mark.parametrize("queue", ["celeryev.one", "durable"])
 def test_a_text_that_has_no_bytes_is_refused(connection: Connection, queue: str) -> None:
     inbox(connection, ear("one", COMMANDS))
     channel = connection.default_channel
@@ -159,9 +160,9 @@ def test_what_is_addressed_to_one_queue_outlives_what_was_called_out(
 ) -> None:
     inbox(connection, ear("one", COMMANDS))
     producer = Producer(connection.default_channel)
-    producer.publish("addressed", routing_key="one")
+    producer.publish("addressed", routing_key="celeryev.one")
     producer.publish("called", exchange=COMMANDS)
-    producer.publish("brief", routing_key="one", expiration=5)
+    producer.publish("brief", routing_key="celeryev.one", expiration=5)
 
     messages = VolatileMessage.objects.using(committed_database).order_by("id")
     addressed, called, brief = [message.expires_at for message in messages]
@@ -181,12 +182,38 @@ def test_a_deleted_queue_leaves_nothing(connection: Connection, committed_databa
     inbox(connection, ear("one", COMMANDS))
     Producer(connection.default_channel, COMMANDS).publish("unread")
 
-    connection.default_channel.queue_delete("one")
+    connection.default_channel.queue_delete("celeryev.one")
     connection.transport.transient._renew_at = 0.0  # the time to renew has come
     connection.transport.transient.renew()
 
     assert not VolatileBinding.objects.using(committed_database).exists()
     assert not VolatileMessage.objects.using(committed_database).exists()
+
+
+def test_a_queue_with_messages_is_not_deleted_as_an_empty_one(connection: Connection) -> None:
+    channel = connection.default_channel
+    ear("one", COMMANDS)(channel).declare()
+    Producer(channel, COMMANDS).publish("unread")
+
+    assert channel.queue_delete("celeryev.one", if_empty=True) == 0
+    assert channel.basic_get("celeryev.one", no_ack=True).payload == "unread"
+    assert channel.queue_delete("celeryev.one", if_empty=True) == 0
+    with pytest.raises(ChannelError):
+        channel.queue_declare("celeryev.one", passive=True)
+
+
+def test_a_message_that_is_requeued_or_not_settled_comes_again(connection: Connection, url: str) -> None:
+    ear("one", COMMANDS)(connection.default_channel).declare()
+    Producer(connection.default_channel, COMMANDS).publish("hello")
+    with connection.channel() as channel:
+        channel.basic_get("celeryev.one").reject(requeue=True)
+        again = channel.basic_get("celeryev.one")
+
+    last = connection.default_channel.basic_get("celeryev.one")
+    last.ack()
+
+    assert again.payload == last.payload == "hello"
+    assert connection.default_channel.basic_get("celeryev.one") is None
 
 
 def test_a_command_inside_a_transaction_neither_waits_nor_fails(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.options import QueueOptions
 from django_mq.stores.records import Heartbeat
 from tests.stores.builders import (
@@ -16,6 +17,7 @@ from tests.stores.builders import (
     open_session,
     pass_time,
     publish,
+    settle,
 )
 
 if TYPE_CHECKING:
@@ -29,32 +31,58 @@ def is_there(store: Store) -> bool:
     return store.queue("orders") is not None
 
 
-def test_a_queue_goes_with_the_last_session_that_receives(store: Store) -> None:
-    declare(store, "failures")
-    declare(store, auto_delete=True, dead_letter_queue="failures")
+def test_an_empty_queue_goes_with_the_last_session_that_receives(store: Store) -> None:
+    declare(store, auto_delete=True)
+    store.bind(exchange="news", exchange_type="fanout", pattern="", queue="orders")
     first, last = (open_session(store, queues=ORDERS) for _ in range(2))
     publish(store)
-    claim(store, first)
+    settle(store, first, claim(store, first)[0], Verdict.ACCEPT)
 
     store.close_session(first)
     assert is_there(store)
     store.close_session(last)
 
-    assert not is_there(store)
+    assert (is_there(store), store.bindings("news"), store.occupied()) == (False, [], [])
+
+
+def test_a_queue_with_messages_stays_for_the_next_worker(store: Store) -> None:
+    declare(store, auto_delete=True)
+    stopped, killed = (open_session(store, queues=ORDERS) for _ in range(2))
+    for session in (stopped, killed):
+        publish(store)
+        claim(store, session)
+
+    store.close_session(stopped)
+    lose_worker(store, killed)
+    assert (store.delete_unused(), len(store.browse("orders", states=[1]))) == ({}, 2)
+
+    store.purge("orders")
+    assert store.delete_unused() == {"orders": 0}
+
+
+def test_a_queue_with_messages_goes_when_it_expires(store: Store) -> None:
+    declare(store, "failures")
+    declare(store, auto_delete=True, expires_seconds=60, dead_letter_queue="failures")
+    session = open_session(store, queues=ORDERS)
+    publish(store)
+    store.close_session(session)
+    pass_time(store, 59)
+    assert store.delete_unused() == {}
+
+    pass_time(store, 1)
+
+    assert store.delete_unused() == {"orders": 1}
     [dead] = store.browse("failures", states=[1])
     assert dead.dead_reason == "queue deleted"
 
 
-def test_a_queue_goes_with_a_session_that_has_died(store: Store) -> None:
+def test_an_empty_queue_goes_with_a_session_that_has_died(store: Store) -> None:
     declare(store, auto_delete=True)
-    store.bind(exchange="news", exchange_type="fanout", pattern="", queue="orders")
     session = open_session(store, queues=ORDERS)
-    publish(store)
-    claim(store, session)
 
     lose_worker(store, session)
 
-    assert (is_there(store), store.bindings("news"), store.occupied()) == (False, [], [])
+    assert not is_there(store)
 
 
 def test_a_queue_goes_that_its_session_consumes_no_more(store: Store) -> None:
