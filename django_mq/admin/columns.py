@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.template.defaultfilters import floatformat
 from django.utils import timezone
-from django.utils.formats import date_format, number_format
+from django.utils.formats import date_format, get_format, number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
@@ -37,6 +37,8 @@ COUNTED = 10_000
 SHORT = 40
 #: Where a name may break: after a mark, and before a capital letter.
 BREAK = re.compile(r"(?<=\w[._/:@-])(?=\w)|(?<=[a-z])(?=[A-Z])")
+#: The minutes in a format of the time, with the mark before them; not followed by seconds.
+MINUTES = re.compile(r"([.:])i(?!\1s)")
 
 
 def short_id(message_id: UUID) -> str:
@@ -47,6 +49,13 @@ def short_id(message_id: UUID) -> str:
 def time_text(moment: datetime) -> str:
     """Return a time in the current time zone, as Django's admin shows the fields of a row."""
     return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
+
+
+def second_text(moment: datetime) -> str:
+    """Return a time as ``time_text`` does, with its seconds, which no format of Django has."""
+    clock = MINUTES.sub(r"\1i\1s", get_format("TIME_FORMAT").replace("P", "g:i a"))
+    local = timezone.localtime(moment)
+    return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, clock)}"
 
 
 def ago_column(field: str, label: StrOrPromise) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 
+from django_mq.admin import columns
 from django_mq.admin.messages.failures import WORDS
 from django_mq.delivery.consumer.handlers import TASK_HEADERS
 from django_mq.models import Message
@@ -195,3 +196,11 @@ def test_a_rejected_task_says_the_exception_that_is_known(site: str, browse: Cli
     assert words == ["dead: KeyError: 'x'", "dead letter from “orders”: KeyError: 'x'", "dead: rejected"]
     assert "rejected" not in pages[here].content.decode() + pages[there].content.decode()
     assert browse.get(list_of("message")).content.decode().count("dead letter: rejected") == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"), [("en", "Nov. 28, 2026, 3:46:29 p.m."), ("de", "28. November 2026, 15:46:29")]
+)
+def test_times_with_seconds_have_the_format_of_the_language(language: str, shown: str) -> None:
+    with translation.override(language), timezone.override(UTC):
+        assert columns.second_text(datetime(2026, 11, 28, 15, 46, 29, tzinfo=UTC)) == shown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import precise
+from django_mq.admin.columns import precise, second_text
 from django_mq.admin.messages.failures import reason_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class Event(NamedTuple):
     words: str
     bad: bool = False
     after: str = ""
+
+    @property
+    def shown(self) -> str:
+        return second_text(self.time)
 
 
 def of_message(message: Message, attempts: Sequence[Attempt], *, origin: str = "") -> list[Event]:

@@ -265,4 +265,4 @@ def _percentiles(of: str, points: Sequence[Point]) -> list[Line]:
 
 
 def _moment(point: Point) -> str:
-    return date_format(localtime(point.time), "H:i")
+    return date_format(localtime(point.time), "TIME_FORMAT")

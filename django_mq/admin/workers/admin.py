@@ -76,6 +76,10 @@ class ConsumerColumns:
     def credit(self, consumer: Consumer) -> str:
         return columns.share(consumer.credit_used, consumer.credit_limit)
 
+    @admin.display(description=gettext_lazy("delivered"), ordering="delivered")
+    def given(self, consumer: Consumer) -> str:
+        return columns.exact(consumer.delivered)
+
 
 if TYPE_CHECKING:
     BaseInline = admin.TabularInline[Consumer, WorkerSession]
@@ -85,8 +89,8 @@ else:
 
 class ConsumerInline(ConsumerColumns, ReadOnly, BaseInline):
     model = Consumer
-    fields = ["queue_name", "handler", "selector", "priority", "situation", "credit", "delivered"]
-    readonly_fields = ["situation", "credit"]
+    fields = ["queue_name", "handler", "selector", "priority", "situation", "credit", "given"]
+    readonly_fields = ["situation", "credit", "given"]
     extra = 0
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
@@ -161,7 +165,7 @@ class ConsumerAdmin(ConsumerColumns, ReadOnly, TableAdmin):
         "selector",
         "situation",
         "credit",
-        "delivered",
+        "given",
         "priority",
         "heartbeat",
     ]
