@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from amqp.exceptions import NotFound, PreconditionFailed
+from amqp.exceptions import ChannelError, NotFound, PreconditionFailed
 from kombu import Connection, Exchange, Queue
 
 from django_mq.delivery.consumer.maintenance import run_maintenance
@@ -470,6 +470,94 @@ def mandatory_without_a_route(broker: Broker) -> Any:
     return wait_until(is_returned, "the message to be returned")
 
 
+def to_a_queue_by_every_way_once(broker: Broker) -> Any:
+    for name in ("first", "second"):
+        broker.exchange(name, "topic")
+    broker.queue("last", ("second", "#"), ("first", "a.*"))
+    for key in ("a.#", "#"):
+        broker.channel.exchange_bind(broker.name("second"), broker.name("first"), key)
+    broker.channel.exchange_bind(broker.name("first"), broker.name("second"), "#")
+    broker.publish("a", "a.b", "first", is_queue=False)
+    broker.channel.exchange_unbind(broker.name("second"), broker.name("first"), "#")
+    broker.publish("b", "b", "first", is_queue=False)
+    return broker.bodies("last", 1)
+
+
+def other_uses_of_an_exchange(broker: Broker) -> Any:
+    broker.exchange("first", "topic")
+    broker.queue("work")
+    name, unknown = broker.name("first"), broker.name("unknown")
+    uses: list[Callable[[Any], Any]] = [
+        lambda channel: channel.exchange_declare(name, "fanout", durable=True, auto_delete=False),
+        lambda channel: channel.exchange_declare(unknown, "topic", passive=True),
+        lambda channel: channel.queue_bind(broker.name("work"), unknown, "a"),
+        lambda channel: channel.exchange_bind(name, unknown, "a"),
+        lambda channel: channel.exchange_bind(unknown, name, "a"),
+    ]
+    return [_code(broker, use) for use in uses]
+
+
+def _code(broker: Broker, use: Callable[[Any], Any]) -> int:
+    """Return the code of the error of a use, which ends its channel on RabbitMQ; 0 without one."""
+    channel: Any = broker.connection.channel()
+    try:
+        use(channel)
+    except ChannelError as error:
+        return error.reply_code
+    channel.close()
+    return 0
+
+
+# Queues that end.
+
+
+def an_empty_auto_delete_queue(broker: Broker) -> Any:
+    return _left_behind(broker, 0)
+
+
+def an_auto_delete_queue_with_messages(broker: Broker) -> Any:
+    return _left_behind(broker, 2)
+
+
+def _left_behind(broker: Broker, count: int) -> int | str:
+    """Return what is left in an auto-delete queue when its consumer has gone, before it has received."""
+    name = broker.name("ending")
+    with broker.connection.clone() as own:
+        channel: Any = own.channel()
+        channel.queue_declare(name, durable=True, auto_delete=True)
+        channel.basic_qos(0, 1, False)
+        channel.basic_consume(name, callback=lambda _: None)
+        with suppress(TimeoutError):
+            own.drain_events(timeout=0.1)
+        for body in "abc"[:count]:
+            broker.publish(body, "ending")
+    return wait_until(lambda: _count(broker, name, count), "the consumer's end")
+
+
+def _count(broker: Broker, name: str, count: int) -> int | str | None:
+    broker.maintain()
+    try:
+        with broker.connection.channel() as channel:
+            left: int = channel.queue_declare(name, passive=True).message_count
+            return left if left == count and broker.alias is not None else None
+    except ChannelError:
+        return "gone"
+
+
+def the_queue_of_another_connection(broker: Broker) -> Any:
+    name = broker.name("mine")
+    with broker.connection.clone() as own:
+        own.channel().queue_declare(name, exclusive=True)
+        uses: list[Callable[[Any], Any]] = [
+            lambda channel: channel.queue_declare(name, durable=True, auto_delete=False),
+            lambda channel: channel.queue_declare(name, passive=True),
+            lambda channel: channel.basic_consume(name),
+            lambda channel: channel.queue_purge(name),
+            lambda channel: channel.queue_delete(name),
+        ]
+        return [_code(broker, use) for use in uses]
+
+
 #: The programs that do the same on both.
 ALIKE: list[Callable[[Broker], Any]] = [
     rejected,
@@ -493,6 +581,10 @@ ALIKE: list[Callable[[Broker], Any]] = [
     to_an_unknown_exchange,
     to_an_alternate_exchange,
     mandatory_without_a_route,
+    to_a_queue_by_every_way_once,
+    other_uses_of_an_exchange,
+    an_empty_auto_delete_queue,
+    the_queue_of_another_connection,
 ]
 
 #: The programs that do something else here, what RabbitMQ answers, and the answer here.
@@ -505,6 +597,7 @@ DIFFERENT: list[tuple[Callable[[Broker], Any], Any, Any]] = [
     (first_in_first_out_without_priorities, ["1", "9", "5"], ["9", "5", "1"]),
     (the_oldest_is_replaced_whatever_its_priority, (["high"], ["later", "low"]), (["low"], ["high", "later"])),
     (claimed_messages_in_a_full_queue, ["b", "c"], ["c"]),
+    (an_auto_delete_queue_with_messages, "gone", 2),
 ]
 
 #: Arguments, what RabbitMQ does with them, and what happens here.
