@@ -33,6 +33,7 @@ from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import states_of, with_facts
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.engine.decisions.claim import is_paused
+from django_mq.engine.decisions.dead_letters import is_default
 from django_mq.errors import MQError
 from django_mq.models import Message, Queue, WorkerSession
 
@@ -158,7 +159,9 @@ class QueueAdmin(ActionAdmin):
         if queue.takes_dead_letters:
             return _("takes those of others")
         if queue.dead_letter_exchange:
-            return _("go to %(queue)s") % {"queue": queue.dead_letter_exchange}
+            is_named = is_default(queue.dead_letter_exchange) and queue.dead_letter_routing_key
+            target = queue.dead_letter_routing_key if is_named else queue.dead_letter_exchange
+            return columns.breakable(_("go to %(queue)s") % {"queue": target})
         if queue.dead_letter_queue is None:
             return _("stay here")
         return columns.breakable(_("go to %(queue)s") % {"queue": queue.dead_letter_queue.name})
