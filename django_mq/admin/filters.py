@@ -252,6 +252,7 @@ class ConsumerStateFilter(Filter):
         ("busy", _("at its max in flight")),
         ("stopping", _("stopping")),
         ("paused", _("paused")),
+        ("still", _("stands still")),
     ]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:

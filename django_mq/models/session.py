@@ -106,6 +106,8 @@ class Consumer(models.Model):
         STOPPING = "stopping", _("stopping")
         #: The queue is, and the worker has given back what it had not begun of it.
         PAUSED = "paused", _("paused")
+        #: The loop of the worker makes no turn.
+        STILL = "still", _("stands still")
 
     id = models.BigAutoField(primary_key=True)
     session = models.ForeignKey(

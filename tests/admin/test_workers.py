@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin.workers.admin import ConsumerColumns
-from django_mq.models import Consumer
+from django_mq.admin.workers.admin import ConsumerColumns, WorkerSessionAdmin
+from django_mq.models import Consumer, WorkerSession
 from tests.admin.conftest import list_of, page_of, run_action, said
 
 if TYPE_CHECKING:
@@ -111,6 +112,26 @@ def test_a_credit_that_makes_no_sense_is_asked_again(site: str, browse: Client, 
     session.refresh_from_db()
     assert asked.context["form"].errors
     assert session.given_credit is None
+
+
+@pytest.mark.parametrize(
+    ("state", "conduct", "shown"),
+    [
+        ("stopping", "work", "stopping"),
+        ("stopping", "quiet", "alive, takes no new work"),
+        ("still", "work", "stands still"),
+        ("busy", "work", "alive"),
+    ],
+)
+def test_a_worker_that_stops_or_stands_still_is_shown_as_such(
+    site: str, browse: Client, make: Make, *, state: str, conduct: str, shown: str
+) -> None:
+    session = make.session("shop-1", conduct=conduct)
+    Consumer.objects.create(session=session, queue_name="orders", state=state)
+
+    [row] = browse.get(list_of("workersession")).context["cl"].result_list
+
+    assert shown in WorkerSessionAdmin(WorkerSession, admin.site).status(row)
 
 
 def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client, make: Make) -> None:

@@ -148,6 +148,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
         "privileges",
         "space",
         "leases",
+        "loops",
         "locks",
         "orphans",
         "states",

@@ -38,7 +38,10 @@ CONSUMER_STATES = {
     Consumer.Status.BUSY: gettext_lazy("at its max in flight"),
     Consumer.Status.STOPPING: gettext_lazy("stopping"),
     Consumer.Status.PAUSED: gettext_lazy("paused"),
+    Consumer.Status.STILL: gettext_lazy("stands still"),
 }
+#: The states that all consumers of a worker have together.
+OF_THE_WORKER = (Consumer.Status.STOPPING, Consumer.Status.STILL)
 #: The states of a consumer that has credit for more messages.
 WAITING = {Consumer.Status.INTERESTED, Consumer.Status.NOTIFIED}
 
@@ -115,7 +118,8 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkerSession]:
         sessions: QuerySet[WorkerSession] = super().get_queryset(request)
-        return sessions.annotate(stale=is_late())
+        shown = Consumer.objects.filter(session=OuterRef("pk"), state__in=[*OF_THE_WORKER]).values("state")[:1]
+        return sessions.annotate(stale=is_late(), shown=Subquery(shown))
 
     @admin.display(description=gettext_lazy("process"))
     def process(self, session: WorkerSession) -> str:
@@ -127,7 +131,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
             late = columns.duration((datetime.now(UTC) - session.deadline).total_seconds())
             return format_html('<strong class="mq-bad">{}</strong>', _("stale for %(time)s") % {"time": late})
         words = {Mode.QUIET: _("alive, takes no new work"), Mode.STOP: _("alive, told to stop")}
-        told = words.get(session.conduct)
+        told = words.get(session.conduct) or (session.shown and CONSUMER_STATES[session.shown])
         return format_html('<span class="mq-warn">{}</span>', told) if told else _("alive")
 
     @admin.display(description=gettext_lazy("queues"))

@@ -4,6 +4,7 @@
     runtime.py            what mq_worker and Celery's transport drive: when to claim and how much
     session.py            the worker's lease on everything it claims
     heartbeat.py          a thread that renews the lease
+    loop.py               what the heartbeat knows of the loop that it speaks for
     sidecar.py            a second process that renews the lease when the heartbeat cannot run
     sidecar_process.py    the main module of that process
     maintenance.py        promote, reap, expire, trim, prune; continue stalled operations of the admin

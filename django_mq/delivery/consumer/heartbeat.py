@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 from django_mq import conf, outages
 from django_mq.delivery.consumer.maintenance import ANSWERS, PacedMaintenance
 from django_mq.delivery.consumer.sidecar import Sidecar
-from django_mq.engine.decisions.claim import is_certain
+from django_mq.engine.decisions.claim import LoopState, is_certain
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import LOOK
 from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
+    from django_mq.delivery.consumer.loop import Loop
     from django_mq.delivery.consumer.session import Session
     from django_mq.stores.records import SessionInfo
 
@@ -60,6 +61,8 @@ class HeartbeatThread:
         self.looked_at = float("-inf")
         shared = self.store.features.durable
         self._sidecar = Sidecar(session.alias) if settings.SIDECAR_SECONDS and shared else None
+        # Whether the log says that the loop stands still, or that it has ended.
+        self._named: LoopState | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="django_mq-heartbeat", daemon=True)
 
@@ -116,6 +119,7 @@ class HeartbeatThread:
         pause, alias = ROUND_SECONDS, self._session.alias
         while not self._sleep(pause):
             try:
+                self._look_at_loop()
                 if self._sidecar is not None:
                     self._sidecar.beat()
                 self._round()
@@ -151,6 +155,49 @@ class HeartbeatThread:
             )
             self._maintenance.pause_after_outage()
 
+    def _look_at_loop(self) -> None:
+        """Stop speaking for a loop that has ended, and name one that stands still.
+
+        If an error has ended the loop, the worker may still settle what runs, until the deadline of the session.
+        """
+        session, loop = self._session, self._session.driver.loop()
+        if loop is None:
+            return
+        state = loop.state
+        if state is LoopState.STANDS and session.driver.leaves():
+            state = LoopState.TURNS  # it waits for what runs
+        if state is not self._named:
+            self._named = state
+            self._name(state, loop)
+        if state is LoopState.ENDED and not loop.has_driver:
+            session.close()
+
+    def _name(self, state: LoopState, loop: Loop) -> None:
+        name = self._session.name
+        if state is LoopState.STANDS:
+            logger.warning(
+                "The loop of %r has made no turn for %.0f s: work runs in it, or it hangs. It claims and settles"
+                " nothing meanwhile, and keeps its messages",
+                name,
+                loop.still_seconds,
+            )
+            self._session.renew_soon()  # the admin and the doctor name it, too
+        elif state is LoopState.ENDED:
+            logger.error(
+                "The loop of %r has ended: %s. Its session is not renewed any more: after %s s at most, others may"
+                " claim what it holds",
+                name,
+                "its thread has ended" if loop.error is None else repr(loop.error),
+                self._deadline_seconds,
+            )
+            if self._sidecar is not None:
+                self._sidecar.close()
+                self._sidecar = None
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._named is LoopState.ENDED
+
     def _round(self) -> None:
         session, begun_at = self._session, time.monotonic()
         session.driver.on_round()
@@ -165,12 +212,12 @@ class HeartbeatThread:
             session.close()
             return
         self._reap_later_if_late(begun_at)
-        self._maintenance.run_if_due(spare=session.id or 0)
+        self._maintenance.run_if_due(spare=0 if self._has_ended else session.id or 0)
 
     def renew(self) -> None:
         """Renew now; any thread may call this. Raises StoreError."""
         session = self._session
-        if session.id is None or session.over or session.is_stuck:
+        if session.id is None or session.over or session.is_stuck or self._has_ended:
             return
         revivals, begun_at = session.certainty.revivals, now()
         load = session.driver.describe()

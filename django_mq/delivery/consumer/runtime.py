@@ -26,7 +26,7 @@ from django_mq.delivery.consumer.heartbeat import RENEWALS
 from django_mq.delivery.consumer.policies import REFRESH_SECONDS
 from django_mq.delivery.consumer.session import Driver, Session, Workload
 from django_mq.delivery.consumer.settlements import LINGER_SECONDS
-from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes
+from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes, LoopState
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.base import ANY, LOOK, WORKERS_TOPIC, News, Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
@@ -93,11 +93,13 @@ class ConsumerRuntime:
         if self.session.retired:
             return Workload()  # its consumers and slots are those of the next session
         load, quiet, notified = self._driver.describe(), self.session.quiet, self._registration.notified
-        state = "stopping" if quiet else "notified"
-        consumers = (
-            self._as_shown(replace(info, state=state) if quiet or info.queue_name in notified else info)
-            for info in load.consumers
-        )
+        loop, leaves = self._driver.loop(), self._driver.leaves()
+        stands = loop is not None and loop.state is not LoopState.TURNS and not leaves
+        common = "stopping" if quiet or leaves else "still" if stands else ""
+        consumers = []
+        for info in load.consumers:
+            state = common or ("notified" if info.queue_name in notified else info.state)
+            consumers.append(self._as_shown(replace(info, state=state)))
         return replace(load, consumers=tuple(consumers))
 
     def _as_shown(self, info: ConsumerInfo) -> ConsumerInfo:
@@ -182,6 +184,9 @@ class ConsumerRuntime:
 
     def wait(self, seconds: float | None) -> None:
         """Wait for a hint, for returning credit, or for so long."""
+        loop = self._driver.loop()
+        if loop is not None:
+            loop.turn(waits_seconds=seconds or 0.0)
         self.wake.wait(seconds, clear=False)
 
     def hear(self) -> Set[str]:

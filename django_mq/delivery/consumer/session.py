@@ -39,6 +39,7 @@ from django_mq.stores.registry import private_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
 
+    from django_mq.delivery.consumer.loop import Loop
     from django_mq.notifications.base import Wake
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, ClaimRequest, ConsumerInfo, Receipt
@@ -76,6 +77,10 @@ class Driver:
     on_command: Callable[[WorkerCommand], object] = lambda told: told
     #: Called when messages were given back to their places, the first of them delayed by so many seconds.
     came_back: Callable[[float], object] = lambda seconds: seconds
+    #: The loop, None where the heartbeat does not know of one: a program's own consumer.
+    loop: Callable[[], Loop | None] = lambda: None
+    #: Whether the worker was told to end: it claims no more.
+    leaves: Callable[[], bool] = bool
     #: Called in each round of the heartbeat, for what the driver may be too busy to do.
     on_round: Callable[[], object] = lambda: None
 

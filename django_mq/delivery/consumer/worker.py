@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
+from django_mq.delivery.consumer.loop import Loop
 from django_mq.delivery.consumer.policies import ExclusiveQueues, Policies
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
@@ -85,6 +86,7 @@ class Worker:
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
         # Lost sessions with running handlers.
         self._late: list[Session] = []
+        self._loop = Loop()
         self._open_shift()
         self._pool = Pool(threads, next_attempt=self._next_attempt, on_done=self._on_done, on_idle=self._on_idle)
 
@@ -95,7 +97,13 @@ class Worker:
             kind="native",
             queues=tuple(dict.fromkeys(handler.queue for handler in self._handlers)),
             in_order=frozenset(handler.queue for handler in self._handlers),
-            driver=Driver(name=lambda: self._name, describe=self._describe, on_command=self._on_command),
+            driver=Driver(
+                name=lambda: self._name,
+                describe=self._describe,
+                on_command=self._on_command,
+                loop=lambda: self._loop,
+                leaves=lambda: self._stopping,
+            ),
         )
         self._shift = Shift(runtime, self._handlers, self._policies)
         self.runtime, self.session, self.wake = runtime, runtime.session, runtime.wake
@@ -158,6 +166,7 @@ class Worker:
         """
         self._leaving = self._leaving or at_once
         self._stopping = True
+        self.session.renew_soon()  # shows operators that it stops
         self.wake.set()
 
     @property
@@ -220,6 +229,7 @@ class Worker:
 
     def turn(self) -> bool:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
+        self._loop.turn()
         if self.session.lost:
             raise SessionLost
         buffered = self._buffered()

@@ -86,6 +86,21 @@ def look_at_locks(alias: str) -> Iterator[Finding]:
         yield ok("locks", "No transaction keeps workers or publishers waiting for a queue's lock.")
 
 
+def look_at_loops(alias: str) -> Iterator[Finding]:
+    """Find workers whose loop stands still: they neither claim nor settle."""
+    still = [worker for worker in fleet(using=alias) if not worker.stale and worker.is_shown_as("still")]
+    for worker in still:
+        yield problem(
+            "loops",
+            f"The loop of worker {worker.name} makes no turn: it claims and settles nothing, and keeps"
+            f" {plural(worker.held, 'message')}.",
+            f"If no long task runs in the process itself (a solo pool, green threads), restart the worker: process"
+            f" {worker.pid} on {worker.host}",
+        )
+    if not still:
+        yield ok("loops", "No worker stands still.")
+
+
 def look_at_orphans(alias: str) -> Iterator[Finding]:
     """Find messages whose queue does not exist: it was deleted by hand or by another tool."""
     orphans = _orphans(alias)
@@ -291,6 +306,7 @@ def look_at_options(alias: str) -> Iterator[Finding]:
 
 LOOKS = (
     look_at_leases,
+    look_at_loops,
     look_at_locks,
     look_at_orphans,
     look_at_states,

@@ -58,6 +58,15 @@ class WorkerStatus:
     stale: bool
     consumers: tuple[ConsumerStatus, ...]
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the worker ends by itself, and takes no new work."""
+        return self.conduct == WorkerSession.Mode.WORK and self.is_shown_as(Consumer.Status.STOPPING)
+
+    def is_shown_as(self, state: str) -> bool:
+        """Whether the worker reported this state of itself: it stops, or its loop stands still."""
+        return any(consumer.state == state for consumer in self.consumers)
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -92,7 +101,7 @@ def supplies(workers: Iterable[WorkerStatus]) -> defaultdict[str, Supply]:
     """Return the supply of each queue. A slot counts for each queue of its worker."""
     found: defaultdict[str, Supply] = defaultdict(Supply)
     for worker in workers:
-        if worker.stale:
+        if worker.stale or worker.is_leaving:
             continue
         for name in worker.queues:
             found[name].slots += slots_in_use([worker])

@@ -9,6 +9,7 @@ shrinks when a claim has failed.
 from __future__ import annotations
 
 from collections import Counter
+from enum import Enum, auto
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
@@ -206,6 +207,28 @@ SILENT_SHARE = 1 / 4
 WORKING = frozenset("RSDI")
 #: A running operation without progress for this many seconds has lost its process.
 STALLED_SECONDS = 60.0
+
+
+#: A worker's loop that makes no turn for this many seconds is named.
+STANDING_SECONDS = 60.0
+
+
+class LoopState(Enum):
+    """What a heartbeat knows of the loop that it speaks for."""
+
+    TURNS = auto()
+    #: It makes no turn, because of work that runs in it, or because it hangs. The heartbeat cannot tell which: the
+    #: worker keeps its messages.
+    STANDS = auto()
+    #: It will settle nothing any more: the heartbeat ends, too.
+    ENDED = auto()
+
+
+def loop_state(*, is_over: bool, still_seconds: float) -> LoopState:
+    """Return the state of a loop that made its last turn so many seconds ago."""
+    if is_over:
+        return LoopState.ENDED
+    return LoopState.STANDS if still_seconds >= STANDING_SECONDS else LoopState.TURNS
 
 
 def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
@@ -13,6 +13,7 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.consumer.handlers import check_transactions, sole_handlers
+from django_mq.delivery.consumer.loop import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.integrations.celery import failures, revocation
@@ -44,6 +45,7 @@ class MQStep(bootsteps.StartStopStep):
                 measure=lambda: (len(state.active_requests), slots_of(consumer.pool)),
                 end=_end,
                 give_back=partial(give_back_waiting, consumer),
+                loop=loop_of(consumer),
             )
         )
         keep_given(consumer.pool)
@@ -60,6 +62,29 @@ class MQStep(bootsteps.StartStopStep):
         """Stop claiming for native handlers."""
         if consumer.task_consumer is not None and consumer.task_consumer.channel.connection is not None:
             consumer.task_consumer.channel.connection.cancel_native()
+
+
+def loop_of(consumer: Any) -> Loop:
+    """Return the loop of a worker, and have it note the error that ends the worker's loop."""
+    run = consumer.loop
+    known: Loop | None = getattr(run, "loop", None)
+    if known is not None:
+        return known
+    loop = Loop()
+
+    @wraps(run)
+    def watched(*args: Any) -> Any:
+        try:
+            return run(*args)
+        except (*consumer.connection_errors, *consumer.channel_errors):
+            raise  # Celery connects again
+        except Exception as error:
+            loop.fail(error)
+            raise
+
+    watched.loop = loop  # type: ignore[attr-defined]
+    consumer.loop = watched
+    return loop
 
 
 def slots_of(pool: Any) -> int:

@@ -45,10 +45,11 @@ from django_mq.stores.records import ClaimRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
 
+    from django_mq.delivery.consumer.loop import Loop
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.selector import Selector
     from django_mq.integrations.celery.native import NativeConsumer
-    from django_mq.stores.records import WorkerCommand
+    from django_mq.stores.records import ConsumerInfo, WorkerCommand
 
 
 #: A worker that has lost the database tries for so long, in seconds, before Celery tries, with longer pauses.
@@ -68,6 +69,8 @@ class ServedWorker:
     end: Callable[[], None]
     #: Gives back the tasks of some queues that wait for a process of the pool.
     give_back: Callable[[Set[str]], None]
+    #: The worker's loop, whatever connection it has.
+    loop: Loop
 
 
 class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
@@ -120,8 +123,9 @@ class Transport(virtual.Transport):
         self._consuming: frozenset[MQChannel] = frozenset()
         #: Queues of native handlers, with the consumers that take their messages.
         self.native: dict[str, NativeConsumer] = {}
-        # The Celery worker that this transport serves, None outside of one.
+        # The Celery worker that this transport serves, None outside of one, and the consumers that it last showed.
         self._worker: ServedWorker | None = None
+        self._shown: tuple[ConsumerInfo, ...] = ()
         # The worker's event loop, and its timers: for polls, and for what is due before the next poll.
         self._loop: Any = None
         self._poll_timer: Any = None
@@ -201,6 +205,8 @@ class Transport(virtual.Transport):
                 name=lambda: "" if self._worker is None else self._worker.name,
                 describe=self._describe,
                 on_command=self._on_command,
+                loop=lambda: None if self._worker is None else self._worker.loop,
+                leaves=told_to_stop,
                 on_round=self.buffer.give_back_stale,  # the loop may be blocked
             )
             self._runtime = ConsumerRuntime(self.alias, kind="celery", driver=driver, listed=self._listed)
@@ -247,6 +253,8 @@ class Transport(virtual.Transport):
         self._tag_of.pop(queue, None)
         self.buffer.release(queue)
         self._changed()
+        if self._runtime is not None and told_to_stop():
+            self._runtime.session.renew_soon()  # shows operators that the worker stops
 
     def serve(self, worker: ServedWorker) -> None:
         """Claim for a Celery worker from now on, and show the session under its name."""
@@ -295,8 +303,12 @@ class Transport(virtual.Transport):
 
     def _describe(self) -> Workload:
         """Return what the operator sees of this transport's consumers."""
-        tasks = [channel.qos.describe(queue) for queue, channel in self._durable().items()]
-        consumers = (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
+        if self._worker is not None and told_to_stop():
+            consumers = self._shown  # Celery has cancelled them, and what they have received still runs
+        else:
+            tasks = [channel.qos.describe(queue) for queue, channel in self._durable().items()]
+            consumers = (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
+            self._shown = consumers
         busy, slots = (None, None) if self._worker is None else self._worker.measure()
         return Workload(consumers=consumers, credit=self._window(), busy=busy, slots=slots)
 
@@ -313,7 +325,7 @@ class Transport(virtual.Transport):
 
     def work(self) -> int:
         """Claim, and deliver what credit allows for a moment; return how many. Raises StoreError."""
-        self._driver = threading.get_ident()
+        self._note_turn()
         self._take_transient()
         delivered = 0
         while self._deliver_taken():
@@ -323,13 +335,18 @@ class Transport(virtual.Transport):
 
     def _work_once(self) -> bool:
         """Claim, and deliver one message if credit allows; return whether one was delivered. Raises StoreError."""
-        self._driver = threading.get_ident()
+        self._note_turn()
         if not self._taken:
             self._take_transient()
         if self._deliver_taken():
             return True
         self._claim_or_give_back()
         return self.buffer.ready and not told_to_stop() and self.buffer.one()
+
+    def _note_turn(self) -> None:
+        self._driver = threading.get_ident()
+        if self._worker is not None:
+            self._worker.loop.turn()
 
     def _claim_or_give_back(self) -> None:
         if self._runtime is not None:

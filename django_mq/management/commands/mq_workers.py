@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 HEADINGS = [*"ID NAME KIND PID VERSION QUEUES HELD CREDIT BUSY MEMORY UP".split(), "LAST BEAT", ""]  # noqa: SIM905
 MEBIBYTE = 1024**2
+#: What a worker reports of itself, and the remark about it.
+SHOWN = [("stopping", "stopping"), ("still", "its loop stands still")]
 
 
 def _names(flag: str, words: str, metavar: Any = "NAME") -> Any:
@@ -103,7 +105,8 @@ def _row(worker: WorkerStatus) -> tuple[str, ...]:
 def _remark(worker: WorkerStatus) -> str:
     if worker.stale:
         return "stale"
-    words = [] if worker.conduct == WorkerMode.WORK else [f"told: {worker.conduct}"]
+    told = worker.conduct != WorkerMode.WORK
+    words = [f"told: {worker.conduct}"] if told else [word for state, word in SHOWN if worker.is_shown_as(state)]
     if worker.given_credit:
         words.append(f"credit {worker.given_credit:,} each")
     return ", ".join(words)

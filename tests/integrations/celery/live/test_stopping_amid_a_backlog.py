@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.diagnosis.state.fleet import fleet
+from tests.support.waiting import wait_until
+
 if TYPE_CHECKING:
+    from django_mq.diagnosis.state.fleet import WorkerStatus
     from tests.journeys.site import Site
 
 BACKLOG = 300
@@ -31,3 +35,19 @@ def test_what_a_child_was_given_runs_once_and_the_rest_goes_back(site: Site, tas
         assert set(runs.values()) == {1}, runs.most_common(3)
         # A machine that was fast, or that looked late, may have left nothing.
         assert site.states() == Counter(ready=BACKLOG - len(runs))
+
+
+@pytest.mark.once
+def test_a_worker_that_waits_for_its_last_task_is_shown_as_stopping(site: Site) -> None:
+    with site.worker() as worker:
+        site.send("gated", "long", "gate")
+        site.wait_for_diary(phase="begun")
+        worker.signal(signal.SIGTERM)
+
+        def shown() -> list[WorkerStatus]:
+            return [each for each in fleet(using=site.alias) if each.is_leaving]
+
+        [leaving] = wait_until(shown, site.story)
+        assert [consumer.queue for consumer in leaving.consumers] == ["celery"]
+        site.open("gate")
+        assert worker.wait() == 0
