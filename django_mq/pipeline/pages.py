@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Rows of one statement, and of one Arrow batch.
 PAGE = 20_000
 #: Bytes of headers and bodies of one page; a row with more is a page of its own. Arrow takes less than 2 GiB.
-PAGE_BYTES = 64 * 1024 * 1024
+PAGE_BYTES = 16 * 1024 * 1024
 #: The most parts of a read by default; each holds a connection.
 MOST_PARTS = 8
 

@@ -39,7 +39,7 @@ NEEDED = {
 }
 #: Options of a session that is opened here: Spark reads this number of rows of a Parquet file at once, of 4096 by
 #: default, which would take gigabytes for large bodies.
-OPENED_WITH = {"spark.sql.parquet.columnarReaderBatchSize": "64"}
+OPENED_WITH = {"spark.sql.parquet.columnarReaderBatchSize": "128"}
 #: Options of a session that starts here. The address keeps Spark from looking up the host's name.
 STARTED_WITH = {
     "spark.ui.enabled": "false",
