@@ -9,10 +9,10 @@ from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.engine.decisions.dead_letters import Dying, departure
+from django_mq.engine.decisions.dead_letters import Dying, departure, sends_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Set
     from datetime import datetime
 
     from django_mq.engine.decisions.dead_letters import Departure
@@ -72,13 +72,14 @@ class Plan:
     expiring: set[int] = field(default_factory=set)
     _going: set[tuple[str, Any]] = field(default_factory=set)
 
-    def add(self, letter: DeadLetter, leaving: Departure) -> None:
+    def add(self, letter: DeadLetter, leaving: Departure, waiting: Set[str]) -> None:
+        """Note a departure; in these of the queues the message waits for its retry, and is no dead letter."""
         headers = json.dumps(leaving.headers)
         for name in leaving.queues:
             if (name, letter.message_id) not in self._going:
                 self._going.add((name, letter.message_id))
                 properties = json.dumps(leaving.properties[name])
-                cause = "" if name in leaving.returns else letter.cause
+                cause = "" if name in leaving.returns or name in waiting else letter.cause
                 self.copies[name].append(Copy(letter.id, letter.message_id, headers, properties, cause))
         if leaving.is_kept:
             self.kept.add(letter.id)
@@ -114,7 +115,8 @@ def planned(
         if options is not None:
             leaving = departure(options, reason, letter.dying, exchange, partial(message, letter))
             if leaving is not None:
-                plan.add(letter, leaving)
+                targets = {name: target for name in leaving.queues if (target := queue(name)) is not None}
+                plan.add(letter, leaving, {name for name, target in targets.items() if sends_on(target)})
     return plan
 
 

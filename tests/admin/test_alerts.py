@@ -33,6 +33,7 @@ def state(name: str = "orders", **values: Any) -> QueueState:
     given |= {"id": 1, "oldest_ready_seconds": None, "closed": False, "paused": False, "paused_reason": ""}
     given |= {"paused_until": None, "max_messages": None, "overflow": "reject", "held_messages": None}
     given |= {"max_in_flight": None, "max_receivers": None, "grouped": False, "strict": False}
+    given["sends_on"] = False
     return QueueState(name=name, **given | {"takes_dead_letters": False, "dead_letters_of_others": 0} | values)
 
 
@@ -75,6 +76,8 @@ LETTERS = {"takes_dead_letters": True, "dead_letters_of_others": 3}
         # A message that was published to the dead-letter queue, and waits beside a dead letter.
         (state(**WAITS | LETTERS | {"ready": 4}), [], [AlertKind.UNSERVED, AlertKind.DEAD]),
         (state(**WAITS, takes_dead_letters=True, consumers=1), [worker("orders")], [AlertKind.LATE]),
+        # A queue that delays retries needs no worker.
+        (state(**WAITS, takes_dead_letters=True, sends_on=True), [], []),
         (state(dead=2), [], [AlertKind.DEAD]),
         (state(retrying=2), [], [AlertKind.RETRYING]),
         (state(), [worker("orders", stale=True)], [AlertKind.STALE]),

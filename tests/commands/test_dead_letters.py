@@ -13,12 +13,13 @@ from django.core.management.base import CommandError
 from django_mq.api import publish
 from django_mq.delivery.operator.actions import publish_instead
 from django_mq.delivery.operator.bindings import bind
-from django_mq.delivery.operator.queue_editor import create_queue
+from django_mq.delivery.operator.queue_editor import create_queue, edit_queue
 from django_mq.diagnosis.doctor.work import look_at_queues
 from django_mq.diagnosis.messages.copies import copy_of
 from django_mq.diagnosis.messages.criteria import narrowed
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.state.overview import overview
+from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import MQError
 from django_mq.models import Message
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
     from tests.commands.conftest import Run
 
 
-@pytest.fixture(params=["dead_letter_queue", "dead_letter_exchange", "expiry_queue"])
+@pytest.fixture(params=["dead_letter_queue", "dead_letter_exchange", "default exchange", "expiry_queue"])
 def graveyard(request: pytest.FixtureRequest, database: str) -> str:
     """A queue ``hooks`` that sends its dead or expired messages to ``hooks.dead``, where two of them are."""
     create_queue("hooks.dead", {}, using=database)
-    target = "failures" if request.param == "dead_letter_exchange" else "hooks.dead"
-    create_queue("hooks", {request.param: target}, using=database)
+    options = {
+        "dead_letter_exchange": {"dead_letter_exchange": "failures"},
+        "default exchange": {"dead_letter_exchange": DEFAULT_EXCHANGE, "dead_letter_routing_key": "hooks.dead"},
+    }
+    create_queue("hooks", options.get(request.param, {request.param: "hooks.dead"}), using=database)
     bind("failures", "hooks.dead", exchange_type="fanout", using=database)
     create_queue("other", {}, using=database)
     publish("hooks", 1)
@@ -142,6 +146,18 @@ def test_a_dead_letter_that_went_round_in_a_cycle_has_new_rounds(database: str, 
     run("mq_redrive", "work")
     settle(database, "work", Verdict.DEAD)
     assert Message.objects.using(database).get().queue.name == "waits"
+
+
+def test_what_waits_for_its_retry_is_no_dead_letter_and_needs_no_worker(database: str, run: Run) -> None:
+    create_queue("work", {}, using=database)
+    create_queue("waits", {"ttl_seconds": 60, "expiry_queue": "work"}, using=database)
+    edit_queue("work", {"dead_letter_queue": "waits"}, using=database)
+    publish("work", 1)
+    settle(database, "work", Verdict.DEAD)
+
+    assert ready(database, "waits") == [1]
+    assert set(figures(run, "waits", database).values()) == {0}
+    assert [one for one in look_at_queues(database) if one.about == "queue waits"] == []
 
 
 def test_a_copy_may_cancel_its_original(database: str, run: Run, graveyard: str) -> None:

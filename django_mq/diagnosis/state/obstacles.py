@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from django_mq.diagnosis.state.alerts import is_full
 from django_mq.diagnosis.state.overview import overview
+from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
 from django_mq.models import Binding, Queue
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def obstacles(names: Sequence[str], *, using: str) -> list[QueueState]:
     sources = (
         Q(dead_letter_queue__name__in=names)
         | Q(expiry_queue__name__in=names)
+        | Q(dead_letter_exchange=DEFAULT_EXCHANGE, dead_letter_routing_key__in=names)
         | (Q(dead_letter_exchange__in=exchanges) & ~Q(dead_letter_exchange=""))
     )
     targets = Queue.objects.using(using).filter(Q(name__in=names) | sources)

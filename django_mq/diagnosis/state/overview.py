@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db.models import Count, Min, OuterRef, Q, Subquery
+from django.db.models import Count, F, Min, OuterRef, Q, Subquery
 
 from django_mq.engine.decisions.arbiter import OPTIONS
 from django_mq.engine.decisions.claim import is_paused
+from django_mq.engine.decisions.dead_letters import sends_on
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 #: The highest count of messages in a state of a queue; counting stops there.
 COUNT_LIMIT = 10_000
+
+#: The options that say whether what waits in a queue goes on by itself, but for its expiry queue.
+LIFETIME = ("ttl_seconds", "max_ttl_seconds", "no_expiry", "dead_letter_exchange")
 
 Filled = TypeVar("Filled")
 
@@ -70,6 +74,8 @@ class QueueState:
     #: Where workers take from the queue, these are their work, and are not counted.
     takes_dead_letters: bool
     dead_letters_of_others: int
+    #: Whether what waits here goes on by itself when it expires, as in a delayed retry.
+    sends_on: bool
     #: Whether the age of the oldest message is exact; else it has waited at least so long.
     is_oldest_exact: bool = True
 
@@ -80,8 +86,9 @@ class QueueState:
 
     @property
     def rests(self) -> bool:
-        """Whether no worker takes from this dead-letter queue, and all that is ready waits for an operator."""
-        return self.takes_dead_letters and not self.consumers and self.unserved == 0
+        """Whether no worker takes from the queue, and none need to: its messages are dead letters, or go on."""
+        waits_for_operator = self.takes_dead_letters and self.unserved == 0
+        return not self.consumers and (self.sends_on or waits_for_operator)
 
     @property
     def unserved(self) -> int:
@@ -119,7 +126,8 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
 def with_facts(queues: QuerySet[Queue]) -> QuerySet[Any]:
     """Return queues with what ``states_of`` needs beside their columns."""
     # A pause ends by the database's clock.
-    return queues.annotate(now=UTCNow(), takes_dead_letters=takes_dead_letters())
+    expiry = F("expiry_queue__name")
+    return queues.annotate(now=UTCNow(), takes_dead_letters=takes_dead_letters(), expires_to=expiry)
 
 
 def states_of(
@@ -152,7 +160,8 @@ def _dead_letters_of_others(ready: Mapping[int, int], alias: str) -> dict[int, i
 def _state_of(row: Any, counts: Counts, consumers: int, dead_letters_of_others: int) -> QueueState:
     paused = is_paused(row.paused, row.paused_until, row.now)
     # Without the names of other queues, each of which would be a statement.
-    options = QueueOptions(**{name: getattr(row, name) for name in OPTIONS})
+    given = {name: getattr(row, name) for name in (*OPTIONS, *LIFETIME)}
+    options = QueueOptions(**given, expiry_queue=row.expires_to)
     counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds", "is_oldest_exact")
     return filled(
         QueueState,
@@ -161,6 +170,7 @@ def _state_of(row: Any, counts: Counts, consumers: int, dead_letters_of_others: 
         scheduled=counts.scheduled - counts.retrying,
         dead_letters_of_others=dead_letters_of_others,
         consumers=consumers,
+        sends_on=sends_on(options),
         max_receivers=options.slots,
         grouped=options.has_groups,
         paused=paused,

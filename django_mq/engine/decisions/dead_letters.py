@@ -50,6 +50,17 @@ class Targets(Protocol):
     def max_dead_letter_cycles(self) -> int | None: ...
 
 
+class SendingOptions(Targets, Protocol):
+    """The options of a queue that also say whether all of its messages expire."""
+
+    @property
+    def ttl_seconds(self) -> float | None: ...
+    @property
+    def max_ttl_seconds(self) -> float | None: ...
+    @property
+    def no_expiry(self) -> bool: ...
+
+
 class Destination(NamedTuple):
     """Where a queue sends messages for one reason: to a queue, by the default exchange, or to an exchange."""
 
@@ -65,6 +76,15 @@ def destination(options: Targets, reason: str) -> Destination | None:
     queues = {REJECTED: options.dead_letter_queue, EXPIRED: options.expiry_queue}
     queue = queues.get(reason)
     return None if queue is None else Destination(DEFAULT_EXCHANGE, queue)
+
+
+def sends_on(options: SendingOptions) -> bool:
+    """Whether what waits in a queue goes on by itself: it expires, and the queue says where to.
+
+    Such a queue delays retries: what another queue sends there is no dead letter.
+    """
+    expires = (options.ttl_seconds is not None or options.max_ttl_seconds is not None) and not options.no_expiry
+    return expires and destination(options, EXPIRED) is not None
 
 
 def keeps_dropped(options: Targets) -> bool:
