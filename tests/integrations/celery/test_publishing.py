@@ -16,13 +16,13 @@ from celery.exceptions import Reject
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
-from kombu import Connection, Consumer, Producer
+from kombu import Connection, Consumer, Exchange, Producer
 from kombu import Queue as KombuQueue
 
 from django_mq import conf
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
-from django_mq.integrations.celery import failures
+from django_mq.integrations.celery import exchanges, failures
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import Wake, queue_topic
@@ -386,7 +386,13 @@ def test_another_task_published_by_a_task_shares_its_fate(
     assert not rows()
 
 
-def test_publishing_opens_no_connection_beside_djangos_own(app: Celery, committed_database: str) -> None:
+@pytest.mark.parametrize("way", [{}, {"exchange": "news", "routing_key": "a"}], ids=str)
+def test_publishing_opens_no_connection_beside_djangos_own(
+    app: Celery, committed_database: str, monkeypatch: pytest.MonkeyPatch, way: dict[str, str]
+) -> None:
+    monkeypatch.setattr(exchanges, "FRESH_SECONDS", 0.0)
+    with app.connection_for_write() as connection:
+        KombuQueue("reports", Exchange("news", "topic"), routing_key="#")(connection.default_channel).declare()
     connections[committed_database].ensure_connection()
     opened: list[int] = []
 
@@ -395,7 +401,9 @@ def test_publishing_opens_no_connection_beside_djangos_own(app: Celery, committe
 
     connection_created.connect(note)
     try:
-        app.send_task("note")
+        app.send_task("note", **way)
+        with transaction.atomic(using=committed_database):
+            app.send_task("note", **way)
     finally:
         connection_created.disconnect(note)
 
