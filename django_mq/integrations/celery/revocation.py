@@ -1,6 +1,8 @@
 """Revoking a task removes its waiting messages from the database.
 
-Celery's workers remember revoked tasks in memory, for three hours: a worker that starts later runs them.
+Celery's workers remember revoked tasks in memory, for three hours: a worker that starts later runs them. They
+remember revoked stamps in memory, too. A stamp may be that of any message, so its revocation is written, and each
+worker reads it when it connects.
 
 No worker receives a message that was removed. So the worker that removes it does what Celery does when it
 receives a revoked task: it sends ``task_revoked`` and ``task-revoked``, and stores the result.
@@ -8,12 +10,14 @@ receives a revoked task: it sends ``task_revoked`` and ``task-revoked``, and sto
 
 from __future__ import annotations
 
+import json
 import logging
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from celery.exceptions import NotRegistered
 from celery.worker.control import Panel
+from celery.worker.state import revoked_stamps
 from celery.worker.strategy import proto1_to_proto2  # type: ignore[attr-defined]  # the stubs leave it out
 from kombu.message import Message
 from kombu.serialization import prepare_accept_content
@@ -25,28 +29,76 @@ from django_mq.delivery.consumer.handlers import TASK
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.message import decode_properties
 from django_mq.integrations.celery.native import DELIVER
+from django_mq.integrations.celery.transient_queues import LONGEST
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from django_mq.stores.base import Store
     from django_mq.stores.records import Browsed
 
 logger = logging.getLogger("django_mq.celery")
 COMMAND = "revoke"
+STAMPS_COMMAND = "revoke_by_stamped_headers"
+#: Revoked stamps are kept where other things expire by themselves: as bindings of an exchange of their own.
+STAMPS = "amq.revoked-stamps"
+#: How long the revocation of a stamp is kept, in seconds.
+STAMPS_SECONDS = 30 * 86_400.0
 
 
 def install(alias: str) -> None:
-    """Make the remote control command ``revoke`` of this process also remove waiting messages of an alias."""
-    installed = Panel.data[COMMAND]
+    """Make the remote control commands that revoke tasks also act on the database of an alias."""
+
+    def remove(state: Any, task_id: Any) -> None:
+        for waiting in remove_waiting(alias, [str(one) for one in maybe_list(task_id) or ()]):
+            _announce(waiting, state)
+
+    _extend(COMMAND, remove)
+    _extend(STAMPS_COMMAND, lambda _, headers: keep_stamps(alias, headers))
+
+
+def _extend(name: str, then: Callable[[Any, Any], None]) -> None:
+    """Have a command of this process call ``then`` afterwards, with the state and the command's first argument."""
+    installed = Panel.data[name]
     command = getattr(installed, "__wrapped__", installed)
 
     @wraps(command)
-    def revoke(state: Any, task_id: Any, *args: Any, **options: Any) -> Any:
-        answer = command(state, task_id, *args, **options)
-        for waiting in remove_waiting(alias, [str(one) for one in maybe_list(task_id) or ()]):
-            _announce(waiting, state)
+    def extended(state: Any, subject: Any, *args: Any, **options: Any) -> Any:
+        answer = command(state, subject, *args, **options)
+        then(state, subject)
         return answer
 
-    Panel.data[COMMAND] = revoke
+    Panel.data[name] = extended
+
+
+def keep_stamps(alias: str, headers: Mapping[str, Any] | list[str]) -> None:
+    """Write the revoked stamps of these headers, for workers that start later."""
+    named = [text.split("=")[0] for text in headers] if isinstance(headers, list) else headers
+    store = private_store(alias)
+    try:
+        for header in named:
+            for stamp in maybe_list(revoked_stamps.get(header)) or ():
+                pattern = json.dumps([header, stamp])
+                if len(pattern) > LONGEST:
+                    logger.warning("Revoked until the worker restarts: the stamp %s is too long", pattern)
+                    continue
+                store.volatile_bind(
+                    exchange=STAMPS, exchange_type="direct", pattern=pattern, queue=STAMPS, seconds=STAMPS_SECONDS
+                )
+    except StoreError as error:
+        logger.warning("Revoked until the worker restarts: the stamps were not written: %s", error)
+    finally:
+        store.close()
+
+
+def recall_stamps(store: Store) -> None:
+    """Let this worker know the revoked stamps. Raises StoreError."""
+    for pattern, _ in store.volatile_bindings(STAMPS):
+        header, stamp = json.loads(pattern)
+        known = maybe_list(revoked_stamps.get(header)) or []
+        if stamp not in known:
+            revoked_stamps[header] = [*known, stamp]  # type: ignore[assignment] # as the command does
 
 
 def remove_waiting(alias: str, task_ids: list[str]) -> list[Browsed]:

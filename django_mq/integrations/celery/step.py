@@ -48,6 +48,8 @@ class MQStep(bootsteps.StartStopStep):
                 loop=loop_of(consumer),
             )
         )
+        with transport.kept() as store:
+            revocation.recall_stamps(store)
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:

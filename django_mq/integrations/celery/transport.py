@@ -44,11 +44,13 @@ from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
+    from contextlib import AbstractContextManager
 
     from django_mq.delivery.consumer.loop import Loop
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.selector import Selector
     from django_mq.integrations.celery.native import NativeConsumer
+    from django_mq.stores.base import Store
     from django_mq.stores.records import ConsumerInfo, WorkerCommand
 
 
@@ -255,6 +257,10 @@ class Transport(virtual.Transport):
         self._changed()
         if self._runtime is not None and told_to_stop():
             self._runtime.session.renew_soon()  # shows operators that the worker stops
+
+    def kept(self) -> AbstractContextManager[Store]:
+        """Use a store that commits each statement."""
+        return self._committing()
 
     def serve(self, worker: ServedWorker) -> None:
         """Claim for a Celery worker from now on, and show the session under its name."""

@@ -51,13 +51,16 @@ class Revoker:
     def revoke(self, *task_ids: str) -> None:
         Panel.data["revoke"](self._state, list(task_ids))
 
+    def revoke_stamps(self, headers: Any) -> None:
+        Panel.data["revoke_by_stamped_headers"](self._state, headers)
+
     def note(self, sender: Any, request: Any, expired: bool, **_: Any) -> None:
         self.signals.append((sender.name, request.id, expired))
 
 
 @pytest.fixture
 def revoker(app: Celery, committed_database: str) -> Iterator[Revoker]:
-    command = Panel.data["revoke"]
+    commands = dict(Panel.data)
     app.conf.worker_send_task_events = True
     app.tasks["note"].send_events = True
     worker = Revoker(app)
@@ -65,8 +68,9 @@ def revoker(app: Celery, committed_database: str) -> Iterator[Revoker]:
     revocation.install(committed_database)
     yield worker
     signals.task_revoked.disconnect(worker.note)
-    Panel.data["revoke"] = command
+    Panel.data.update(commands)
     worker_state.revoked.clear()
+    worker_state.revoked_stamps.clear()
 
 
 def test_a_waiting_task_that_is_revoked_is_reported_once(app: Celery, revoker: Revoker, rows: Rows) -> None:
@@ -122,3 +126,35 @@ def test_what_cannot_be_reported_is_removed_all_the_same(
     assert [id_ for _, id_, _ in revoker.signals] == [known]
     assert "no such task" in caplog.text
     assert not rows()
+
+
+@pytest.mark.parametrize(
+    ("headers", "stamps"),
+    [
+        ({"tenant": ["acme", "shop"]}, {"tenant": ["acme", "shop"]}),
+        ({"tenant": "acme", "batch": 7}, {"tenant": ["acme"], "batch": [7]}),
+        (["tenant=acme"], {"tenant": ["acme"]}),
+    ],
+)
+def test_revoked_stamps_are_known_to_a_worker_that_starts_later(
+    revoker: Revoker, committed_database: str, headers: Any, stamps: dict[str, list[Any]]
+) -> None:
+    revoker.revoke_stamps(headers)
+    worker_state.revoked_stamps.clear()  # as after a restart
+
+    for _ in range(2):
+        revocation.recall_stamps(shared_store(committed_database))
+
+    assert {header: sorted(each) for header, each in worker_state.revoked_stamps.items()} == stamps
+
+
+def test_a_stamp_that_cannot_be_kept_is_named(
+    revoker: Revoker, committed_database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    revoker.revoke_stamps({"tenant": ["acme", "x" * 200]})
+
+    assert "is too long" in caplog.text
+    assert worker_state.revoked_stamps["tenant"] == ["acme", "x" * 200]
+    worker_state.revoked_stamps.clear()
+    revocation.recall_stamps(shared_store(committed_database))
+    assert worker_state.revoked_stamps == {"tenant": ["acme"]}
