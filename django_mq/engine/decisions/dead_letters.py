@@ -102,7 +102,7 @@ class DeliveryAddress(NamedTuple):
 def address_in(properties: Mapping[str, Any], queue: str) -> DeliveryAddress:
     """Return how the message came to this queue: as it was published or dead-lettered, or moved by an operator."""
     about = properties.get("delivery_info")
-    if not isinstance(about, Mapping) or about.get("queue", queue) != queue:
+    if not isinstance(about, dict) or about.get("queue", queue) != queue:
         return DeliveryAddress("", queue)
     exchange, key = about.get("exchange"), about.get("routing_key")
     return DeliveryAddress(

@@ -190,9 +190,13 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
     """Return the Kombu message dictionary of a claimed row. Raises CorruptMessage."""
     properties = decode_properties(claimed.properties)
     priority = 0 if UNSAID in properties else priority
-    address = address_in(properties, claimed.queue_name)
-    redelivered = claimed.redelivered or claimed.attempts > 0
-    properties["delivery_info"] = {**address._asdict(), "redelivered": redelivered, "priority": priority}
+    exchange, routing_key = address_in(properties, claimed.queue_name)
+    properties["delivery_info"] = {
+        "exchange": exchange,
+        "routing_key": routing_key,
+        "redelivered": claimed.redelivered or claimed.attempts > 0,
+        "priority": priority,
+    }
     properties.update(
         delivery_tag=f"{claimed.id}.{claimed.claim}", priority=priority, correlation_id=claimed.correlation_id
     )
@@ -209,8 +213,10 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
 
 def _with_times(headers: dict[str, Any]) -> dict[str, Any]:
     """Return the headers with the times of ``x-death`` as AMQP's driver has them: without a time zone, in UTC."""
-    deaths = [{**death, "time": _time(death.get("time"))} for death in deaths_in(headers)]
-    return headers | {DEATHS: deaths} if deaths else headers
+    deaths = deaths_in(headers) if DEATHS in headers else ()
+    return (
+        headers | {DEATHS: [{**each, "time": _time(each.get("time"))} for each in deaths]} if deaths else headers
+    )
 
 
 def _time(value: Any) -> Any:
