@@ -324,7 +324,10 @@ class Store(Protocol):
         """
 
     def expire(self, limit: int = 1000) -> int:
-        """Finish scheduled and ready messages whose time to live is over; return how many."""
+        """Remove scheduled and ready messages whose time to live is over, or send them on; return how many.
+
+        They go where ``departure`` of the engine says; what an exchange does not take stays as dead.
+        """
 
     def trim(self) -> int:
         """Replace ready messages of rings above their limits, as publishing does; return how many.

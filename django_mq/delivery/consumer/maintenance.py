@@ -88,9 +88,9 @@ def run_maintenance(
     done["pruned"] = store.prune() if prune else 0
     if chores.take_over and take_over is not None:
         take_over()
-    # A dead session may have held a group or a consumer slot. What expired, was in a deleted queue, or is not
-    # wanted, may be ready in another queue.
-    if done["reaped"] or done["promoted"] or done["expired"] or done["deleted"] or done["unwanted"]:
+    # A dead session may have held a group or a consumer slot. What expired, was replaced, was in a deleted queue,
+    # or is not wanted, may be ready in another queue.
+    if any(done[name] for name in ("reaped", "promoted", "expired", "trimmed", "deleted", "unwanted")):
         _announce(store)
     return done
 
