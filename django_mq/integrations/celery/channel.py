@@ -228,7 +228,7 @@ class Channel(virtual.Channel):
         kind = transport.exchanges.type_of(exchange, "Queue.bind")
         selector = _selector_in(arguments or {}, exchange_type=kind)
         is_default = kind == "direct" and exchange == routing_key == queue and not selector
-        transport.exchanges.forget(exchange)
+        transport.exchanges.note_change(exchange)
         if not is_transient:
             if not is_default:
                 transport.declarations.bind(queue, exchange, kind, routing_key, selector)
@@ -253,7 +253,7 @@ class Channel(virtual.Channel):
             self.open_transport.transient.unbind(queue, exchange, routing_key)
         else:
             self.open_transport.declarations.unbind(queue, exchange, routing_key)
-        self.open_transport.exchanges.forget(exchange)
+        self.open_transport.exchanges.note_change(exchange)
 
     @apart_from_event_loops
     def exchange_bind(
@@ -407,7 +407,7 @@ class Channel(virtual.Channel):
             return ([routing_key] if exists else []), []
         text(routing_key, "routing_key")
         as_message = partial(transport.publisher.as_message, message)
-        reached = transport.exchanges.reached(exchange, routing_key, as_message)
+        reached = transport.exchanges.reached(exchange, routing_key, as_message, inside=is_task(message))
         if reached is None and not self.deadletter_queue:
             raise not_found(exchange, "Basic.publish")
         return reached or ([], [])

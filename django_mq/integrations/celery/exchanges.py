@@ -20,12 +20,10 @@ from django_mq.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from django_mq.engine.decisions.routing import Reached
     from django_mq.engine.message import Message
-    from django_mq.integrations.celery.publisher import Declarations
-    from django_mq.stores.base import Store
+    from django_mq.integrations.celery.publisher import Committing, Declarations
 
 #: RabbitMQ's argument that names the exchange for messages that no queue takes.
 ALTERNATE = "alternate-exchange"
@@ -34,17 +32,22 @@ TYPES = ("direct", "topic", "fanout", "headers")
 #: How long a publisher of events remembers their exchange, in seconds: there are many events. Other exchanges are
 #: read each time, because a queue may have been bound a moment ago.
 REMEMBER_SECONDS = 0.5
+#: How long what was written here is not read over the connection of the caller's transaction, in seconds.
+FRESH_SECONDS = 5.0
 
 
 class ExchangeTable:
     """The exchanges that one transport uses, written apart from the caller's transaction."""
 
-    def __init__(self, store: Callable[[], AbstractContextManager[Store]], declarations: Declarations) -> None:
-        self._store = store
+    def __init__(self, committing: Committing, declarations: Declarations) -> None:
+        self._store = committing
+        self._reading = committing.reading
         self._declarations = declarations
         #: By name, the type and the alternate exchange of the exchanges that were declared here.
         self.declared: dict[str, tuple[str, str]] = {}
         self._known: dict[str, tuple[float, Exchange | None]] = {}
+        # When an exchange or a binding of it was written here last.
+        self._written: dict[str, float] = {}
 
     def declare(self, name: str, kind: str, alternate: str = "") -> None:
         """Create the exchange unless it exists.
@@ -64,6 +67,7 @@ class ExchangeTable:
             if known is None or not known.is_declared:
                 store.declare_exchange(name, exchange_type=kind, alternate=alternate)
                 known = Exchange(name, kind, alternate=alternate)
+                self.note_change(name)
         self.declared[name] = known.type, known.alternate
         for what, given, current in (("type", kind, known.type), (ALTERNATE, alternate, known.alternate)):
             if given != current:
@@ -74,16 +78,22 @@ class ExchangeTable:
                     "Exchange.declare",
                 )
 
-    def find(self, name: str) -> Exchange | None:
-        """Return an exchange, or None if there is none. That of events may be as it was a moment ago."""
+    def find(self, name: str, *, inside: bool = False) -> Exchange | None:
+        """Return an exchange, or None if there is none. That of events may be as it was a moment ago.
+
+        It may be read ``inside`` the caller's transaction, which may be broken.
+        """
         known = self._known.get(name)
-        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+        now = time.monotonic()
+        if known is not None and now - known[0] < REMEMBER_SECONDS:
             return known[1]
         check_name(name)
-        with self._store() as store:
+        # The caller's transaction may see the tables as they were before.
+        inside = inside and now - self._written.get(name, -FRESH_SECONDS) >= FRESH_SECONDS
+        with self._reading() if inside else self._store() as store:
             found = store.exchange(name)
         if name == current_app.conf.event_exchange:
-            self._known[name] = (time.monotonic(), found)
+            self._known[name] = (now, found)
         return found
 
     def type_of(self, name: str, method: str) -> str:
@@ -95,38 +105,43 @@ class ExchangeTable:
             raise not_found(name, method)
         return found.type
 
-    def forget(self, name: str) -> None:
-        """Read the exchange anew at its next use."""
+    def note_change(self, name: str) -> None:
+        """Note that the exchange or a binding of it was written."""
         self._known.pop(name, None)
+        self._written[name] = time.monotonic()
 
     def delete(self, name: str) -> None:
         """Delete an exchange and its durable bindings."""
-        self.forget(name)
+        self.note_change(name)
         self.declared.pop(name, None)
         with self._store() as store:
             store.delete_exchange(name)
 
     def bind(self, destination: str, source: str, routing_key: str, selector: str) -> None:
         """Let the source pass messages on to the destination."""
+        self.note_change(source)
         with self._store() as store:
             store.bind_exchange(exchange=source, pattern=routing_key, destination=destination, selector=selector)
 
     def unbind(self, destination: str, source: str, routing_key: str) -> None:
+        self.note_change(source)
         with self._store() as store:
             store.unbind_exchange(exchange=source, pattern=routing_key, destination=destination)
 
-    def reached(self, name: str, routing_key: str, message: Callable[[], Message]) -> Reached | None:
+    def reached(
+        self, name: str, routing_key: str, message: Callable[[], Message], *, inside: bool
+    ) -> Reached | None:
         """Return the queues that a message goes to, or None if the exchange does not exist."""
-        find = partial(self._with_default, routing_key=routing_key)
+        find = partial(self._with_default, routing_key=routing_key, inside=inside)
         exchange = find(name)
         if exchange is None and name in self.declared:
             self.declare(name, *self.declared[name])  # Kombu does not, after the tables were emptied
             exchange = find(name)
         return None if exchange is None else queues_reached(exchange, routing_key, message, find)
 
-    def _with_default(self, name: str, *, routing_key: str) -> Exchange | None:
+    def _with_default(self, name: str, *, routing_key: str, inside: bool) -> Exchange | None:
         """Return an exchange with the default binding of a queue of the same name, which has no row."""
-        exchange = self.find(name)
+        exchange = self.find(name, inside=inside)
         if name != routing_key or not (exchange is None or exchange.type == "direct"):
             return exchange
         if not self._is_expected(name):

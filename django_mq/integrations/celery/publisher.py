@@ -298,6 +298,16 @@ class Committing:
                 yield store
 
     @contextmanager
+    def reading(self) -> Iterator[Store]:
+        """Use a store to read what others have committed: inside a transaction that of the caller."""
+        shared = shared_store(self._alias)
+        if shared.in_transaction:
+            yield shared
+        else:
+            with self() as store:
+                yield store
+
+    @contextmanager
     def private(self) -> Iterator[Store]:
         """Use a store that commits each statement, even inside a transaction."""
         session = self._session()
