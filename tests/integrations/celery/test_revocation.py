@@ -49,10 +49,10 @@ class Revoker:
         )
 
     def revoke(self, *task_ids: str) -> None:
-        Panel.data["revoke"](self._state, list(task_ids))
+        Panel.data["revoke"](self._state, task_id=list(task_ids))  # as remote control calls it
 
     def revoke_stamps(self, headers: Any) -> None:
-        Panel.data["revoke_by_stamped_headers"](self._state, headers)
+        Panel.data["revoke_by_stamped_headers"](self._state, headers=headers)
 
     def note(self, sender: Any, request: Any, expired: bool, **_: Any) -> None:
         self.signals.append((sender.name, request.id, expired))
