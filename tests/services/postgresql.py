@@ -76,6 +76,7 @@ class PostgreSQL(Server):
             "listen_addresses": "",
             "unix_socket_directories": str(self.data),
             "max_connections": str(MAX_CONNECTIONS),
+            "max_prepared_transactions": "5",
         }
         if not self.durable:
             settings |= {"fsync": "off", "full_page_writes": "off"}

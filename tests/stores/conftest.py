@@ -10,6 +10,7 @@ import pytest
 
 from django_mq.engine.rules import Rules
 from django_mq.models import Attempt, History, Queue
+from django_mq.stores import connections
 from django_mq.stores.memory.broker import empty_brokers
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.registry import MEMORY, private_store, shared_store
@@ -49,8 +50,9 @@ STORES = [*sql_stores(), pytest.param(memory_store, id="memory")]
 
 @pytest.fixture(autouse=True)
 def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that stands still for a second has no database that another program keeps locked."""
+    """A machine that stands still for a second keeps no database locked, and its workers are not cut off."""
     monkeypatch.setattr(SQLiteMaintenance, "outage_seconds", PATIENCE_SECONDS)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", int(PATIENCE_SECONDS))
 
 
 @pytest.fixture(params=STORES)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -18,13 +20,16 @@ from django_mq.engine.decisions.arbiter import LEFT_SECONDS
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
+from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.models import Queue
+from django_mq.stores import connections
 from django_mq.stores.mysql import database as mysql_database
 from django_mq.stores.mysql import store as mysql
 from django_mq.stores.postgresql import store as postgresql
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
+from django_mq.stores.sql import operations
 from django_mq.stores.sql.claims import TRIES
 from django_mq.stores.sql.queues import IDLE_SECONDS
 from tests.conftest import SERVED
@@ -76,7 +81,8 @@ def alias(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def nobody_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a lock however long the test is kept from its next step."""
-    monkeypatch.setattr(mysql_database, "LOCK_SECONDS", 120)
+    for module in (mysql_database, connections):
+        monkeypatch.setattr(module, "LOCK_SECONDS", 120)
     for database in (mysql, postgresql):
         monkeypatch.setattr(database, "DELETION_WAIT_SECONDS", 120)
 
@@ -327,7 +333,7 @@ def test_settlements_that_a_claim_has_written_are_not_void_after_its_next_try_fa
     settled = [verdict(message, Verdict.ACCEPT) for message in claim(second, session, "few")]
     others = [publish(first, "few")]
     request = ClaimRequest(queues=("few",), credit=1)
-    texts, second.database.text = second.database.text, lambda name, params: failing(name) or texts(name, params)  # type: ignore[method-assign]
+    texts, second.database.text = second.database.text, lambda name, *params: failing(name) or texts(name, *params)  # type: ignore[method-assign]
     leases: list[str] = []
 
     def failing(name: str) -> str:
@@ -593,6 +599,90 @@ def test_a_deletion_does_not_wait_for_ever_for_a_long_transaction(
             second.delete_queue("orders")
 
     assert second.counts()["orders"].ready == 1
+
+
+LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
+
+
+def unused(store: SQLStore) -> None:
+    """End the only session that receives from the queue ``orders``, which then has no use."""
+    Queue.objects.using(store.alias).filter(name="orders").update(auto_delete=True, used_at=datetime.now(UTC))
+
+
+def test_the_end_of_an_unused_queue_waits_for_no_publisher(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "other")
+    unused(first)
+    with holding_open(first):
+        publish(first, "other")
+        ended = second.delete_unused()
+        declare(second)
+        publish(second)
+
+    assert ended == {"orders": 0}
+    assert second.counts()["orders"].ready == 1
+
+
+def test_what_is_published_into_a_queue_that_expires_goes_where_its_messages_go(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "failures")
+    declare(first, "ending", expires_seconds=1.0, dead_letter_queue="failures")
+    Queue.objects.using(first.alias).filter(name="ending").update(used_at=LONG_AGO)
+    with holding_open(first):
+        publish(first, "ending")
+        during = second.delete_unused()
+    second.delete_unused()
+
+    assert during in ({}, {"ending": 0})  # MariaDB's publishers lock the queue, which ends after them
+    [late] = second.browse("failures", states=[State.READY])
+    assert late.dead_reason == "queue deleted"
+    assert set(second.counts()) == {"orders", "failures"}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["not declared again", "declared again"])
+def test_what_is_published_into_an_auto_delete_queue_that_ends_stays_in_it(
+    first: SQLStore, second: SQLStore, *, again: bool
+) -> None:
+    unused(first)
+    with holding_open(first):
+        publish(first)
+        second.delete_unused()
+        if again and first.alias == "postgresql":  # elsewhere the queue is still there
+            declare(second)
+    second.delete_unused()
+    second.delete_unused()
+
+    assert {name: counts.ready for name, counts in second.counts().items()} == {"orders": 1}
+
+
+def test_a_transaction_that_waits_for_its_second_phase_is_still_writing(first: SQLStore, second: SQLStore) -> None:
+    if first.alias != "postgresql":
+        pytest.skip("only PostgreSQL's claims ask for writers")
+    prepared = f"proof-{uuid4().hex}"
+    first.connection.ensure_connection()
+    if first.database.fetch("SHOW max_prepared_transactions", ()) == [("0",)]:
+        pytest.skip("the server takes no two-phase transactions")
+    first.database.execute("BEGIN")
+    publish(first)
+    first.database.execute(f"PREPARE TRANSACTION '{prepared}'")
+    during = second.database.rows("writers")
+    first.database.execute(f"COMMIT PREPARED '{prepared}'")
+
+    assert (len(during), second.database.rows("writers")) == (1, [])
+
+
+def test_a_purge_goes_past_messages_that_others_have_locked(
+    first: SQLStore, second: SQLStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "PURGE_CHUNK", 2)
+    locked = [publish(first) for _ in range(3)]
+    for _ in range(3):
+        publish(first)
+    with holding_open(first):
+        first.cancel(locked)
+        removed = second.purge("orders")
+
+    assert removed == 3
 
 
 def test_publishers_into_a_limited_queue_wait_for_each_other(first: SQLStore, second: SQLStore) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from psycopg.errors import ActiveSqlTransaction
 
 from django_mq import conf
+from django_mq.engine.names import NAME_LENGTH
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features, assembled
-from django_mq.stores.connections import has_ended, lock_of
+from django_mq.stores.connections import IDLE_SECONDS, has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
@@ -20,7 +23,8 @@ from django_mq.stores.records import LockHolder, Renewal, Space
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
+from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, LAST_ID, Operations
+from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import SQLStore
 
@@ -38,7 +42,16 @@ def listened() -> bool:
     return chosen and settings.LISTEN_DATABASE is None
 
 
+#: What the name of an ended queue ends with, and how long that is at most.
+ENDED, ENDED_LENGTH = re.compile(r" \(ended \d+\)$"), 30
+
+
 class PostgreSQLOperations(Operations):
+    def __init__(self, store: SQLStore) -> None:
+        super().__init__(store)
+        #: By ended queue, the open transactions that may still write into it.
+        self._writing: dict[int, frozenset[str]] = {}
+
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         with self.database.transaction():
             self._see_present()
@@ -60,8 +73,54 @@ class PostgreSQLOperations(Operations):
         # A publish does not lock the queue's row, so that publishers never wait there. So the rare deletion locks
         # the message table; otherwise a message that is written meanwhile would stay behind without its queue.
         before = self.rows("limit_waiting", limit=f"{DELETION_WAIT_SECONDS}s")[0][0]
+        self.rows("bound_transaction", idle=f"{IDLE_SECONDS}s", lock=f"{DELETION_WAIT_SECONDS}s")
         self.rows("lock_messages")
         self.rows("limit_waiting", limit=before)
+
+    def end_queue(self, name: str, *, force: bool) -> dict[str, int]:
+        # Publishers may be writing into the queue, unseen, and do not lock its row. So it gives up its name first,
+        # and is deleted when all transactions have ended that were writing messages then: none can come later.
+        queue, former = self.store.queues.existing(name), ENDED.sub("", name)
+        if former == name and len(name) + ENDED_LENGTH > NAME_LENGTH:
+            return super().end_queue(name, force=force)
+        if former == name:
+            self._refuse_links(name)
+            removed = self._empty(name) if force else 0
+            self._refuse_messages(name, forced=force)
+            self.rows("drop_bindings", queue=name)
+            self.rows("set_aside", queue=name, ended=f"{name} (ended {queue.id})", closed=True)
+            return {name: removed}
+        now = frozenset(row[0] for row in self.rows("writers"))
+        writing = self._writing[queue.id] = self._writing.get(queue.id, now) & now
+        if writing:
+            return {}
+        removed = self._empty(name) if force else self._take_back(name, former)
+        if self.rows("queue_use", queue=name):
+            self._refuse_messages(name, forced=True)
+            self._drop(name)
+        del self._writing[queue.id]
+        return {former: removed} if removed and force else {}
+
+    def _take_back(self, name: str, former: str) -> int:
+        """Keep what came late: in the queue, under its former name, or in the one that has this name now."""
+        ids = self._unheld(name, LAST_ID)
+        if not ids:
+            return 0
+        if self.store.queues.queue(former) is None:
+            self.rows("set_aside", queue=name, ended=former, closed=False)
+            return len(ids)
+        return self.store.moves.move(ids, former)
+
+
+class PostgreSQLQueues(Queues):
+    def delete_unused(self) -> dict[str, int]:
+        deleted = Counter(super().delete_unused())
+        if deleted:
+            deleted.update(super().delete_unused())  # what has given up its name, if no publisher is writing
+        return dict(deleted)
+
+    def _is_empty(self, name: str) -> bool:
+        return bool(ENDED.search(name)) or super()._is_empty(name)
 
 
 class PostgreSQLBrowser(Browser):
@@ -146,6 +205,7 @@ class PostgreSQLStore(SQLStore):
     kind = PostgreSQLDatabase
     database: PostgreSQLDatabase
 
+    queues = cached_property(PostgreSQLQueues)
     publications = cached_property(PostgreSQLPublications)
     operations = cached_property(PostgreSQLOperations)
     sessions = cached_property(PostgreSQLSessions)

@@ -31,18 +31,35 @@ LAST_ID = 2**63 - 1
 class Operations(Part):
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         with self.database.transaction():
-            use = self.rows("queue_use", queue=name)
-            if not use:
-                raise errors.no_such_queue(name)
-            if use[0][0]:
-                raise errors.linked(name, use[0][0])
+            self._refuse_links(name)
             removed = self._empty(name) if force else 0
             self._wait_for_publishers()
-            if self.rows("count_up_to", queue=name, limit=1, dead=True)[0][0]:
-                raise errors.not_empty(name, claimed=force)
-            for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_queue"):
-                self.rows(statement, queue=name)
+            self._refuse_messages(name, forced=force)
+            self._drop(name)
         return removed
+
+    def _refuse_links(self, name: str) -> None:
+        """Lock a queue's row. Raises QueueInUse if other queues name it."""
+        use = self.rows("queue_use", queue=name)
+        if not use:
+            raise errors.no_such_queue(name)
+        if use[0][0]:
+            raise errors.linked(name, use[0][0])
+
+    def _refuse_messages(self, name: str, *, forced: bool) -> None:
+        if self.rows("count_up_to", queue=name, limit=1, dead=True)[0][0]:
+            raise errors.not_empty(name, claimed=forced)
+
+    def _drop(self, name: str) -> None:
+        for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_queue"):
+            self.rows(statement, queue=name)
+
+    def end_queue(self, name: str, *, force: bool) -> dict[str, int]:
+        """Delete an unused queue whose row is locked, and wait for no one; return how many messages it held.
+
+        What is still being published into it goes where its messages go; without ``force`` the queue stays then.
+        """
+        return {name: self.delete_queue(name, force=force)}
 
     def _wait_for_publishers(self) -> None:
         """Wait for open publishes, and keep others out until this transaction ends."""
@@ -71,17 +88,16 @@ class Operations(Part):
 
         Messages newer than an id stay, or the purge would not end while new ones arrive.
         """
-        removed = 0
-        while ids := self._unheld(name, newest, dead=dead):
+        removed, locked = 0, set[int]()
+        while ids := sorted({*self._unheld(name, newest, dead=dead, limit=PURGE_CHUNK + len(locked))} - locked):
             with nullcontext() if self.database.private else self.database.transaction():
-                gone = len(self.store.messages.remove(ids, PURGED))
-            removed += gone
-            if not gone:
-                break  # other transactions have locked the rest
+                gone = self.store.messages.remove(ids, PURGED)
+            removed += len(gone)
+            locked |= {*ids}.difference(gone)
         return removed
 
-    def _unheld(self, name: str, newest: int, *, dead: bool = True) -> list[int]:
-        return first_of(self.rows("find_unheld", queue=name, newest=newest, dead=dead, limit=PURGE_CHUNK))
+    def _unheld(self, name: str, newest: int, *, dead: bool = True, limit: int = PURGE_CHUNK) -> list[int]:
+        return first_of(self.rows("find_unheld", queue=name, newest=newest, dead=dead, limit=limit))
 
     def cancel(self, ids: Sequence[int]) -> int:
         with self.database.transaction():

@@ -32,7 +32,7 @@ logger = logging.getLogger("django_mq.stores")
 REMEMBER_SECONDS = 6.0
 #: The same for an idle worker.
 IDLE_SECONDS = 30.0
-#: Seconds until the deletion of an unused queue is tried again: it waits for open publishers, and others for it.
+#: Seconds until the deletion of an unused queue is tried again, if messages in it or other queues prevent it.
 RETRY_SECONDS = 60.0
 #: Messages on the first page of a claim at most.
 PAGE = 200
@@ -141,13 +141,14 @@ class Queues(Part):
 
     def _delete_if_unused(self, name: str) -> dict[str, int]:
         with self.database.transaction():
-            self.rows("queue_use", queue=name)  # locks the row: a worker may have come meanwhile
+            if not self.rows("lock_if_free", queue=name):
+                return {}  # a publisher, or another worker, has locked the row: the next round tries again
             lives, now = self._lives([name])
             consumed = self._consumed()
             if not all(life.is_over(consumed, now, partial(self._is_empty, name)) for life in lives):
-                return {}
+                return {}  # a worker or a message has come meanwhile
             is_expired = all(life.is_expired(consumed, now) for life in lives)
-            return {name: self.store.operations.delete_queue(name, force=is_expired)}
+            return self.store.operations.end_queue(name, force=is_expired)
 
     def _is_empty(self, name: str) -> bool:
         return not self.rows("count_up_to", queue=name, dead=True, limit=1)[0][0]

@@ -94,10 +94,12 @@ LEFT JOIN django_mq_workersession s ON {worker} = s.host || ':' || s.pid
 WHERE a.xact_start < clock_timestamp() - %(seconds)s::float8 * interval '1 second'
 ORDER BY q.name
 
--- name: set_aside. Takes its name from a queue that is to be deleted: it can be declared anew. Nothing is published
--- into it any more, but by statements that have read its name already.
+-- name: set_aside. Gives another name to a queue that is to be deleted: its own can be declared anew. Nothing is
+-- published into it any more, but by statements that have read its name already.
 -- Locks: the queue's row, which is locked. Index: the unique name. Returns: one row.
-UPDATE django_mq_queue SET name = %(ended)s, closed = true, auto_delete = true, used_at = {now} WHERE name = %(queue)s
+UPDATE django_mq_queue
+SET name = %(ended)s, closed = %(closed)s, auto_delete = auto_delete OR %(closed)s, used_at = coalesce(used_at, created_at)
+WHERE name = %(queue)s
 RETURNING id
 
 -- name: lock_messages. Waits for every open transaction that wrote messages, and blocks others.

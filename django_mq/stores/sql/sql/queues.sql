@@ -35,6 +35,10 @@ WHERE q.name = %(queue)s
 SELECT (SELECT count(*) FROM django_mq_queue d WHERE d.dead_letter_queue_id = q.id OR d.expiry_queue_id = q.id)
 FROM django_mq_queue q WHERE q.name = %(queue)s {for_update}
 
+-- name: lock_if_free. Locks a queue, unless another transaction has locked it.
+-- Locks: the queue's row, skipping a locked one. Index: its unique name. Returns: its id; no row if it is locked, or gone.
+SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s {skip_locked}
+
 -- name: drop_claim_lock. Deletes the claim lock of a queue; drop_queue follows.
 -- Locks: its row. Index: the primary key. Returns: nothing that is used.
 DELETE FROM django_mq_turn WHERE queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
