@@ -230,6 +230,10 @@ class HandlerTimeout(MQError):
     """The handler ran longer than its time limit."""
 
 
+class WorkerInTransaction(MQError):
+    """A worker sees no row of its caller's transaction; in a test, use TransactionTestCase."""
+
+
 class HandlersHang(MQError):
     """Too many handlers still run after they were given up; restart the worker."""
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from django.db import transaction
 
 from django_mq.api import pause, publish, publish_many, resume
 from django_mq.delivery.consumer import heartbeat, policies
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.errors import Decline, HandlersHang, Reject, Release, Retry
+from django_mq.errors import Decline, HandlersHang, Reject, Release, Retry, WorkerInTransaction
 from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler, running
@@ -683,6 +684,13 @@ def test_each_message_goes_to_the_first_handler_that_wants_it_and_the_rest_stays
     assert sorted(european.bodies) == list(range(0, 24, 3))
     assert sorted(small.bodies) == list(range(1, 24, 3))
     assert Message.objects.using(alias).filter(state=STATUS.READY).count() == 8
+
+
+def test_a_worker_in_a_transaction_is_refused_at_once(alias: str) -> None:
+    worker = Worker([a_handler()], threads=1, using=alias)
+
+    with transaction.atomic(using=alias), pytest.raises(WorkerInTransaction, match="TransactionTestCase"):
+        worker.run(until_empty=True)
 
 
 def test_a_handler_without_a_selector_gets_the_rest(alias: str) -> None:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from django.db import connections
+
 from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
@@ -25,7 +27,8 @@ from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
+from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable, WorkerInTransaction
+from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -187,11 +190,12 @@ class Worker:
 
         Raises a StoreError other than StoreUnavailable if the database answers so at first: the site is not set
         up. Later the worker logs such an error, and tries again. Raises HandlersHang if too many abandoned
-        handlers run.
+        handlers run, and WorkerInTransaction inside of a transaction.
         """
-        self.runtime.subscribe(self.session.queues)
         failures, has_worked = 0, False
         try:
+            self._refuse_transactions()
+            self.runtime.subscribe(self.session.queues)
             while not self._stopping:
                 try:
                     if not self.turn():
@@ -216,6 +220,15 @@ class Worker:
             self._shut_down()
         if self._exhausted is not None:
             raise self._exhausted
+
+    def _refuse_transactions(self) -> None:
+        """Raise WorkerInTransaction if this thread is in one on the queues' database."""
+        if self._alias != MEMORY and connections[self._alias].in_atomic_block:
+            raise WorkerInTransaction(
+                f"The worker is called in a transaction on the database {self._alias!r}. It has connections of its"
+                " own, which see no row of that transaction, and wait for its locks. Call it outside of atomic();"
+                " in a test, use TransactionTestCase instead of TestCase."
+            )
 
     def _recover(self, error: StoreError, seconds: float) -> None:
         """Log the error, and wait for the whole pause, whether something wakes the worker or not."""
