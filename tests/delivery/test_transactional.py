@@ -17,6 +17,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import ConfigurationError, LeaseLost
 from django_mq.models import History, Message, Queue
 from django_mq.notifications.base import Wake, queue_topic
+from django_mq.signals import attempt_finished
 from django_mq.stores.records import ClaimRequest, Lease, Settlement
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.delivery.builders import a_claimed, a_handler, a_policy, running
@@ -134,6 +135,31 @@ def test_what_it_publishes_belongs_to_the_same_transaction(alias: str) -> None:
         wait_until(lambda: not Message.objects.using(alias).filter(queue__name="orders").exists())
 
     assert Message.objects.using(alias).filter(queue__name="letters").count() == 1
+
+
+def test_a_committed_attempt_is_accepted_whatever_a_function_of_on_commit_raises(
+    alias: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    book, seen = Book(alias), []
+
+    def handle(message: Any) -> None:
+        book(message)
+        transaction.on_commit(lambda: 1 // 0, using=alias)  # type: ignore[arg-type, return-value]
+
+    def note(outcome: str, error: Any, **_: Any) -> None:
+        seen.append((outcome, error))
+
+    attempt_finished.connect(note)
+    publish("orders", 1)
+    try:
+        with running(a_handler(handle, transactional=True), using=alias):
+            wait_until(lambda: seen)
+    finally:
+        attempt_finished.disconnect(note)
+
+    assert (seen, book.rows, outcomes(alias)) == ([("accepted", None)], 1, [History.Outcome.ACCEPTED])
+    assert "A function of on_commit() has failed after" in caplog.text
+    assert "failed on message" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Delivery:
             _ = self.message.headers, self.message.body  # a corrupt message does not reach the handler
             self.call()
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
-            self.error = error
+            self._take(error)
         try:
             self.tidy()
         except Exception:
@@ -98,11 +98,28 @@ class Delivery:
             check_run(self.handler.function(self.message))
             return
         with transaction.atomic(using=lease.alias):
+            # Before the functions that the handler registers, which may raise after the commit.
+            transaction.on_commit(self._note_commit, using=lease.alias)
             check_run(self.handler.function(self.message))
             accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
             if accept.id in shared_store(lease.alias).settle(lease.session_id, [accept]):
                 raise LeaseLost  # rolls the transaction back
+        self._note_commit()
+
+    def _note_commit(self) -> None:
         self.settled = True
+
+    def _take(self, error: BaseException) -> None:
+        """Note why the call has failed, unless its transaction was committed before."""
+        if not self.settled:
+            self.error = error
+            return
+        logger.error(
+            "A function of on_commit() has failed after handler %s has handled message %s of queue %r: %r",
+            *self._names(),
+            error,
+            exc_info=error,
+        )
 
     def tidy(self) -> None:
         """Leave no broken connection and no open transaction to the thread's next attempt."""
