@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 import traceback
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
+from django_mq import outages
 from django_mq.delivery.consumer.handlers import consumer
 from django_mq.engine.decisions.verdict import Verdict, ending_of, verdict
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import ConfigurationError, Decline, Release, ResultNotSerialisable
+from django_mq.errors import ConfigurationError, Decline, Release, ResultNotSerialisable, StoreUnavailable
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import AGREE, our_backends
 from django_mq.integrations.tasks.envelope import as_django, time_of, unpack
@@ -27,9 +30,15 @@ from django_mq.integrations.tasks.results import earlier_attempts, error_of, row
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.delivery.messages import ReceivedMessage
     from django_mq.models import TaskResult
 
+T = TypeVar("T")
+
+#: How long the outcome of a task is written again while the database is away, in seconds.
+PATIENCE_SECONDS = 10.0
 SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus.FAILED
 
 
@@ -51,7 +60,7 @@ def run_task(message: ReceivedMessage) -> None:
         _fail(result, error, envelope, is_last=_is_last(error, message, backend))
         raise
     _set(result, status=SUCCESSFUL, finished_at=_now(), _return_value=value)
-    write(result, envelope, successful=True, days=backend.our_options.RESULT_DAYS, using=backend.database)
+    _write(result, envelope, successful=True)
     if backend.our_options.TRANSACTIONAL:  # the result is written when the transaction commits
         transaction.on_commit(partial(_tell_finished, result), using=backend.database, robust=True)
     else:
@@ -120,15 +129,39 @@ def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) ->
     if is_last:
         _set(result, status=FAILED, finished_at=_now())
     if not backend.our_options.TRANSACTIONAL:  # the row would be rolled back with the task's transaction
-        days = backend.our_options.RESULT_DAYS
-        write(result, envelope, successful=False, days=days, using=backend.database)
+        _write(result, envelope, successful=False)
     if is_last:
         _tell_finished(result)
 
 
 def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
-    queue = shared_store(backend.database).queue(message.queue) or QueueOptions()
+    store = shared_store(backend.database)
+    queue = _over_new_connections(partial(store.queue, message.queue), backend.database) or QueueOptions()
     return verdict(ending_of(error), message.attempt, queue).verdict is Verdict.DEAD
+
+
+def _write(result: Any, envelope: Any, *, successful: bool) -> None:
+    backend = result.task.get_backend()
+    days, alias = backend.our_options.RESULT_DAYS, backend.database
+    _over_new_connections(partial(write, result, envelope, successful=successful, days=days, using=alias), alias)
+
+
+def _over_new_connections(function: Callable[[], T], alias: str) -> T:
+    """Call the function, again if the connection is lost: the task has run, and would be repeated.
+
+    In a transaction, the task's own writes are lost with the connection.
+    """
+    store, end = shared_store(alias), time.monotonic() + PATIENCE_SECONDS
+    for failures in count():
+        try:
+            return function()
+        except (StoreUnavailable, OperationalError, InterfaceError):
+            is_lost = not store.in_transaction and (store.reconnect() or connections[alias].connection is None)
+            if not is_lost or time.monotonic() > end:
+                raise
+        if failures:  # the server may be starting
+            time.sleep(outages.pause_seconds(failures - 1))
+    raise AssertionError  # the loop has no end
 
 
 def _set(result: Any, **values: Any) -> None:

@@ -51,6 +51,23 @@ def test_a_task_is_run_and_its_value_is_kept(work: Any, run: Run) -> None:
     assert work.ran == [(1, 2)]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_outcome_is_written_over_a_new_connection_if_the_server_has_ended_the_old(
+    alias: str, work: Any, run: Run, fails: bool
+) -> None:
+    if connections[alias].vendor == "sqlite":
+        pytest.skip("no server ends a connection")
+    Queue.objects.using(alias).update(max_attempts=1)
+    result = work.lose_the_connection.enqueue(alias, fails)
+
+    run()
+    result.refresh()
+
+    assert work.ran == ["work"]
+    assert (result.status, result.attempts) == ("FAILED" if fails else "SUCCESSFUL", 1)
+    assert [error.exception_class_path.rpartition(".")[2] for error in result.errors] == ["PaymentError"] * fails
+
+
 def test_enqueueing_is_one_statement_of_the_callers_transaction(alias: str, work: Any) -> None:
     work.add.enqueue(0)
     with transaction.atomic(using=alias):

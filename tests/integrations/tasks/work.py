@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
 from typing import Any
+
+from django.db import DatabaseError, InterfaceError, connections
 
 from django_mq.api import Reject
 from django_mq.integrations.tasks.compat import task
@@ -56,6 +59,18 @@ VALUES = {
     "tuple": (1, 2),
     "number as key": {1: "one"},
 }
+
+
+@task
+def lose_the_connection(alias: str, fails: bool) -> int:
+    """Work, during which the server ends the connection."""
+    ran.append("work")
+    end = "SELECT pg_terminate_backend(pg_backend_pid())"
+    with suppress(DatabaseError, InterfaceError), connections[alias].cursor() as cursor:
+        cursor.execute(end if connections[alias].vendor == "postgresql" else "KILL connection_id()")
+    if fails:
+        raise PaymentError("no money")
+    return 7
 
 
 @task
