@@ -200,7 +200,7 @@ class Worker:
                 try:
                     if not self.turn():
                         if until_empty and self._idle() and not self.session.quiet:
-                            if self.runtime.fetcher.sure and not self.runtime.fetcher.is_due:
+                            if self._found_all_empty:
                                 break
                             self.runtime.fetcher.look(full_scan=True)
                         else:
@@ -349,6 +349,12 @@ class Worker:
         if fetcher.has_gathered(sum(wanted.values()), dispatcher.refills()):
             return True
         return not (self._pool.running or self._buffered())
+
+    @property
+    def _found_all_empty(self) -> bool:
+        """Whether the last claim found nothing and asked all queues; one may have got credit meanwhile."""
+        fetcher = self.runtime.fetcher
+        return fetcher.sure and not fetcher.is_due and set(self._wanted()).issubset(fetcher.queues)
 
     def _idle(self) -> bool:
         return not self._pool.running and not self._buffered() and not self.session.settlements.ended
