@@ -269,6 +269,7 @@ class Store(Protocol):
 
         A message that was given back because the deadline had passed is settled nevertheless, even after the
         session's end, while it has the claim token. No claim of the session brings a message that it has declined.
+        In a transaction of the caller, after an error nothing but a rollback is possible.
         """
 
     def begin_settle(
