@@ -526,6 +526,14 @@ class Store(Protocol):
         """Reconnect, if the server has ended the connection: a look at the socket, and rarely a query."""
         return False
 
+    def reset_connection(self) -> bool:
+        """Undo what statements have set on a connection outside transactions; False if it cannot be undone.
+
+        Locks, temporary tables and the like are released, and settings are as they were when Django had connected.
+        Raises StoreError.
+        """
+        return False
+
     def change_marker(self) -> int | None:
         """Return a number that changes when another connection commits, None if the database has none."""
         return None

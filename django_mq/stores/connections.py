@@ -13,6 +13,7 @@ import asyncio
 import os
 import select
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import wraps
@@ -53,6 +54,8 @@ def private_connection(alias: str) -> BaseDatabaseWrapper:
     """
     connection = connections.create_connection(alias)
     connection.settings_dict = {**connection.settings_dict, "AUTOCOMMIT": True}
+    # With DEBUG, Django logs the statements; it would keep them until the next request.
+    connection.queries_log = deque(maxlen=0)
     connection.inc_thread_sharing()
     _open[connection] = threading.RLock()
     return connection
@@ -243,15 +246,27 @@ def works_for_event_loop() -> bool:
 
 
 def has_connected() -> bool:
-    """Whether Django ever opened a connection in this thread.
+    """Whether Django has opened a connection in this thread, since all of them were closed.
 
     Looking through Django's connections takes longer than all the rest of a short attempt.
     """
     return getattr(_this_thread, "connected", False)
 
 
+def when_connected(function: Callable[[BaseDatabaseWrapper], None] | None) -> None:
+    """Call the function with each connection that Django opens in this thread, until you pass None."""
+    _this_thread.when_connected = function
+
+
+def forget_connected() -> None:
+    """Note that Django has no open connection in this thread."""
+    _this_thread.connected = False
+
+
 def _prepare(connection: BaseDatabaseWrapper, **_: Any) -> None:
     _this_thread.connected = True
+    if function := getattr(_this_thread, "when_connected", None):
+        function(connection)
     if works_for_event_loop() and not connection.get_autocommit():
         # The transaction of the coroutine's caller is none of this thread's.
         connection.set_autocommit(True)

@@ -44,6 +44,8 @@ ONLY = {
     "end_stuck": "MariaDB ends these itself",
     "lock_holders": "SQLite has one lock for all, and no list of transactions",
     "speak_for": "PostgreSQL keeps the last statement of a connection, which names the worker",
+    "reset_connection": "only PostgreSQL can undo all that statements have set on a connection",
+    "assume_role": "as above",
     "longest_transaction": "only PostgreSQL cleans up behind transactions, in a table's own room",
     "isolation": "SQLite has one isolation, and on MariaDB it is one of its variables",
     "settle_and_claim": "PostgreSQL can write, lock and read in one statement",

@@ -12,6 +12,7 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.delivery.consumer.attempt import Delivery
+from django_mq.delivery.consumer.unit_of_work import unit_of_work
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Decline, Reject, Release, Retry
 from django_mq.stores.connections import has_connected
@@ -238,10 +239,12 @@ def test_a_transaction_left_open_does_not_reach_the_next_attempt(
             cursor.execute("SELECT 1")
 
     def attempts() -> list[Verdict]:
-        try:
-            return [run(lambda _: careless(committed_database)).verdict, run(usual).verdict]
-        finally:
-            connections.close_all()
+        verdicts = []
+        for function in (lambda _: careless(committed_database), usual):
+            with unit_of_work():
+                verdicts.append(run(function).verdict)
+        connections.close_all()
+        return verdicts
 
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(attempts).result() == [Verdict.ACCEPT, Verdict.ACCEPT]

@@ -71,9 +71,13 @@ def test_no_parameter_stands_inside_quotes(package: str) -> None:
     assert not [name for name, literals in quoted.items() if any("%(" in literal for literal in literals)]
 
 
+#: What must take one round trip, after each attempt.
+SEVERAL = {"reset_connection"}
+
+
 @every_package
 def test_a_name_is_one_statement(package: str) -> None:
-    assert not [name for name, text in statements(package) if ";" in text]
+    assert not [name for name, text in statements(package) if ";" in text and name not in SEVERAL]
 
 
 @every_package

@@ -11,21 +11,19 @@ import traceback
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from django.db import connections, transaction
+from django.db import transaction
 
 from django_mq import signals
 from django_mq.delivery.consumer.handlers import check_run
+from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.delivery.messages import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Retry
-from django_mq.stores.connections import has_connected
 from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
-
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.stores.records import Claimed
@@ -60,9 +58,10 @@ class Delivery:
         """Run the steps and return the outcome. Never raises."""
         if not (signals.is_wanted(signals.attempt_started) or signals.is_wanted(signals.attempt_finished)):
             return self._go()
-        begin = time.monotonic()
+        begin, before = time.monotonic(), transactions()
         signals.tell(signals.attempt_started, message=self.message)
         settlement = self._go()
+        leave_transactions(before)  # receivers may write
         signals.tell(
             signals.attempt_finished,
             message=self.message,
@@ -78,10 +77,6 @@ class Delivery:
             self.call()
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
             self._take(error)
-        try:
-            self.tidy()
-        except Exception:
-            logger.exception("A connection could not be put in order after message %s", self.message.id)
         try:
             return self.judge()
         except Exception as error:
@@ -120,18 +115,6 @@ class Delivery:
             error,
             exc_info=error,
         )
-
-    def tidy(self) -> None:
-        """Leave no broken connection and no open transaction to the thread's next attempt."""
-        if not has_connected():
-            return
-        for connection in connections.all(initialized_only=True):
-            if connection.in_atomic_block or _left_open(connection):
-                # A wrapper closed in an atomic block stays unusable: the next attempt gets a new one.
-                connection.close()
-                del connections[connection.alias]
-            elif connection.errors_occurred or (connection.settings_dict["CONN_MAX_AGE"] or 0) > 0:
-                connection.close_if_unusable_or_obsolete()
 
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
@@ -206,11 +189,6 @@ def _wished_delay(error: BaseException) -> float | None:
     except InvalidMessage as refusal:
         logger.warning("Retry was given an impossible delay, the queue's backoff is used: %s", refusal)
         return None
-
-
-def _left_open(connection: BaseDatabaseWrapper) -> bool:
-    """Whether autocommit is off: uncommitted writes would join those of the next attempt."""
-    return connection.connection is not None and not connection.autocommit
 
 
 def _failure(error: BaseException) -> Failure:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
+from django_mq.delivery.consumer.unit_of_work import unit_of_work
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -151,9 +153,10 @@ class Pool:
         me = threading.get_ident()
         limit = attempt.handler.time_limit_seconds
         self._running[me] = attempt, None if limit is None else time.monotonic() + limit
-        settlement = attempt.run()
-        if not self._take_away(me):
-            self._abandoned.discard(me)
-            return False
-        self._on_done(attempt, settlement)
+        with unit_of_work():
+            settlement = attempt.run()
+            if not self._take_away(me):
+                self._abandoned.discard(me)
+                return False
+            self._on_done(attempt, settlement)
         return True

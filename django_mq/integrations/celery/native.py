@@ -32,6 +32,7 @@ from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, handler_of
 from django_mq.delivery.consumer.policies import Policies
+from django_mq.delivery.consumer.unit_of_work import unit_of_work
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
@@ -222,14 +223,17 @@ class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> None:
     """Run a handler in a pool process. Raises what the handler raised, or Settled if it chose its outcome so."""
     claimed = unpack(packed)
-    handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
-    attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
-    settlement = attempt.run()
+    # Celery's tasks use this thread's connections, too.
+    with unit_of_work(is_alone=False):
+        handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
+        attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
+        settlement = attempt.run()
     if attempt.settled or settlement.verdict is Verdict.ACCEPT:
         return
     if settlement.verdict is Verdict.DECLINE:
         raise Declined  # the parent settles: its next claim must know
-    shared_store(alias).settle(session_id, [settlement])
+    with unit_of_work():
+        shared_store(alias).settle(session_id, [settlement])
     # The parent announces it; the traceback is in the database.
     task.request.settled = settled = replace(settlement, reason="", failure=None)
     raise for_celery(attempt.error, settled)

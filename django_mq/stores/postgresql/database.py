@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection, Cursor, OperationalError, Pipeline, generators
+from psycopg import Connection, Cursor, IsolationLevel, OperationalError, Pipeline, generators
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
+from psycopg.sql import Literal
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
@@ -195,6 +196,12 @@ LOADERS: dict[str, type[Loader]] = {
 }
 
 
+@lru_cache(maxsize=64)
+def _with_literals(text: str, time_zone: str) -> bytes:
+    """Return several statements for one round trip, which has no parameters."""
+    return PARAMETER.sub(Literal(time_zone).as_string(None), text).encode()
+
+
 class PostgreSQLDatabase(Database):
     package = "django_mq.stores.postgresql"
 
@@ -269,6 +276,21 @@ class PostgreSQLDatabase(Database):
                 return False
             known.is_direct = bool(driver.info.backend_pid == self.backend())
         return known.is_direct
+
+    def reset_connection(self) -> bool:
+        connection, driver = self.connection, self.connection.connection
+        options = connection.settings_dict.get("OPTIONS", {})
+        isolation = options.get("isolation_level")
+        expected = None if isolation is None else IsolationLevel(isolation), None, None
+        if (driver.isolation_level, driver.read_only, driver.deferrable) != expected:
+            return False  # set on the driver, which knows no way back
+        query = _with_literals(self.text("reset_connection"), connection.timezone_name)
+        with translating(connection), driver.lock:
+            driver.pgconn.send_query(query)
+            _result(driver)
+        if role := options.get("assume_role"):
+            self.rows("assume_role", role=role)
+        return True
 
     def backend(self) -> int:
         return int(self.rows("backend")[0][0])

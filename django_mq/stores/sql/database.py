@@ -195,6 +195,9 @@ class Database:
             driver = self.connection.connection
             return driver is not None and has_ended(driver) and self.reconnect()
 
+    def reset_connection(self) -> bool:
+        return False
+
     def close(self) -> None:
         if self.private:
             with self.alone():

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connections
 
 from django_mq.api import publish
+from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.consumer.session import Driver, Session
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.integrations.celery.native import NativeMessage
+from django_mq.integrations.celery.native import NativeMessage, deliver, pack
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest, Settlement
 from tests.delivery.builders import a_handler, a_policy
+from tests.delivery.test_unit_of_work import LEFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +57,42 @@ def test_the_acknowledgement_of_a_transactional_handler_makes_the_loop_look(
     assert (session.held, len(session.settlements), session.settlements.ended) == (0, 0, 1)
     assert session.flush()
     assert session.settlements.ended == 0
+
+
+def test_a_handler_sees_nothing_of_a_celery_task_on_a_connection_that_is_kept(
+    session: Session, message: NativeMessage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alias = session.alias
+    monkeypatch.setitem(connections.settings[alias], "CONN_MAX_AGE", None)
+    statement, question = LEFT[connections[alias].vendor][0]
+    seen = []
+
+    def look() -> Any:
+        with connections[alias].cursor() as cursor:
+            cursor.execute(question)
+            return cursor.fetchone()
+
+    def handle(_: Any) -> None:
+        seen.append(look())
+
+    def work() -> None:
+        with connections[alias].cursor() as cursor:
+            seen.append(look())
+            cursor.execute(statement)
+        deliver.run(alias, session.id, pack(message.claimed))
+        with connections[alias].cursor() as cursor:
+            seen.append(look())
+        connections.close_all()
+
+    consumer("orders")(handle)
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(work).result()
+    finally:
+        forget("orders")
+
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
 
 
 @pytest.mark.parametrize("settle", [NativeMessage.settle_done, lambda each: each.settle_rejected(requeue=False)])

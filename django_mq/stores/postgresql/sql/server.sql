@@ -6,6 +6,23 @@ SELECT current_setting('default_transaction_isolation')
 -- Locks: nothing. Returns: its process id.
 SELECT pg_backend_pid()
 
+-- name: reset_connection. Makes a connection as it was when Django had connected, with its time zone.
+-- DISCARD ALL without DEALLOCATE ALL: what the driver has prepared stays, with its plans. To look for what SQL has
+-- prepared would cost twice as much as all of this.
+-- Locks: nothing; releases the advisory locks of the connection. Returns: nothing of use.
+CLOSE ALL;
+SET SESSION AUTHORIZATION DEFAULT;
+RESET ROLE;
+RESET ALL;
+UNLISTEN *;
+DISCARD TEMP;
+DISCARD SEQUENCES;
+SELECT pg_advisory_unlock_all(), set_config('TimeZone', %(time_zone)s, false)
+
+-- name: assume_role. Takes the role that Django takes when it has connected.
+-- Locks: nothing. Returns: its name.
+SELECT set_config('role', %(role)s, false)
+
 -- name: space. Reads the size of each of our tables on the disk, and how well it is vacuumed.
 -- Locks: nothing. Reads catalogues and statistics only, no message. An index is compared with what its entries would
 -- take in a new one, nine tenths full: eight bytes and four for each, and its columns' average widths in steps of
