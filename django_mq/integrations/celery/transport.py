@@ -184,10 +184,8 @@ class Transport(virtual.Transport):
         self._leave_loop()
         self.buffer.release()
         super().close_connection(connection)
-        # Unused from now on, as after the last consumer: maintenance deletes them when they are empty.
-        if unlocked := self.transient.close():
-            with suppress(StoreError), self._committing() as store:
-                store.note_use(unlocked)
+        for unlocked in self.transient.close():
+            self._note_left(unlocked)
         self._retire()
 
     def driver_version(self) -> str:
@@ -257,10 +255,18 @@ class Transport(virtual.Transport):
         self._changed()
         if self._runtime is not None and told_to_stop():
             self._runtime.session.renew_soon()  # shows operators that the worker stops
+        if queue in self.transient.inherited:
+            self._note_left(queue)
 
     def kept(self) -> AbstractContextManager[Store]:
         """Use a store that commits each statement."""
         return self._committing()
+
+    @apart_from_event_loops
+    def _note_left(self, queue: str) -> None:
+        """Note that a queue has been left that may end now, also if no heartbeat has told of its use."""
+        with suppress(StoreError):
+            self.declarations.note_use(queue)
 
     def serve(self, worker: ServedWorker) -> None:
         """Claim for a Celery worker from now on, and show the session under its name."""

@@ -83,6 +83,18 @@ def test_what_a_worker_leaves_behind_is_for_the_next(
     assert not QueueRow.objects.using(committed_database).filter(name="work").exists()
 
 
+def test_a_queue_ends_with_a_worker_that_stops_before_its_first_heartbeat(
+    connection: Connection, committed_database: str, queue: Queue
+) -> None:
+    with Consumer(connection.default_channel, [queue]):
+        pass
+
+    connection.close()
+    shared_store(committed_database).delete_unused()
+
+    assert not QueueRow.objects.using(committed_database).exists()
+
+
 @pytest.mark.parametrize(
     ("queue", "expires_seconds"),
     [
