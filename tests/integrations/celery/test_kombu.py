@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections, transaction
 from django.utils import timezone
-from kombu import Connection, Consumer, Producer, Queue
+from kombu import Connection, Consumer, Exchange, Producer, Queue
 from kombu.common import drain_consumer, eventloop, itermessages
 from kombu.exceptions import ChannelError
 from kombu.mixins import ConsumerMixin
 
 from django_mq import api as native
+from django_mq.delivery.operator.queue_editor import edit_queue
+from django_mq.delivery.operator.redrives import redrive
 from django_mq.errors import ConfigurationError, MalformedSelector
 from django_mq.models import History, Message
 from tests.support.waiting import PATIENCE_SECONDS
@@ -597,3 +599,22 @@ def test_an_acknowledgement_of_several_settles_the_messages_delivered_before(
 
     [left] = rows()
     assert left.body == b"3"
+
+
+def test_a_dead_letter_is_addressed_to_the_queue_that_it_is_in(channel: Channel, committed_database: str) -> None:
+    """A retry of Celery's goes where this says."""
+
+    def addresses(queue: str) -> tuple[str, str]:
+        message = channel.basic_get(queue)
+        channel.basic_reject(message.delivery_tag, requeue=False)
+        return message.delivery_info["exchange"], message.delivery_info["routing_key"]
+
+    edit_queue("things", {"dead_letter_queue": "others"}, using=committed_database)
+    Queue("things", Exchange("shop"), routing_key="key")(channel).declare()
+    Producer(channel).publish("a", exchange="shop", routing_key="key")
+
+    assert addresses("things") == ("shop", "key")
+    assert addresses("others") == ("", "others")
+    assert channel.basic_get("others") is None  # which writes the rejection
+    redrive("others", to="things", using=committed_database)
+    assert addresses("things") == ("", "things")
