@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import closing
 
+import pytest
+from django.db import connections
+
+from django_mq.delivery.consumer import heartbeat
+from django_mq.delivery.consumer.session import Session
 from django_mq.errors import StoreUnavailable
+from django_mq.notifications.base import Wake
 from django_mq.stores.mysql.database import LOCK_SECONDS
 from django_mq.stores.mysql.database import bounded as bounded_on_mysql
 from django_mq.stores.postgresql.settings import bounded
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store
+from tests.proof.trap import Trap
+from tests.settings.databases import to_url
 from tests.stores.builders import open_session
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
@@ -72,6 +81,53 @@ def test_a_worker_prepares_its_statements_unless_the_project_has_a_pooler():
     assert bounded({}, 30.0)["OPTIONS"]["prepare_threshold"] is not None
     assert "prepare_threshold" not in bounded({"DISABLE_SERVER_SIDE_CURSORS": True}, 30.0)["OPTIONS"]
     assert bounded({"OPTIONS": {"prepare_threshold": None}}, 30.0)["OPTIONS"]["prepare_threshold"] is None
+
+
+@pytest.fixture
+def trap(monkeypatch):
+    """A way to PostgreSQL that can fall silent, which new connections take."""
+    direct = connections["postgresql"].settings_dict
+    with Trap(to_url(direct)) as opened:
+        monkeypatch.setitem(direct, "HOST", "127.0.0.1")
+        monkeypatch.setitem(direct, "PORT", str(opened.port))
+        yield opened
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one statement", "several at once"])
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+def test_a_connection_on_which_nothing_arrives_is_given_up(trap, several):
+    store = private_store("postgresql")
+    session = open_session(store)
+
+    def ask():
+        return store.settle_and_claim(session, [], ClaimRequest(queues=("q",), credit=1, promote=several)).claimed
+
+    ask()
+    trap.silence()
+
+    with pytest.raises(StoreUnavailable, match=r"has not answered for 0\.2 s"), store.answering_within(0.2):
+        ask()
+    store.close()
+
+    assert ask() == []
+    store.close()
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+def test_a_session_is_renewed_over_another_connection_before_its_deadline(trap, settings, caplog):
+    settings.DJANGO_MQ = {"SESSION_SECONDS": 3, "MAINTENANCE_SECONDS": 60}
+    wake = Wake()
+    with closing(Session("postgresql", kind="native", wake=wake)) as session:
+        session.settle_and_claim(ClaimRequest(queues=("q",), credit=1))
+        trap.silence()
+        session.renew_soon()
+        now = heartbeat.now()
+        wait_until(lambda: session.certainty.confirmed_at > now, "a renewal")
+        session.store.close()
+
+    assert "has not answered for 1 s" in caplog.text
+    assert "was reaped" not in caplog.text
+    wake.close()
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
