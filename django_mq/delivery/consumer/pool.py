@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from django_mq.delivery.consumer.unit_of_work import unit_of_work
+from django_mq.delivery.consumer.unit_of_work import adopt_thread, begin_unit, end_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,6 +123,7 @@ class Pool:
         threading.Thread(target=self._work, name="django_mq-handler", daemon=True).start()
 
     def _work(self) -> None:
+        adopt_thread()
         try:
             self._take_turns()
         finally:
@@ -153,10 +154,13 @@ class Pool:
         me = threading.get_ident()
         limit = attempt.handler.time_limit_seconds
         self._running[me] = attempt, None if limit is None else time.monotonic() + limit
-        with unit_of_work():
+        begin_unit()
+        try:
             settlement = attempt.run()
             if not self._take_away(me):
                 self._abandoned.discard(me)
                 return False
             self._on_done(attempt, settlement)
+        finally:
+            end_unit()
         return True

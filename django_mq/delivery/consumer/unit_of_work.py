@@ -56,15 +56,35 @@ def unit_of_work(*, is_alone: bool = True) -> Iterator[None]:
     spared = transactions()
     if not is_alone:
         _tidy(spared)
-    _each(_check, spared)
-    _thread.spared = spared
-    when_connected(_take_another)
+    adopt_thread(spared)
+    begin_unit()
     try:
         yield
     finally:
-        _thread.spared = None
-        when_connected(None)
-        _tidy(spared)
+        end_unit()
+        adopt_thread(None)
+
+
+# The same in parts, for a thread that does nothing else: most attempts use no database, and take less time than a
+# context manager.
+
+
+def adopt_thread(spared: frozenset[str] | None = frozenset()) -> None:
+    """Let this thread do units of work from now on; ``spared`` aliases are in a transaction of the caller."""
+    _thread.spared = spared
+    when_connected(None if spared is None else _take_another)
+
+
+def begin_unit() -> None:
+    """Check the connections of this thread, as at the begin of a request."""
+    if has_connected():
+        _each(_check, _thread.spared or ())
+
+
+def end_unit() -> None:
+    """Close or reset them, as at the end of a request."""
+    if has_connected():
+        _tidy(_thread.spared or ())
 
 
 def _tidy(spared: Container[str]) -> None:
