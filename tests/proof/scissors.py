@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from tests.proof.link import CHUNK, _hang_up
+from tests.proof.link import CHUNK, hang_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ class Scissors:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for end in (self._entrance, *self._ends):
-            _hang_up(end)
+            hang_up(end)
 
     def _let_in(self) -> None:
         with suppress(OSError):
@@ -70,7 +70,7 @@ class Scissors:
                 try:
                     server = self._connect()
                 except OSError:
-                    _hang_up(client)  # the server is away
+                    hang_up(client)  # the server is away
                     continue
                 self._ends += client, server
                 doomed = threading.Event()
@@ -100,8 +100,8 @@ class Scissors:
                     else:
                         doomed.set()
                 server.sendall(piece)
-        _hang_up(client)
-        _hang_up(server)
+        hang_up(client)
+        hang_up(server)
 
     def _is_time(self) -> bool:
         with self._counting:
@@ -116,5 +116,5 @@ class Scissors:
         with suppress(OSError):
             while (piece := server.recv(CHUNK)) and not doomed.is_set():
                 client.sendall(piece)
-        _hang_up(client)
-        _hang_up(server)
+        hang_up(client)
+        hang_up(server)
