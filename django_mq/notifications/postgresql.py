@@ -387,6 +387,7 @@ class ListeningConnection:
         """Open the connection, and see that a notification comes back. Raises what goes wrong."""
         self.store = private_store(self._listen_alias or self._alias)
         database = self.store.database
+        database.expect_answers(PATIENCE_SECONDS)
         with database.alone():
             database.connection.ensure_connection()
             driver = database.connection.connection

@@ -224,7 +224,8 @@ class PostgreSQLDatabase(Database):
         driver.answer_seconds = self._answer_seconds
         return driver
 
-    def _expect_answers(self, seconds: float) -> None:
+    def expect_answers(self, seconds: float) -> None:
+        """Give up a private connection on which nothing arrives for so long."""
         self._answer_seconds = seconds
         if self.connection.connection is not None:
             self.connection.connection.answer_seconds = seconds
@@ -232,11 +233,11 @@ class PostgreSQLDatabase(Database):
     @contextmanager
     def answering_within(self, seconds: float) -> Iterator[None]:
         before = self._answer_seconds
-        self._expect_answers(min(seconds, before))
+        self.expect_answers(min(seconds, before))
         try:
             yield
         finally:
-            self._expect_answers(before)
+            self.expect_answers(before)
 
     def now(self) -> str:
         # Not the transaction's time: a long transaction must not publish into the past. Not clock_timestamp(): it
