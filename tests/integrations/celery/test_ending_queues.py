@@ -104,7 +104,7 @@ def test_a_queue_ends_with_a_worker_that_stops_before_its_first_heartbeat(
         (Broadcast("news"), 60.0),
         (Broadcast("news", queue="mine"), None),
     ],
-    ids=str,
+    ids=["auto-delete", "auto-delete that expires", "exclusive", "broadcast", "broadcast with a name"],
 )
 def test_a_queue_that_no_worker_can_declare_again_expires(
     connection: Connection, committed_database: str, queue: Queue, expires_seconds: float | None
