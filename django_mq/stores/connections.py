@@ -190,6 +190,8 @@ def _translated(error: utils.DatabaseError, alias: str) -> StoreError:
     else:
         words = MISSING_IN_SQLITE if operational else MISSING_IN_POSTGRESQL
         missing, passing = any(each in text for each in words), operational and SENSELESS not in text
+        # PostgreSQL numbers each of its errors: one without a number, and of no class, tells of a lost connection.
+        passing = passing or (type(error) is utils.DatabaseError and hasattr(cause, "sqlstate") and state is None)
     if LOCKED & {state, number}:
         return LockHeld(f"Another transaction holds a lock that the operation needs: {line}")
     if OUTDATED in text:

@@ -246,6 +246,13 @@ def test_a_connection_that_was_cut_in_an_exchange_is_unavailable_and_opens_anew(
     store.close()
 
 
+@pytest.mark.django_db(databases=["postgresql"])
+def test_an_error_of_the_driver_without_a_number_is_a_lost_connection() -> None:
+    """The driver says so when the connection ends in the middle of a pipeline."""
+    with pytest.raises(StoreUnavailable), translating(connections["postgresql"]):
+        raise psycopg.DatabaseError("server closed the connection unexpectedly")
+
+
 # The real thing, on MariaDB
 
 
