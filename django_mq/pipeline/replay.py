@@ -43,10 +43,11 @@ def messages(rows: DataFrame, queue: str, start: datetime, speed: float) -> Data
     from pyspark.sql import functions as f
 
     json = f.col("body").isNull() | f.try_parse_json(f.col("body").cast("string")).isNotNull()
-    known = f.coalesce(f.from_json("headers", "map<string,string>"), f.create_map().cast("map<string,string>"))
+    # As variants, numbers stay numbers: no selector matches a text as a number.
+    known = f.coalesce(f.from_json("headers", "map<string,variant>"), f.create_map().cast("map<string,variant>"))
     # Without that day's trace context: a replay is no part of those traces.
     headers = f.map_filter(known, lambda name, _: ~f.lower(name).isin(*TRACE_CONTEXT))
-    origin = f.create_map(f.lit(ORIGIN), f.col("message_id"))
+    origin = f.create_map(f.lit(ORIGIN), f.col("message_id").cast("variant"))
     chosen: list[Column] = [
         f.lit(queue).alias("queue"),
         f.col("body"),

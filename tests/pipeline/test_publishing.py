@@ -152,7 +152,8 @@ class TestOnOneDatabase:
     def test_a_day_is_replayed_at_its_pace(
         self, spark: SparkSession, past: Any, orders: str, tmp_path: Path
     ) -> None:
-        past(10, body=b'{"a":1}', headers={"number": 1, "Traceparent": "of that day"})
+        headers = {"number": 1, "part": 0.1, "large": 2**64, "text": "1", "on": True, "none": None, "deep": [{}]}
+        past(10, body=b'{"a":1}', headers={**headers, "Traceparent": "of that day"})
         archive_job.archive(lambda: spark, orders, str(tmp_path), older_than=timedelta(0))
 
         done = replay(spark, orders, MORNING.date(), "orders", speed=0.5)
@@ -163,7 +164,7 @@ class TestOnOneDatabase:
         assert {later - sooner for sooner, later in pairwise(due)} == {timedelta(seconds=2)}
         message = Message.objects.order_by("deliver_at").first()
         assert message is not None
-        assert message.headers == {"number": "1", ORIGIN: "00000000-0000-0000-0000-000000000001"}
+        assert message.headers == {**headers, ORIGIN: "00000000-0000-0000-0000-000000000001"}
         assert bytes(message.body) == b'{"a":1}'
 
     def test_a_replay_needs_a_queue_that_is_there(self, spark: SparkSession, orders: str) -> None:
