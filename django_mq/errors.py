@@ -8,6 +8,7 @@ not failures of the queue.
 from __future__ import annotations
 
 from datetime import timedelta
+from numbers import Number
 
 #: Characters that an error shows of a text.
 LONGEST_SHOWN = 200
@@ -292,7 +293,7 @@ class Release(ChosenOutcome):
     """Give the message back to its place, uncounted, at once."""
 
     def __init__(self, *reason: object) -> None:
-        if reason and isinstance(reason[0], timedelta | int | float):
+        if reason and isinstance(reason[0], timedelta | Number):
             raise TypeError(f"Release takes no delay, but was given {reason[0]!r}; raise Retry({reason[0]!r}).")
         super().__init__(*reason)
 
@@ -310,7 +311,7 @@ class Retry(ChosenOutcome):
     def __init__(
         self, reason: timedelta | float | str = "", *, delay_seconds: timedelta | float | None = None
     ) -> None:
-        if isinstance(reason, timedelta | int | float):
+        if isinstance(reason, timedelta | Number):
             if delay_seconds is not None:
                 raise TypeError(f"Retry was given two delays, {reason!r} and {delay_seconds!r}; give one.")
             super().__init__()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +179,14 @@ def test_retry_takes_a_timedelta_and_falls_back_to_the_backoff_for_nonsense(wish
     settlement = run(raising(Retry(delay_seconds=wish)), {"backoff_seconds": 2.0, "backoff_jitter": 0.0})
 
     assert (settlement.verdict, settlement.counted, settlement.delay_seconds) == (Verdict.RELEASE, True, delay)
+
+
+@pytest.mark.parametrize("number", [Decimal(60), Fraction(60)], ids=["Decimal", "Fraction"])
+def test_a_number_that_is_no_delay_is_no_reason_either(number: Any, caplog: pytest.LogCaptureFixture) -> None:
+    settlement = run(raising(Retry(number)), {"backoff_seconds": 2.0, "backoff_jitter": 0.0})
+
+    assert (settlement.delay_seconds, settlement.failure and settlement.failure.detail) == (2.0, "")
+    assert "impossible delay" in caplog.text
 
 
 def test_the_last_retry_is_a_dead_letter() -> None:
