@@ -51,6 +51,9 @@ def run_task(message: ReceivedMessage) -> None:
     if row is not None and row.successful:
         return
     result = _begun(task, message, envelope, row)
+    if backend.our_options.TRANSACTIONAL:
+        # After the commit, with the result as it is then, and before the task's own functions, which may raise.
+        transaction.on_commit(partial(_tell_finished, result), using=backend.database, robust=True)
     try:
         compat.task_started.send(type(backend), task_result=result)
         value = _serialisable(_call(task, result), task)
@@ -61,9 +64,7 @@ def run_task(message: ReceivedMessage) -> None:
         raise
     _set(result, status=SUCCESSFUL, finished_at=_now(), _return_value=value)
     _write(result, envelope, successful=True)
-    if backend.our_options.TRANSACTIONAL:  # the result is written when the transaction commits
-        transaction.on_commit(partial(_tell_finished, result), using=backend.database, robust=True)
-    else:
+    if not backend.our_options.TRANSACTIONAL:
         _tell_finished(result)
 
 
@@ -107,7 +108,7 @@ def _serialisable(value: Any, task: Any) -> Any:
     try:
         plain = compat.normalize_json(value)
         json.dumps(plain)
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:  # a value may raise anything while it is read
         raise ResultNotSerialisable(
             f"{task.module_path} has run, but JSON cannot express its return value, of type"
             f" {type(value).__name__}: {error}. Return numbers, texts, lists and dictionaries."

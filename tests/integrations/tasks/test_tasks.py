@@ -347,6 +347,31 @@ def test_a_task_that_has_run_ends_as_with_djangos_own_backend(
         assert Message.objects.filter(message_id=result.id).exists() == (status == "FAILED")
 
 
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_a_task_whose_value_cannot_be_read_is_not_repeated(
+    work: Any, run: Run, settings: Settings, is_transactional: bool
+) -> None:
+    use(settings, TRANSACTIONAL=is_transactional)
+    result = work.give.enqueue("unreadable")
+    run()
+    result.refresh()
+
+    assert (work.ran, result.status) == (["unreadable"], "FAILED")
+    assert "LookupError: gone" in result.errors[0].traceback
+
+
+def test_task_finished_is_sent_whatever_a_function_of_on_commit_raises(
+    alias: str, work: Any, run: Run, settings: Settings
+) -> None:
+    heard: list[Any] = []
+    use(settings, TRANSACTIONAL=True)
+    with receivers(task_finished=lambda task_result, **_: heard.append(task_result.status)):
+        work.break_after_the_commit.enqueue(alias)
+        run()
+
+    assert heard == ["SUCCESSFUL"]
+
+
 def test_a_task_does_not_run_if_a_receiver_of_task_started_fails(work: Any, run: Run) -> None:
     with receivers(task_started=break_down):
         result = work.give.enqueue("plain")

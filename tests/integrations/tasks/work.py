@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import date
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from django_mq.api import Reject
 from django_mq.integrations.tasks.compat import task
@@ -50,6 +50,11 @@ def pay(how: str) -> None:
     Queue.objects.get(pk=-1)
 
 
+class Unreadable(dict[str, int]):
+    def items(self) -> Any:
+        raise LookupError("gone")
+
+
 #: What JSON cannot express, and what it can, by the argument of `give`.
 VALUES = {
     "set": {1, 2},
@@ -58,6 +63,7 @@ VALUES = {
     "list as key": {(1, 2): 3},
     "tuple": (1, 2),
     "number as key": {1: "one"},
+    "unreadable": Unreadable(),
 }
 
 
@@ -77,6 +83,11 @@ def lose_the_connection(alias: str, fails: bool) -> int:
 def give(what: str) -> Any:
     ran.append(what)
     return VALUES.get(what, what)
+
+
+@task
+def break_after_the_commit(alias: str) -> None:
+    transaction.on_commit(lambda: 1 // 0, using=alias)  # type: ignore[arg-type, return-value]
 
 
 @task
