@@ -104,6 +104,7 @@ ONLY = {
     "candidates": "the first part of claim_across elsewhere: no query there joins the heads of several queues",
     "longest_waiting": "a part of counts elsewhere: no subquery there with a limit reads for an outer row",
     "longest_arrived": "as above",
+    "longest_due": "as above",
     "bodies": "the last part of a claim: the size of what it locks is not known before",
     "find_held_by_expired": "the first part of release_held_by_expired",
     "lock_held_by_expired": "the second",

@@ -462,7 +462,7 @@ def test_counts_read_a_bounded_number_of_entries_however_many_are_ready(postgres
         plan = list(nodes(cursor.fetchone()[0][0]["Plan"]))
 
     walks = [node for node in plan if node.get("Index Name") == "django_mq_message_ready"]
-    assert len(walks) == 5
+    assert len(walks) == 6
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in walks) <= 50 + 10 * (5 + 5 + 50)
 
 
@@ -497,6 +497,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "counts": ({"names": ["q1"], "every": False, "limit": 100, "read": 100, "retrying": 100}, "ready"),
     "longest_waiting": ({"queue": "q1", "read": 100}, "ready"),
     "longest_arrived": ({"queue": "q1", "level": 4, "limit": 100}, "ready"),
+    "longest_due": ({"queue": "q1", "level": 4, "limit": 100}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100, "dead": True}, "ready"),
     "find_held_by_expired": ({"sessions": [1]}, "claimed"),
     "lock_held_by_expired": ({"ids": [1, 2], "sessions": [1]}, "pkey"),

@@ -285,9 +285,10 @@ class MySQLQueues(Queues):
         if ready <= AGES_READ:
             return row
         found = self.rows("longest_waiting", queue=name, read=AGES_READ)
-        ages = [age, *(seconds for _, seconds, _ in found)]
-        for level in (level for level, _, all_came_back in found if all_came_back):
-            ages += first_of(self.rows("longest_arrived", queue=name, level=level, limit=limit))
+        ages = [age, *(seconds for _, _, seconds, _ in found)]
+        for level, part in ((level, part) for level, part, _, all_came_back in found if all_came_back):
+            statement = "longest_due" if part == "due" else "longest_arrived"
+            ages += first_of(self.rows(statement, queue=name, level=level, limit=limit))
         return name, scheduled, ready, claimed, dead, max(each for each in ages if each is not None), *rest
 
 

@@ -66,6 +66,19 @@ def test_messages_that_wait_for_their_next_attempt_no_longer_hide_no_older_ones(
     assert age(store) == (HOUR + 120, in_front == 1)
 
 
+def test_due_messages_that_came_back_hide_no_older_ones(store: Store, session: int) -> None:
+    declare(store)
+    publish_many(store, MORE, delay_seconds=HOUR)
+    publish(store, delay_seconds=HOUR + 60)
+    pass_time(store, HOUR + 120)
+    store.promote(1000)
+    held = claim(store, session, credit=MORE)
+    pass_time(store, HOUR)
+    store.settle(session, [verdict(each, Verdict.RELEASE) for each in held])
+
+    assert age(store) == (HOUR + 60, False)
+
+
 def test_a_message_of_low_priority_is_the_oldest_behind_many_others(store: Store) -> None:
     declare(store)
     publish(store, priority=0)

@@ -76,33 +76,33 @@ greatest(coalesce(m.deliver_at, m.published_at), m.published_at, coalesce(m.rele
 (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s)
 
 -- name: _waiting_in_level
-(SELECT {it} AS level, true AS is_apart, {since} AS since, m.published_at
+(SELECT {it} AS level, 'due' AS part, {since} AS since, m.released_at IS NULL AS is_new
  FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
  WHERE m.queue_id = {named} AND m.state = 1 AND m.level = {it} AND m.place < 0
  ORDER BY m.place, m.id LIMIT %(read)s)
 UNION ALL
-(SELECT {it}, false, {since}, m.published_at FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
+(SELECT {it}, 'other', {since}, {since} = m.published_at FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
  WHERE m.queue_id = {named} AND m.state = 1 AND m.level = {it} AND m.place >= 0
  ORDER BY m.place, m.id LIMIT %(read)s)
 
 -- name: longest_waiting. Reads some of the ready messages of one queue that has many, as counts does on other databases,
 -- where a subquery with a limit of its own can read for an outer row.
 -- Locks: nothing. Index: django_mq_message_ready, each level twice, and the end of a sorted queue. Returns: for each level,
--- apart for due messages and the end of a sorted queue, how long in seconds one message has been waiting, and whether
--- none of as many as are to be read has arrived anew.
-SELECT waiting.level, timestampdiff(MICROSECOND, min(waiting.since), {now}) / 1e6,
-    NOT waiting.is_apart AND count(*) >= %(read)s AND NOT max(waiting.since = waiting.published_at)
+-- apart for due messages, others, and the end of a sorted queue, how long in seconds one message has been waiting, and
+-- whether all of as many as are to be read have come back.
+SELECT waiting.level, waiting.part, timestampdiff(MICROSECOND, min(waiting.since), {now}) / 1e6,
+    count(*) >= %(read)s AND NOT max(waiting.is_new)
 FROM (
     {waiting_in_level:0} UNION ALL {waiting_in_level:1} UNION ALL {waiting_in_level:2} UNION ALL {waiting_in_level:3}
     UNION ALL {waiting_in_level:4} UNION ALL {waiting_in_level:5} UNION ALL {waiting_in_level:6}
     UNION ALL {waiting_in_level:7} UNION ALL {waiting_in_level:8} UNION ALL {waiting_in_level:9}
     UNION ALL
-    (SELECT m.level, true, {since}, m.published_at FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
+    (SELECT m.level, 'last', {since}, true FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
      WHERE m.queue_id = {named} AND m.state = 1
        AND (SELECT q.sort_key FROM django_mq_queue q WHERE q.name = %(queue)s) <> ''
      ORDER BY m.level, m.place DESC, m.id DESC LIMIT %(read)s)
 ) waiting
-GROUP BY waiting.level, waiting.is_apart
+GROUP BY waiting.level, waiting.part
 
 -- name: longest_arrived. Finds the first ready message of a level that has not come back.
 -- Locks: nothing. Index: django_mq_message_ready, at most limit entries and their rows. Returns: how long in seconds it has
@@ -114,6 +114,17 @@ FROM (
     ORDER BY m.place, m.id LIMIT %(limit)s
 ) ahead
 WHERE ahead.since = ahead.published_at LIMIT 1
+
+-- name: longest_due. Finds the first due message of a level that has not come back.
+-- Locks: nothing. Index: django_mq_message_ready, at most limit entries and their rows. Returns: how long in seconds it has
+-- been waiting, or no row.
+SELECT timestampdiff(MICROSECOND, ahead.since, {now}) / 1e6
+FROM (
+    SELECT m.released_at, {since} AS since FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
+    WHERE m.queue_id = {named} AND m.state = 1 AND m.level = %(level)s AND m.place < 0
+    ORDER BY m.place, m.id LIMIT %(limit)s
+) ahead
+WHERE ahead.released_at IS NULL LIMIT 1
 
 -- name: occupied. Finds the queue ids of all messages, also of queues that do not exist.
 -- Locks: nothing. Index: django_mq_message_ready, which begins with the queue; all of its entries may be read, and no

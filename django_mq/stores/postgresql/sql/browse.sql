@@ -25,6 +25,18 @@
             WHERE ahead.since = ahead.published_at LIMIT 1
         ) arrived
         UNION ALL
+        SELECT due.since
+        FROM generate_series(0, 9) AS levels(level)
+        CROSS JOIN LATERAL (
+            SELECT ahead.since
+            FROM (
+                SELECT m.released_at, {since} AS since FROM django_mq_message m
+                WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.level AND m.place < 0
+                ORDER BY m.place, m.id LIMIT %(limit)s
+            ) ahead
+            WHERE ahead.released_at IS NULL LIMIT 1
+        ) due
+        UNION ALL
         (SELECT {since} FROM django_mq_message m
          WHERE m.queue_id = q.id AND m.state = 1 AND q.sort_key <> ''
          ORDER BY m.level, m.place DESC, m.id DESC LIMIT %(read)s)

@@ -60,9 +60,9 @@ JOIN django_mq_queue q ON q.id = m.queue_id
 -- message has been waiting that could be delivered, at least: the longest of the ready ones that are read, and of the
 -- scheduled ones that are due; how many of the scheduled ones are due, and how many of those due first are retrying:
 -- as no index has their attempts, or the time since when a message is ready, so many rows are read. Of the ready ones
--- these are, in each level, the first due ones and the first others, which stand behind; the first of these others that
--- has not come back, as it was published before all behind it, so that no number of retries hides a backlog; and in a
--- sorted queue the last ones, which may wait for ever.
+-- these are, in each level, the first due ones and the first others, which stand behind; of both, the first that has not
+-- come back, as it was ready before all behind it, so that no number of retries hides a backlog; and in a sorted queue the
+-- last ones, which may wait for ever.
 SELECT
     q.name,
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m

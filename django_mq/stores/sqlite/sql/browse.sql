@@ -20,6 +20,16 @@
             WHERE ahead.since = ahead.published_at LIMIT 1)
         FROM json_each('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]') AS levels
         UNION ALL
+        SELECT (
+            SELECT ahead.since
+            FROM (
+                SELECT m.released_at, {since} AS since FROM django_mq_message m
+                WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.value AND m.place < 0
+                ORDER BY m.place, m.id LIMIT %(limit)s
+            ) ahead
+            WHERE ahead.released_at IS NULL LIMIT 1)
+        FROM json_each('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]') AS levels
+        UNION ALL
         SELECT tail.since
         FROM (
             SELECT {since} AS since FROM django_mq_message m
