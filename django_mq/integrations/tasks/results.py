@@ -23,6 +23,7 @@ from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import as_django, is_envelope, time_of, unpack
 from django_mq.models import Attempt, History, Message, TaskResult
 from django_mq.stores.records import path_of
+from django_mq.stores.registry import store_for
 from django_mq.stores.values import told
 
 if TYPE_CHECKING:
@@ -61,9 +62,10 @@ def row_of(message_id: UUID, alias: str) -> TaskResult | None:
 
 
 def write(result: Any, envelope: Any, *, successful: bool, days: float, using: str) -> None:
-    """Write the outcome of an attempt, in place of the last one."""
+    """Write the outcome of an attempt, in place of the last one. Raises StoreError."""
     end = (result.finished_at or datetime.now(UTC)).astimezone(UTC)
-    row = TaskResult(
+    # One statement: Django's bulk_create() takes a transaction, two more round trips.
+    store_for(connections[using]).write_result(
         message_id=UUID(result.id),
         successful=successful,
         queue_name=result.task.queue_name,
@@ -72,11 +74,6 @@ def write(result: Any, envelope: Any, *, successful: bool, days: float, using: s
         last_attempted_at=result.last_attempted_at.astimezone(UTC),
         finished_at=end,
         expires_at=end + timedelta(days=days),
-    )
-    changing = [field.name for field in TaskResult._meta.local_fields if not field.primary_key]
-    target = ["message_id"] if connections[using].features.supports_update_conflicts_with_target else None
-    TaskResult.objects.using(using).bulk_create(
-        [row], update_conflicts=True, update_fields=changing, unique_fields=target
     )
 
 

@@ -105,6 +105,11 @@ class SQLStore(Store):
         if consumer is not None:
             raise errors.unsupported("a consumer with a selector, credit for bytes or wake-ups")
 
+    # The results of tasks, which have no queue: Django's models read them.
+
+    def write_result(self, **columns: Any) -> None:
+        self.database.rows("write_result", **columns)
+
     # The database.
 
     @property

@@ -1,0 +1,11 @@
+-- name: write_result. Writes the outcome of a task's attempt, in place of the last one.
+-- Locks: the result's row. Index: the primary key. Returns: nothing.
+INSERT INTO django_mq_taskresult (
+    message_id, successful, queue_name, record, started_at, last_attempted_at, finished_at, expires_at)
+VALUES (
+    %(message_id)s, %(successful)s, %(queue_name)s, %(record)s, %(started_at)s, %(last_attempted_at)s, %(finished_at)s,
+    %(expires_at)s)
+ON CONFLICT (message_id) DO UPDATE SET
+    successful = excluded.successful, queue_name = excluded.queue_name, record = excluded.record,
+    started_at = excluded.started_at, last_attempted_at = excluded.last_attempted_at,
+    finished_at = excluded.finished_at, expires_at = excluded.expires_at
