@@ -149,7 +149,8 @@ def test_workers_are_busy_by_their_slots_and_else_by_their_credit(
             "as the queue allows over all workers (3): more workers do",
         ),
         ({"max_in_flight": 3, "claimed": 2}, 10, "raise their max"),
-        ({"max_receivers": 1, "consumers": 2}, 9, "The queue lets 1 worker receive at a time; the others wait."),
+        ({"max_in_flight": 20, "claimed": 19}, 10, "the queue allows over all workers (20)"),
+        ({"max_receivers": 1, "consumers": 2}, 9, "The queue lets 1 worker receive at a time: more workers do"),
         ({"max_receivers": 2, "consumers": 2}, 10, "raise their max"),
         ({"grouped": True, "consumers": 2}, 2, "Messages of a group are delivered one at a time"),
         ({"strict": True}, 2, "a message that cannot be delivered holds up those behind it"),
@@ -165,6 +166,13 @@ def test_the_sentence_of_a_late_queue_names_what_limits_it(options: dict[str, An
     )
 
     assert words in sentence(alert)
+
+
+@pytest.mark.parametrize(("most", "words"), [(1, "receive at a time: more workers do"), (2, "there are too few")])
+def test_busy_workers_are_not_too_few_where_the_queue_lets_no_more_receive(most: int, words: str) -> None:
+    late = state(**WAITS, consumers=1, max_receivers=most)
+
+    assert words in sentence(Alert(kind=AlertKind.LATE, queue=late, slots=Use(4, 4)))
 
 
 def test_a_queue_at_its_own_limit_leads_to_its_limits(site: str, browse: Client, make: Make) -> None:

@@ -127,8 +127,8 @@ def _why_late(alert: Alert, state: QueueState) -> str:
         )
         % {"most": columns.exact(state.max_in_flight or 0)},
         Factor.RECEIVERS: ngettext(
-            "The queue lets %(count)s worker receive at a time; the others wait.",
-            "The queue lets %(count)s workers receive at a time; the others wait.",
+            "The queue lets %(count)s worker receive at a time: more workers do not help.",
+            "The queue lets %(count)s workers receive at a time: more workers do not help.",
             most,
         )
         % {"count": columns.exact(most)},

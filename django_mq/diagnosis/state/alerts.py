@@ -120,10 +120,12 @@ class Alert:
     def factor(self) -> Factor:
         """What limits the delivery. A limit of the queue counts first: more workers do not change it."""
         queue = self.queue
-        if queue is not None and queue.max_in_flight is not None and queue.claimed >= queue.max_in_flight:
+        if queue is not None and _used_up(Use(queue.claimed, queue.max_in_flight or 0)):
             return Factor.QUEUE
-        if queue is not None and queue.max_receivers is not None and queue.consumers > queue.max_receivers:
-            return Factor.RECEIVERS
+        if queue is not None and queue.max_receivers is not None:
+            idle = queue.consumers - queue.max_receivers
+            if idle > 0 or (idle == 0 and self.busy):
+                return Factor.RECEIVERS
         if self.busy:
             return Factor.SLOTS
         if self.spent:
