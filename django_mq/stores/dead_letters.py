@@ -9,7 +9,7 @@ from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.engine.decisions.dead_letters import Dying, departure, sends_on
+from django_mq.engine.decisions.dead_letters import Dying, delays_retries, departure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Set
@@ -116,7 +116,12 @@ def planned(
             leaving = departure(options, reason, letter.dying, exchange, partial(message, letter))
             if leaving is not None:
                 targets = {name: target for name in leaving.queues if (target := queue(name)) is not None}
-                plan.add(letter, leaving, {name for name, target in targets.items() if sends_on(target)})
+                waiting = {
+                    name
+                    for name, target in targets.items()
+                    if delays_retries(name, target, letter.queue, exchange)
+                }
+                plan.add(letter, leaving, waiting)
     return plan
 
 

@@ -24,6 +24,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import MQError
 from django_mq.models import Message
 from django_mq.models.times import UTCNow
+from django_mq.stores.records import SessionInfo
 from django_mq.stores.registry import shared_store
 from tests.commands.test_mending import ready, settle
 
@@ -158,6 +159,37 @@ def test_what_waits_for_its_retry_is_no_dead_letter_and_needs_no_worker(database
     assert ready(database, "waits") == [1]
     assert set(figures(run, "waits", database).values()) == {0}
     assert [one for one in look_at_queues(database) if one.about == "queue waits"] == []
+
+
+def test_what_waits_for_its_end_in_a_dead_letter_queue_is_a_dead_letter(database: str, run: Run) -> None:
+    create_queue("archive", {}, using=database)
+    create_queue("work.dead", {"ttl_seconds": 3600, "expiry_queue": "archive"}, using=database)
+    create_queue("work", {"dead_letter_queue": "work.dead"}, using=database)
+    publish("work", 1)
+    settle(database, "work", Verdict.DEAD)
+
+    assert set(figures(run, "work.dead", database).values()) == {1}
+
+
+@pytest.mark.parametrize("served", ["", "late"])
+@pytest.mark.parametrize("way", ["expiry_queue", "dead_letter_exchange"])
+def test_a_queue_whose_messages_expire_needs_a_worker_unless_another_takes_them(
+    database: str, way: str, served: str
+) -> None:
+    create_queue("late", {}, using=database)
+    options = {
+        "expiry_queue": {"expiry_queue": "late"},
+        "dead_letter_exchange": {"dead_letter_exchange": "expired"},
+    }
+    create_queue("work", {"ttl_seconds": 3600, **options[way]}, using=database)
+    bind("expired", "late", exchange_type="fanout", using=database)
+    if served:
+        worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=[served])
+        shared_store(database).open_session(worker, deadline_seconds=60)
+    publish("work", 1)
+
+    [state] = overview(["work"], using=database)
+    assert state.rests == bool(served)
 
 
 def test_a_copy_may_cancel_its_original(database: str, run: Run, graveyard: str) -> None:

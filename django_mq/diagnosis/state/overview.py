@@ -10,7 +10,7 @@ from django.db.models import Count, F, Min, OuterRef, Q, Subquery
 
 from django_mq.engine.decisions.arbiter import OPTIONS
 from django_mq.engine.decisions.claim import is_paused
-from django_mq.engine.decisions.dead_letters import sends_on
+from django_mq.engine.decisions.dead_letters import EXPIRED, sends_on, targets_of
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: The highest count of messages in a state of a queue; counting stops there.
 COUNT_LIMIT = 10_000
 
-#: The options that say whether what waits in a queue goes on by itself, but for its expiry queue.
-LIFETIME = ("ttl_seconds", "max_ttl_seconds", "no_expiry", "dead_letter_exchange")
+#: The options that say whether what waits in a queue goes on by itself, and where to, but for its expiry queue.
+LIFETIME = ("ttl_seconds", "max_ttl_seconds", "no_expiry", "dead_letter_exchange", "dead_letter_routing_key")
 
 Filled = TypeVar("Filled")
 
@@ -74,7 +74,7 @@ class QueueState:
     #: Where workers take from the queue, these are their work, and are not counted.
     takes_dead_letters: bool
     dead_letters_of_others: int
-    #: Whether what waits here goes on by itself when it expires, as in a delayed retry.
+    #: Whether what waits here goes on by itself when it expires, to be retried or to a worker.
     sends_on: bool
     #: Whether the age of the oldest message is exact; else it has waited at least so long.
     is_oldest_exact: bool = True
@@ -138,7 +138,7 @@ def states_of(
         row.pk: counts[row.name].ready for row in rows if row.takes_dead_letters and not consumers[row.name]
     }
     others = _dead_letters_of_others(resting, using)
-    return [_state_of(row, counts[row.name], consumers[row.name], others.get(row.pk, 0)) for row in rows]
+    return [_state_of(row, counts[row.name], consumers, others.get(row.pk, 0), using) for row in rows]
 
 
 def _dead_letters_of_others(ready: Mapping[int, int], alias: str) -> dict[int, int]:
@@ -157,7 +157,9 @@ def _dead_letters_of_others(ready: Mapping[int, int], alias: str) -> dict[int, i
     return found
 
 
-def _state_of(row: Any, counts: Counts, consumers: int, dead_letters_of_others: int) -> QueueState:
+def _state_of(
+    row: Any, counts: Counts, consumers: Counter[str], dead_letters_of_others: int, alias: str
+) -> QueueState:
     paused = is_paused(row.paused, row.paused_until, row.now)
     # Without the names of other queues, each of which would be a statement.
     given = {name: getattr(row, name) for name in (*OPTIONS, *LIFETIME)}
@@ -169,14 +171,21 @@ def _state_of(row: Any, counts: Counts, consumers: int, dead_letters_of_others: 
         **{name: getattr(counts, name) for name in counted},
         scheduled=counts.scheduled - counts.retrying,
         dead_letters_of_others=dead_letters_of_others,
-        consumers=consumers,
-        sends_on=sends_on(options),
+        consumers=consumers[row.name],
+        sends_on=sends_on(options)
+        and (row.takes_dead_letters or _leads_to_worker(row.name, options, consumers, alias)),
         max_receivers=options.slots,
         grouped=options.has_groups,
         paused=paused,
         paused_reason=row.paused_reason if paused else "",
         paused_until=row.paused_until if paused else None,
     )
+
+
+def _leads_to_worker(name: str, options: QueueOptions, consumers: Counter[str], alias: str) -> bool:
+    """Whether a worker takes what expires in a queue; else the queue may have lost its own."""
+    targets = targets_of(name, options, EXPIRED, shared_store(alias).exchange)
+    return any(consumers[target] for target in targets)
 
 
 def oldest_claims(names: Sequence[str], *, using: str) -> dict[str, float]:

@@ -79,12 +79,19 @@ def destination(options: Targets, reason: str) -> Destination | None:
 
 
 def sends_on(options: SendingOptions) -> bool:
-    """Whether what waits in a queue goes on by itself: it expires, and the queue says where to.
-
-    Such a queue delays retries: what another queue sends there is no dead letter.
-    """
+    """Whether what waits in a queue goes on by itself: it expires, and the queue says where to."""
     expires = (options.ttl_seconds is not None or options.max_ttl_seconds is not None) and not options.no_expiry
     return expires and destination(options, EXPIRED) is not None
+
+
+def delays_retries(
+    name: str, options: SendingOptions, origin: str, find: Callable[[str], Exchange | None]
+) -> bool:
+    """Whether what a queue gets from ``origin`` waits there for its retry, and goes back by itself.
+
+    It is no dead letter. One in a dead-letter queue from which it expires to anywhere else is, until it expires.
+    """
+    return sends_on(options) and origin in targets_of(name, options, EXPIRED, find)
 
 
 def keeps_dropped(options: Targets) -> bool:
