@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -79,6 +79,22 @@ def test_enqueueing_is_one_statement_of_the_callers_transaction(alias: str, work
     assert Message.objects.using(alias).count() == 1
     with pytest.raises(LookupError):
         find(work, lost.id)
+
+
+def test_an_outcome_is_one_statement(alias: str, work: Any, run: Run) -> None:
+    seen: list[str] = []
+    stack = ExitStack()
+
+    def begin(**_: Any) -> None:
+        connections[alias].ensure_connection()
+        statements = stack.enter_context(CaptureQueriesContext(connections[alias]))
+        stack.callback(lambda: seen.extend(each["sql"] for each in statements.captured_queries))
+
+    work.add.enqueue(1)
+    with receivers(task_started=begin, task_finished=lambda **_: stack.close()):
+        run()
+
+    assert [statement.split()[0] for statement in seen] == ["INSERT"]
 
 
 def find(work: Any, result_id: str) -> Any:
