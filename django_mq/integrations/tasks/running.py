@@ -20,6 +20,7 @@ from django.db import InterfaceError, OperationalError, connections, transaction
 
 from django_mq import outages
 from django_mq.delivery.consumer.handlers import consumer
+from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
 from django_mq.engine.decisions.verdict import Verdict, ending_of, verdict
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import ConfigurationError, Decline, Release, ResultNotSerialisable, StoreUnavailable
@@ -69,8 +70,8 @@ def run_task(message: ReceivedMessage) -> None:
 
 
 def _is_repeated(message: ReceivedMessage) -> bool:
-    """Whether the message may have been delivered before."""
-    return message.redelivered or message.attempt > 1
+    """Whether the message may have been delivered before, here or in the queue in which it died."""
+    return message.redelivered or message.attempt > 1 or ORIGIN_QUEUE in message.headers
 
 
 def _now() -> Any:

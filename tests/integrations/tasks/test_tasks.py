@@ -21,6 +21,7 @@ from django.utils import timezone
 from django_mq.api import publish
 from django_mq.delivery.consumer.handlers import handler_of
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.operator.redrives import redrive
 from django_mq.errors import ConfigurationError, MessageRemoved, UnknownTask, WorkerLost
 from django_mq.models import Attempt, History, Message, Queue, TaskResult
@@ -236,6 +237,20 @@ def test_what_was_dead_and_is_tried_again_may_succeed(alias: str, work: Any, run
     result.refresh()
 
     assert (result.status, result.return_value) == ("SUCCESSFUL", 5)
+
+
+def test_what_comes_back_from_a_dead_letter_queue_knows_its_earlier_attempts(
+    alias: str, work: Any, run: Run
+) -> None:
+    edit_queue("default", {"max_attempts": 1, "dead_letter_queue": "mails"}, using=alias)
+    result = work.which_attempt.enqueue(2)
+    run_only_default(run, work)
+
+    redrive("mails", using=alias)
+    run_only_default(run, work)
+    result.refresh()
+
+    assert (result.status, result.return_value, len(result.errors)) == ("SUCCESSFUL", 2, 1)
 
 
 def test_a_task_in_a_dead_letter_queue_has_failed_too(alias: str, work: Any, run: Run) -> None:
