@@ -62,6 +62,8 @@ class Nursery:
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             env=environment,
+            # A Celery worker takes the hang-up of our terminal, or of our job, for an order to start again.
+            start_new_session=True,
         )
         theirs.close()
         self._orders = self._line.makefile("rw", encoding="utf-8")
