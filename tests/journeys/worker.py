@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -15,7 +16,6 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -39,7 +39,8 @@ class Worker:
 
     def start(self) -> None:
         """Start without waiting."""
-        command = [sys.executable, "-m", "celery", "-A", self.app, "worker"]
+        # Not ``-m celery``, of which Celery does not know when it starts a worker again for SIGHUP.
+        command = [sys.executable, str(Path(sys.executable).with_name("celery")), "-A", self.app, "worker"]
         options = ["--loglevel", "info", "--hostname", self.name, *self._options]
         with self._log.open("ab") as log:
             # A worker before this one may have had the same name, and its "ready" says nothing of this one.

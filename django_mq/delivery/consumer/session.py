@@ -458,6 +458,13 @@ def close_all() -> None:
         session.close()
 
 
+def close_retired() -> None:
+    """Close the retired sessions of this process, when none of what they wait for runs any more."""
+    for session in list(_live):
+        if session.retired:
+            session.close()
+
+
 def _forget_parents() -> None:
     # A forked child holds no lease: closing the parent's sessions would release their messages.
     for session in list(_live):

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import django
 from amqp.exceptions import RecoverableConnectionError as Disconnected
-from celery.signals import worker_init
+from celery.signals import worker_init, worker_shutdown
 from django.apps import apps
 from kombu.asynchronous import get_event_loop, set_event_loop
 from kombu.exceptions import OperationalError
@@ -26,7 +26,7 @@ from kombu.transport import virtual
 import django_mq
 from django_mq import conf, outages
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.consumer.session import Driver, Workload
+from django_mq.delivery.consumer.session import Driver, Workload, close_retired
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.claim import ByteCredit
 from django_mq.engine.decisions.selection import Wanted
@@ -615,6 +615,12 @@ def _install_step(sender: Any, **_: Any) -> None:
     from django_mq.integrations.celery.step import install  # noqa: PLC0415 - other programs need no worker's modules
 
     install(sender)
+
+
+@worker_shutdown.connect(dispatch_uid="django_mq.close", weak=False)
+def _close_session(**_: Any) -> None:
+    """Close the session of a worker whose pool has ended. After HUP, Celery does not come to our ``atexit``."""
+    close_retired()
 
 
 # The event loops that workers of this process have entered and left.

@@ -1,17 +1,27 @@
-"""What a prefork pool keeps when it is told to forget. The pool is a replacement: Celery's races are too short."""
+"""What a prefork pool keeps when it is told to forget, and what goes back when it ends.
+
+The pool is a replacement: Celery's races are too short.
+"""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import pytest
 from celery.concurrency.prefork import TaskPool
+from celery.signals import worker_shutdown
+from celery.worker import state
+from kombu import Connection, Consumer, Producer, Queue
 
 from django_mq.integrations.celery import pools
 from django_mq.integrations.celery.pools import given_task_ids, keep_given
 from django_mq.integrations.celery.step import slots_of
+from django_mq.models import Message, WorkerSession
+
+if TYPE_CHECKING:
+    from tests.integrations.celery.conftest import Rows
 
 
 class Processes:
@@ -236,3 +246,19 @@ def test_pools_without_processes_stay_as_they_are() -> None:
 
 def test_a_heartbeat_finds_no_slot_in_a_pool_that_has_ended() -> None:
     assert slots_of(TaskPool(2)) == 0
+
+
+def test_what_no_child_has_finished_goes_back_when_the_pool_of_its_worker_has_ended(
+    url: str, committed_database: str, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "active_requests", [SimpleNamespace(id="lost")])
+    received: list[Any] = []
+    with Connection(url) as connection, Consumer(connection, [Queue("things")], on_message=received.append):
+        Producer(connection).publish("work", routing_key="things", headers={"id": "lost"})
+        connection.drain_events(timeout=0)
+    assert [row.state for row in rows()] == [Message.Status.CLAIMED], "a child may still finish it"
+
+    worker_shutdown.send(sender=None)
+
+    assert [(row.state, row.attempts) for row in rows()] == [(Message.Status.READY, 0)]
+    assert not WorkerSession.objects.using(committed_database).exists()
