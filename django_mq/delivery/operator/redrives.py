@@ -124,6 +124,7 @@ def batches(found: QuerySet[Any], limit: int | None) -> Iterator[list[tuple[Any,
 def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> None:
     store = shared_store(alias)
     left = len(ids)
+    restart_attempts(store, ids)
     for (source, target), group in ways(ids, to, using=alias).items():
         went = send(store, group, source, target)
         left -= went
@@ -152,7 +153,6 @@ def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple
 
 def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
     """Move rows to another queue, or make them ready again in their own; return how many went."""
-    restart_attempts(store, ids)
     try:
         return store.redrive_dead(ids) if target == source else store.move(ids, target)
     except (UnknownQueue, QueueClosed, QueueFull):

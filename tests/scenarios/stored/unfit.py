@@ -99,6 +99,12 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
+        "a queue whose last consumer has left is deleted when it is empty",
+        """
+            own_qpid-Q39-auto-delete
+        """,
+    ),
+    Left(
         "a ring counts every message, and drops only ready ones",
         """
             own_artemis-A57 own_artemis-A59 own_qpid-Q02-ring-cannot-take-what-is-held-fast
