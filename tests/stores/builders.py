@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 from uuid import uuid4
 
 from django_mq.engine.options import QueueOptions
@@ -92,13 +93,22 @@ def lose_worker(store: Store, session: int) -> None:
 def after_a_statement(store: Any, text: str, act: Callable[[], object]) -> Iterator[None]:
     """Act once, right after the store has run a statement that contains the text: as another process may."""
     waiting = [act]
+    begin_or_end = store.database.execute
+
+    def look(sql: str) -> None:
+        if waiting and text in sql:
+            waiting.pop()()
 
     def run(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         answer = execute(sql, params, many, context)
-        if waiting and text in sql:
-            waiting.pop()()
+        look(sql)
         return answer
 
-    with store.connection.execute_wrapper(run):
+    def run_past_django(sql: str) -> None:
+        begin_or_end(sql)
+        look(sql)
+
+    # Django's wrappers do not see how a worker begins and ends a transaction of PostgreSQL.
+    with store.connection.execute_wrapper(run), patch.object(store.database, "execute", run_past_django):
         yield
     assert not waiting, f"no statement contained {text!r}"
