@@ -17,6 +17,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession
 from django_mq.notifications.base import Wake
+from django_mq.stores.connections import private_connection
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store
 from tests.conftest import hold_queues
@@ -55,9 +56,11 @@ def a_session(alias: str, *bodies: Any) -> Iterator[tuple[Session, list[Any]]]:
 @contextmanager
 def locked(table: str) -> Iterator[None]:
     """Keep other connections from writing a table of PostgreSQL."""
-    with closing(private_store("postgresql")) as other, other.transaction():
-        other.connection.cursor().execute(f"LOCK TABLE {table} IN SHARE MODE")  # type: ignore[attr-defined]
+    # Not in the transaction of a store: the server would end that while it is idle.
+    with closing(private_connection("postgresql")) as other:
+        other.cursor().execute(f"BEGIN; LOCK TABLE {table} IN SHARE MODE")
         yield
+        other.cursor().execute("ROLLBACK")
 
 
 def states(alias: str) -> list[tuple[bool, bool]]:

@@ -76,9 +76,21 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 -- Locks: nothing. Returns: the limit before.
 SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(limit)s, true)
 
--- name: bound_transaction. Limits how long this transaction may do nothing, and wait for a lock.
+-- name: bound_transaction. Limits how long this transaction may do nothing, and wait for a lock. A shorter limit of
+-- the connection on waits for locks is kept: the project's own, or the heartbeat's. 0 is no limit.
 -- Locks: nothing. Returns: the limits.
-SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true), set_config('lock_timeout', %(lock)s, true)
+SELECT
+    set_config('idle_in_transaction_session_timeout', %(idle)s, true),
+    set_config(
+        'lock_timeout',
+        CASE
+            WHEN current_setting('lock_timeout') <> '0'
+                AND current_setting('lock_timeout')::interval < %(lock)s::text::interval
+            THEN current_setting('lock_timeout')
+            ELSE %(lock)s::text
+        END,
+        true
+    )
 
 -- name: _worker. The worker of a statement that is marked, as a worker session names host and process.
 substring(a.query FROM '^/\* django_mq (\S+) \*/')
