@@ -15,6 +15,7 @@ from django_mq.api import apublish, publish, publish_many
 from django_mq.checks import check_settings
 from django_mq.delivery import publisher
 from django_mq.delivery.consumer.attempt import Delivery
+from django_mq.delivery.consumer.unit_of_work import unit_of_work
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.errors import ConfigurationError, StoreUnavailable
@@ -162,7 +163,8 @@ def test_what_a_handler_does_not_commit_is_no_part_of_the_next_attempt(manual: s
         publish("orders", "not committed")
         raise KeyError
 
-    Delivery(a_claimed(), a_handler(forget_to_commit), a_policy()).run()
+    with unit_of_work():
+        Delivery(a_claimed(), a_handler(forget_to_commit), a_policy()).run()
     transaction.commit(using=manual)
 
     assert committed(manual) == 0
