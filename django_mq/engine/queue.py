@@ -861,7 +861,10 @@ class Queue:
         return here
 
     def bury(self, entry: Entry, now: float, reason: str) -> bool:
-        """Make a ready or scheduled entry dead; False if it is in another state. It stays: a store sends it on."""
+        """Make a ready, scheduled or stealable entry dead; False if it is in another state.
+
+        It stays: a store sends it on.
+        """
         if not self._contents.bury(entry, reason):
             return False
         entry.died_at = now

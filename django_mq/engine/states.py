@@ -36,7 +36,7 @@ MOVES: Final[dict[State, frozenset[State]]] = {
     SCHEDULED: frozenset({READY, CLAIMED, DEAD, GONE}),
     READY: frozenset({CLAIMED, DEAD, GONE}),
     CLAIMED: frozenset({READY, SCHEDULED, DEAD, GONE, STEALABLE}),
-    STEALABLE: frozenset({CLAIMED, GONE}),
+    STEALABLE: frozenset({CLAIMED, DEAD, GONE}),
     DEAD: frozenset({READY, GONE}),
     HELD: frozenset({READY, GONE}),
     GONE: frozenset(),

@@ -183,19 +183,41 @@ class Contents:
             return False
         if entry.state is DEAD:
             entry.cause, entry.died_at = "", None
+            self._forget_theft(entry)
         entry.state, entry.due_at = READY, None
         return True
 
+    def _forget_theft(self, entry: "Entry") -> None:
+        """Give credit back for a dead entry that was taken back: its consumer may be offered it again."""
+        for holder in [
+            each for each in chain(self.dispatch.consumers.all, self.departed) if entry in each.unsettled
+        ]:
+            holder.settle(entry)
+            self.credited(holder)
+
     def bury(self, entry: "Entry", cause: str) -> bool:
-        """Make a ready or scheduled entry dead. Return False if it is not one of these here."""
-        if not (entry.state is READY or entry.state is SCHEDULED) or not self.lift(entry):
+        """Make a ready, scheduled or stealable entry dead. Return False if it is not one of these here.
+
+        The consumer of a stealable entry gets the credit back when it settles the entry; that settlement is void.
+        """
+        holder = entry.owner
+        if entry.state is STEALABLE:
+            stolen = self._take_from_holder(entry, steals=True)
+            if stolen is None:
+                return False
+            entry.steal()
+        elif not (entry.state is READY or entry.state is SCHEDULED) or not self.lift(entry):
             return False
-        entry.state, entry.suspect, entry.cause = DEAD, False, cause
+        else:
+            stolen, entry.state = True, DEAD
+        entry.suspect, entry.cause = False, cause
         self.place(entry)
+        if holder is not None:
+            self._let_go(holder, entry, stolen=stolen)
         return True
 
     def drop(self, entry: "Entry") -> bool:
-        """Make a dead letter of a ready entry to make room. Return False if it is not ready here."""
+        """Make a dead letter of an entry to make room. Return False if it is not ready or stealable here."""
         if not self.bury(entry, MAXLEN):
             return False
         if self._listener is not None:
@@ -285,29 +307,49 @@ class Contents:
         stealable entry gets the credit back when it settles the entry; that settlement is void. With ``spares``,
         another claimed entry is only marked, and removed when its consumer gives it back.
         """
-        holder, stolen = entry.owner, steals and entry.state is STEALABLE
+        holder, stolen = entry.owner, True
         if entry.is_claimed:
-            if holder is None or not (holder in self.dispatch.consumers.all or holder in self.departed):
+            if not self._is_known(holder):
                 return False
-            if spares and not stolen:
+            if spares and not (steals and entry.state is STEALABLE):
                 entry.doomed = True
                 return False
-            if entry in holder.reserved:  # it was not delivered yet, so the consumer would never settle it
-                holder.reserved.remove(entry)
-                stolen = False
-            if not stolen and not holder.settle(entry):
+            taken = self._take_from_holder(entry, steals=steals)
+            if taken is None:
                 return False
-            self.claimed -= 1
-            self.expiring.remove(entry)  # a stealable entry is still there
+            stolen = taken
         elif not self._take_from_place(entry):
             return False
         entry.discard()
         self.depart(entry, cause)
         if holder is not None:
-            if not stolen:
-                self.credited(holder)
-            self._freed(holder, entry)
+            self._let_go(holder, entry, stolen=stolen)
         return True
+
+    def _is_known(self, holder: "Consumer | None") -> bool:
+        return holder is not None and (holder in self.dispatch.consumers.all or holder in self.departed)
+
+    def _take_from_holder(self, entry: "Entry", *, steals: bool) -> bool | None:
+        """Take a claimed entry from its consumer; return whether it is stolen, or None if it was not held here.
+
+        It is stolen if the consumer gets its credit back later, when it settles the entry.
+        """
+        holder, stolen = entry.owner, steals and entry.state is STEALABLE
+        if holder is None or not self._is_known(holder):
+            return None
+        if entry in holder.reserved:  # it was not delivered yet, so the consumer would never settle it
+            holder.reserved.remove(entry)
+            stolen = False
+        if not stolen and not holder.settle(entry):
+            return None
+        self.claimed -= 1
+        self.expiring.remove(entry)  # a stealable entry is still there
+        return stolen
+
+    def _let_go(self, holder: "Consumer", entry: "Entry", *, stolen: bool) -> None:
+        if not stolen:
+            self.credited(holder)
+        self._freed(holder, entry)
 
     def expire_entry(self, entry: "Entry") -> None:
         self._expired(entry)

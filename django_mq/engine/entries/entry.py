@@ -147,6 +147,14 @@ class Entry:
         """Move from claimed by ``owner`` to dead."""
         return self._leave(owner, DEAD)
 
+    def steal(self) -> bool:
+        """Move from stealable to dead, uncounted: the queue takes the entry back."""
+        if not self.swap(STEALABLE, DEAD):
+            return False
+        self.owner, self.redelivered = None, True
+        self.attempts -= 1
+        return True
+
     def discard(self) -> bool:
         """Move from any state to gone; False if it is gone already."""
         if self.state is GONE:

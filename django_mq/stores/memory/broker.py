@@ -211,6 +211,7 @@ class SharedBroker:
 
     def dropped_by(self, queue: str, entry: Entry) -> None:  # noqa: ARG002 - the row knows it
         """Note a message that its ring has made a dead letter of; the store sends it on."""
+        row_of(entry).let_go()  # a stealable consumer may have held it
         self.dropped.append(row_of(entry))
 
     def deleted(self, queue: str) -> None:

@@ -217,7 +217,9 @@ class Maintenance(Part):
         overdue = [(engine, entry) for engine in engines for entry in engine.overdue(now, limit)]
         overdue = nsmallest(limit, overdue, key=lambda pair: expiry_order(pair[1]))
         for engine, entry in overdue:
-            if not (row_of(entry).leaves_expired and engine.bury(entry, now, BY_EXPIRY)):
+            if row_of(entry).leaves_expired and engine.bury(entry, now, BY_EXPIRY):
+                row_of(entry).let_go()  # a stealable consumer may have held it
+            else:
                 engine.discard(entry, Cause.EXPIRED)
         self.send_expired(row_of(entry) for _, entry in overdue if entry.state is DEAD)
         return len(overdue)

@@ -276,6 +276,45 @@ def test_an_expired_message_that_was_begun_does_not_go_to_the_expiry_queue(store
     assert len(claim(store, session, "expired")) == 1
 
 
+@pytest.mark.parametrize("take", ["expiry", "ring"])
+def test_what_is_taken_back_as_a_dead_letter_goes_to_the_exchange(store: Store, session: int, take: str) -> None:
+    declare(store, "ended")
+    target = {"dead_letter_exchange": "amq.default", "dead_letter_routing_key": "ended"}
+    declare(store, "sending", max_messages=1, overflow="ring", **target)
+    publish(store, "sending", ttl_seconds=10)
+    [lent] = claim(store, session, "sending", consumer=Consumer("patient", stealable=True))
+
+    if take == "ring":
+        store.append_by_rules([a_message("sending")])
+    else:
+        pass_time(store, 20)
+        assert store.expire() == 1
+
+    [ended] = claim(store, session, "ended")
+    assert (ended.message_id, json.loads(ended.headers)["x-origin-attempts"]) == (lent.message_id, 0)
+    assert settle(store, session, lent, Verdict.ACCEPT) == {lent.id}
+
+
+def test_what_was_taken_back_and_stays_as_dead_takes_credit_once_after_a_redrive(
+    store: Store, session: int
+) -> None:
+    declare(store, "sending", dead_letter_exchange="amq.default", dead_letter_routing_key="missing")
+    publish(store, "sending", ttl_seconds=10)
+    consumer = Consumer("patient", WindowCredit(1), stealable=True)
+    [lent] = claim(store, session, "sending", consumer=consumer)
+    pass_time(store, 20)
+
+    assert store.expire() == 1
+    assert store.counts()["sending"].dead == 1
+    assert store.begin_settle(session, [(lent.id, lent.claim)]) == {lent.id}
+    assert store.redrive_dead([lent.id]) == 1
+    [again] = claim(store, session, "sending", consumer=consumer)
+    assert settle(store, session, lent, Verdict.ACCEPT) == {lent.id}
+    assert settle(store, session, again, Verdict.ACCEPT) == set()
+    publish(store, "sending")
+    assert len(claim(store, session, "sending", consumer=consumer)) == 1
+
+
 def test_a_queue_is_deleted_unless_a_message_of_it_was_begun(
     store: Store, session: int, lent: tuple[Consumer, list[Claimed]]
 ) -> None:
