@@ -120,6 +120,8 @@ class HeartbeatThread:
         while not self._sleep(pause):
             try:
                 self._look_at_loop()
+                if self._stopping.is_set():
+                    return  # the session is closed: a round would open the connection again
                 if self._sidecar is not None:
                     self._sidecar.beat()
                 self._round()
