@@ -16,12 +16,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.proof.clock import by_the_clock, told
+from tests.proof.clock import by_the_clock, right_account, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.proof.account import Account
     from tests.proof.place import Child, Place
 
 #: A worker that handles nothing for so long stands still.
@@ -74,15 +73,6 @@ class Rounds:
             except (DatabaseError, InterfaceError):
                 connections[self.place.alias].close()  # a task has cut this connection, too
 
-    def account(self) -> Account:
-        """Return the account, once it is right."""
-        from tests.proof.account import Account
-
-        account = Account.of(self.place.alias)
-        account.check()
-        account.check_done()
-        return account
-
 
 def main() -> None:
     """Run it from the command line."""
@@ -100,7 +90,7 @@ def main() -> None:
                     rounds.round()
                 worker.end()
                 say(_figures(rounds))
-        return f"{_figures(rounds)}; {told(rounds.account())}"
+        return f"{_figures(rounds)}; {told(right_account(place))}"
 
     by_the_clock(work, given.seconds, **PATIENT)
 

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from tests.proof.place import Place
 
 
+def right_account(place: Place) -> Account:
+    """Return the account of a place, once it is right."""
+    from tests.proof.account import Account
+
+    account = Account.of(place.alias)
+    account.check()
+    account.check_done()
+    return account
+
+
 def told(account: Account) -> str:
     """Return the account as a sentence."""
     return (

@@ -15,12 +15,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.proof.clock import by_the_clock, told
+from tests.proof.clock import by_the_clock, right_account, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.proof.account import Account
     from tests.proof.place import Place
     from tests.proof.scissors import Scissors
 
@@ -92,15 +91,6 @@ class Starts:
                         self.round(kind, step, answered=answered)
                         yield number
 
-    def account(self) -> Account:
-        """Return the account, once it is right."""
-        from tests.proof.account import Account
-
-        account = Account.of(self.place.alias)
-        account.check()
-        account.check_done()
-        return account
-
 
 def main() -> None:
     """Run it from the command line."""
@@ -120,7 +110,7 @@ def main() -> None:
                     say(f"{starts.rounds} rounds, {_longest(starts)}")
                 if time.monotonic() > until:
                     break
-            return f"{starts.rounds} rounds, {_longest(starts)}; {told(starts.account())}"
+            return f"{starts.rounds} rounds, {_longest(starts)}; {told(right_account(place))}"
 
     by_the_clock(work, given.seconds)
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.proof.clock import told
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -193,8 +194,7 @@ def main() -> None:
         say(f"{times:5} x {point}")
     say(
         f"{stops.rounds} rounds, {len(stops.points)} points, longest standstill {stops.standstill:.1f} s;"
-        f" {len(account.sent):,} published = {len(account.accepted):,} accepted + {len(account.dead):,} dead"
-        f" + {len(account.present):,} present, {account.twice} done twice"
+        f" {told(account)}"
     )
     account.check()
     if stops.standstill > BOUND_SECONDS:

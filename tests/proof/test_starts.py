@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.proof.children import ENDS, PATIENT, Rounds
+from tests.proof.clock import right_account
 from tests.proof.scissors import Scissors
 from tests.proof.starts import KINDS, Starts
 from tests.services.pgbouncer import PORT, PgBouncer
@@ -39,7 +40,7 @@ def test_an_mq_worker_starts_although_a_connection_ends(starts: Starts) -> None:
     ended = [starts.round("command", step) for step in steps_of(starts, "command", 4)]
 
     assert any(seconds is not None for seconds in ended)
-    starts.account()
+    right_account(starts.place)
 
 
 @pytest.mark.once
@@ -49,7 +50,7 @@ def test_a_worker_starts_although_a_connection_ends(starts: Starts, kind: str, *
     ended = [starts.round(kind, step, answered=answered) for step in steps_of(starts, kind, 8)]
 
     assert any(seconds is not None for seconds in ended)
-    starts.account()
+    right_account(starts.place)
 
 
 @pytest.mark.once
@@ -63,7 +64,7 @@ def test_a_worker_starts_although_its_pooler_is_restarted(places: Places, kind: 
             starts = Starts(place, scissors, pooled=True)
             for step in steps_of(starts, kind, 4):
                 starts.round(kind, step, act=lambda: thread.submit(_restart, pooler).result())
-            starts.account()
+            right_account(starts.place)
 
 
 def _pooler(settings: dict[str, Any]) -> PgBouncer:
@@ -87,4 +88,4 @@ def test_a_celery_worker_goes_on_when_its_children_end_at_a_lost_connection(plac
         for _ in range(4):
             rounds.round()
         worker.end()
-        rounds.account()
+        right_account(rounds.place)
