@@ -110,8 +110,9 @@ for module in pkgutil.walk_packages(django_mq.__path__, "django_mq."):
         importlib.import_module(module.name)
 made = [LocalNotifier(), RedisNotifier("redis://127.0.0.1:1/0", prefix="mq", timeout_seconds=0.1)]
 KINDS = type(threading.Lock()), type(threading.RLock()), threading.Condition
-# Their methods look at the process before they take the lock; see the tests of these classes.
-PID_FIRST = {"Wake", "RedisListener", "Broker"}
+# Their methods look at the process before they take the lock; see the tests of these classes. A child never uses a
+# connection of its parent, whose lock is the driver's.
+PID_FIRST = {"Wake", "RedisListener", "Broker", "ImpatientConnection"}
 
 def owners():
     for object_ in gc.get_objects():

@@ -200,9 +200,10 @@ PAGES = (
     Page("operations/redrive-dead-letters.md"),
     Page(
         "operations/run-workers.md",
-        settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
+        settings=ON_POSTGRESQL + 'DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
         files={"orders/consumers.py": RECEIPTS},
         beside="python manage.py mq_worker --name native@web-2:4711",
+        server="postgresql",
     ),
     Page("operations/upgrade.md"),
     Page("queues/groups-and-order.md", after="python manage.py mq_worker --until-empty"),
