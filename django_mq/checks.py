@@ -26,6 +26,7 @@ from django_mq.errors import (
     StoreError,
     TablesMissing,
     UnsupportedDatabase,
+    UnusableExtension,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def register_all() -> None:
 
 
 def check_settings(**_: Any) -> list[checks.CheckMessage]:
-    """E001: no dictionary; E002: unknown; E003: impossible; E006: options that contradict; and what follows."""
+    """E001: no dictionary; E002: unknown; E003: impossible; E006: contradictions; E013; and what follows."""
     try:
         unknown = conf.unknown_names()
     except ConfigurationError as error:
@@ -60,6 +61,10 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     except ContradictoryOptions as error:
         hint = "Leave one of the two out."
         return [_error(str(error), hint, "E006")]
+    except UnusableExtension as error:
+        return [
+            _error(str(error), "Correct DJANGO_MQ['EXTENSIONS']. Until then nothing of django_mq works.", "E013")
+        ]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "Correct the value in DJANGO_MQ. The message says what is allowed.", "E003")]
     return [

@@ -21,9 +21,12 @@ from django_mq.engine.decisions.dead_letters import leads_back
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.engine.options import QueueOptions, wrong_types
 from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
+from django_mq.seams import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from django_mq.seams.extension import Extension
 
 #: The longest time that a setting may be: a timer, a socket and PostgreSQL's statement_timeout take little more.
 LONGEST_WAIT_SECONDS = 7 * 86400
@@ -84,6 +87,9 @@ class Settings:
     #: What is hidden of messages in the admin and in commands: keys of JSON bodies and headers, or a
     #: function of a decoded body or headers and the queue's name, itself or its dotted path.
     MASK: Any = ()
+
+    #: What other packages add: dotted paths of values of ``seams.extension.Extension``.
+    EXTENSIONS: tuple[Extension, ...] = ()
 
     def problems(self) -> Iterator[str]:
         """Yield one sentence for every value that cannot work."""
@@ -211,6 +217,7 @@ def load() -> Settings:
     queues = {name: QueueOptions(**options) for name, options in given.pop("QUEUES", {}).items()}
     if isinstance(given.get("MASK"), (list, set, frozenset)):
         given["MASK"] = tuple(given["MASK"])
+    given["EXTENSIONS"] = registry.imported(given.get("EXTENSIONS", ()))
     loaded = Settings(**given, QUEUES=MappingProxyType(queues))
     problems = list(loaded.problems())
     if problems:
@@ -221,7 +228,14 @@ def load() -> Settings:
     return loaded
 
 
+@lru_cache(maxsize=1)
+def extensions() -> Extension:
+    """Return what all extensions add, as one extension. Cached as the settings are."""
+    return registry.together(load().EXTENSIONS)
+
+
 def forget(*, setting: str, **_: object) -> None:
     """Drop the cached settings when a test or a tool overrides them."""
     if setting in {"DJANGO_MQ", "DATABASES"}:
         load.cache_clear()
+        extensions.cache_clear()

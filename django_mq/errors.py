@@ -39,6 +39,10 @@ class ContradictoryOptions(ConfigurationError):
     """Options of a queue make no sense together."""
 
 
+class UnusableExtension(ConfigurationError):
+    """A value of DJANGO_MQ["EXTENSIONS"] cannot be used."""
+
+
 class BrokerURLError(ConfigurationError):
     """The broker URL is not of the form django-mq:///ALIAS?option=value."""
 

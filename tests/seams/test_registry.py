@@ -1,0 +1,54 @@
+"""EXTENSIONS names values by their paths; a mistake is an error before anything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq import conf
+from django_mq.checks import check_settings
+from django_mq.errors import UnusableExtension
+from django_mq.seams.extension import Extension
+from tests.seams import values
+
+if TYPE_CHECKING:
+    from pytest_django import Settings
+
+HERE = "tests.seams.values"
+
+
+def test_without_extensions_nothing_is_added(settings: Settings) -> None:
+    settings.DJANGO_MQ = {}
+
+    assert conf.extensions() == Extension(name="all")
+
+
+def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(settings: Settings) -> None:
+    settings.DJANGO_MQ = {"EXTENSIONS": [f"{HERE}.SECOND", f"{HERE}.FIRST"]}
+    assert conf.load().EXTENSIONS == (values.SECOND, values.FIRST)
+
+    settings.DJANGO_MQ = {"EXTENSIONS": [f"{HERE}.FIRST"]}
+    assert conf.load().EXTENSIONS == (values.FIRST,)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("shop.extension", "EXTENSIONS is 'shop.extension'; give a list"),
+        ([3], "EXTENSIONS has 3; give the dotted path"),
+        (["nowhere"], "'nowhere', which cannot be imported: nowhere doesn't look like a module path"),
+        (["nowhere.EXTENSION"], "which cannot be imported: No module named 'nowhere'"),
+        ([f"{HERE}.NONE"], "which cannot be imported: Module .* does not define"),
+        (["tests.seams.broken.EXTENSION"], "which cannot be imported: division by zero"),
+        ([f"{HERE}.SOMETHING"], "which is no Extension, but 3"),
+        ([f"{HERE}.NAMELESS"], "whose name is ''"),
+        ([f"{HERE}.FIRST", f"{HERE}.SAME"], "2 extensions with the name 'first'"),
+    ],
+)
+def test_a_wrong_extension_is_refused_and_reported(settings: Settings, given: Any, sentence: str) -> None:
+    settings.DJANGO_MQ = {"EXTENSIONS": given}
+
+    with pytest.raises(UnusableExtension, match=sentence):
+        conf.load()
+    assert [message.id for message in check_settings()] == ["django_mq.E013"]
