@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from django_mq.engine.consumers.consumer import Consumer
     from django_mq.engine.decisions.recall import FreeSlots
     from django_mq.engine.decisions.routing import Exchange, Route
     from django_mq.engine.decisions.worker_mode import WorkerMode
@@ -225,7 +224,7 @@ class Store(Protocol):
     def close_session(self, session_id: int) -> int:
         """Delete the session and give its messages back, uncounted; return how many."""
 
-    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+    def subscribe(self, session_id: int, name: str, consumer: object | None = None) -> None:
         """Give the session an exclusive queue before it takes a message; do nothing for other queues.
 
         A ``consumer`` belongs to the session until it ends: its claims bring what its selector wants and its

@@ -21,8 +21,6 @@ from django_mq.stores.values import headers_in, storable, told
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from django_mq.engine.consumers.consumer import Consumer
-    from django_mq.engine.consumers.target import Target
     from django_mq.engine.decisions.selection import Wanted
     from django_mq.engine.decisions.verdict import Decision
 
@@ -282,7 +280,8 @@ class ClaimRequest:
     byte_credit: Mapping[str, ByteCredit] = field(default_factory=dict)
     in_order: frozenset[str] = frozenset()
     wanted: Mapping[str, Sequence[Wanted]] = field(default_factory=dict)
-    consumer: Consumer | Target | None = None
+    #: A consumer or a target of the in-process broker; other stores refuse it.
+    consumer: object | None = None
 
     def left_behind(self, claimed: Sequence[Claimed], seen: int) -> frozenset[str]:
         """Return the queues in which the claim may have left messages; it could have claimed ``seen`` messages."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.store import MemoryStore
     from django_mq.stores.sql import SQLStore
 
 #: In place of a database alias: the queues in the memory of this process.
@@ -61,20 +60,20 @@ def has_store(alias: str) -> bool:
     return alias == MEMORY or alias in connections
 
 
-def _memory() -> type[MemoryStore]:
-    # It brings the whole engine along, which a probe and most commands never use.
-    from django_mq.stores.memory.store import MemoryStore  # noqa: PLC0415 - see above
-
-    return MemoryStore
+def _memory(*, private: bool = False) -> Store:
+    # By name: the in-process broker stands above this package, and a probe and most commands never use it.
+    module = import_module("django_mq.inprocess.memory.store")
+    store: Store = module.MemoryStore(MEMORY, private=private)
+    return store
 
 
 def shared_store(alias: str) -> Store:
     """Return a store over this thread's Django connection, joining its transaction."""
-    return _memory()(alias) if alias == MEMORY else store_for(connections[alias])
+    return _memory() if alias == MEMORY else store_for(connections[alias])
 
 
 def private_store(alias: str) -> Store:
     """Return a store over a private connection, outside the caller's transaction."""
     if alias == MEMORY:
-        return _memory()(alias, private=True)
+        return _memory(private=True)
     return store_for(private_connection(alias), private=True)

@@ -25,8 +25,8 @@ from django_mq.errors import (
     SessionLost,
     UnknownQueue,
 )
+from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.models import Attempt, History, Queue
-from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.records import (
     ClaimRequest,
     ConsumerInfo,

@@ -36,7 +36,7 @@ def test_the_package_imports_nothing(environment: dict[str, str]) -> None:
 
 
 def test_the_engine_is_pure_python(environment: dict[str, str]) -> None:
-    assert imported_by("import django_mq.engine.queue", environment) & (HEAVY | {"django"}) == set()
+    assert imported_by("import django_mq.inprocess.queue", environment) & (HEAVY | {"django"}) == set()
 
 
 def test_setting_up_a_site_imports_no_driver_and_no_broker(environment: dict[str, str]) -> None:

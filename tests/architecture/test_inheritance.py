@@ -33,6 +33,7 @@ def classes(folder: str) -> Iterator[type]:
         "admin",
         "delivery",
         "engine",
+        "inprocess",
         "integrations/celery",
         "integrations/tasks",
         "models",

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import WindowCredit
-from django_mq.engine.entries.entry import Entry
+from django_mq.engine.decisions.credit import WindowCredit
 from django_mq.engine.message import Message
-from django_mq.engine.queue import Queue
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.entries.entry import Entry
+from django_mq.inprocess.queue import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

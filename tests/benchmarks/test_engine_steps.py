@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.decisions.credit import WindowCredit
 from django_mq.engine.message import Message
-from django_mq.engine.queue import Queue
-from django_mq.engine.rules import Rules
 from django_mq.engine.selector import Selector
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.queue import Queue
+from django_mq.inprocess.rules import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

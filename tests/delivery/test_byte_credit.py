@@ -16,8 +16,8 @@ from django_mq.delivery.consumer.runtime import ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
-from django_mq.engine.consumers.credit import PrefetchCredit
 from django_mq.engine.decisions.claim import ANY_SIZE, ByteCredit, allowed
+from django_mq.engine.decisions.credit import PrefetchCredit
 from django_mq.errors import ConfigurationError
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch, SharedPrefetch, prefetch_of
-from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.decisions.credit import WindowCredit
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:

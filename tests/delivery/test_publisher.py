@@ -24,10 +24,10 @@ from django_mq.delivery.queues import declare, declare_all
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, QueueFull, UnknownQueue
+from django_mq.inprocess.memory.broker import empty_brokers
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import News
 from django_mq.stores.connections import MOST_THREADS
-from django_mq.stores.memory.broker import empty_brokers
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.support.apart import close_connections
 from tests.support.waiting import PATIENCE_SECONDS

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.broker import Broker
-from django_mq.engine.consumers import credit, groups
-from django_mq.engine.consumers.admission import Exclusivity
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import Credit
-from django_mq.engine.consumers.groups import Groups
+from django_mq.engine.decisions import credit
+from django_mq.engine.decisions.credit import Credit
 from django_mq.engine.decisions.expiry import Lifetime
-from django_mq.engine.entries import lists
-from django_mq.engine.entries.contents import Statistics
-from django_mq.engine.entries.overflow import Limits, Overflow
+from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.message import Message
-from django_mq.engine.queue import Queue
-from django_mq.engine.rules import Rules
 from django_mq.engine.states import Fate
+from django_mq.inprocess.broker import Broker
+from django_mq.inprocess.consumers import groups
+from django_mq.inprocess.consumers.admission import Exclusivity
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.groups import Groups
+from django_mq.inprocess.entries import lists
+from django_mq.inprocess.entries.contents import Statistics
+from django_mq.inprocess.queue import Queue
+from django_mq.inprocess.rules import Rules
 from tests.docs.pages import DOCS, blocks
 from tests.docs.test_examples import execute
 
@@ -151,7 +152,7 @@ def test_the_other_tables_are_complete() -> None:
     assert set(table("## Statistics")) == counters
 
 
-FOLDERS = {"consumers", "decisions", "entries"}
+FOLDERS = {"decisions"}
 
 
 def imported_by_others() -> set[str]:

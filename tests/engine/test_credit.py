@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.consumers.credit import (
+from django_mq.engine.decisions.credit import (
     MOST,
     Credit,
     OverdraftCredit,

@@ -1,7 +1,8 @@
 from django_mq.engine.decisions.expiry import is_expired
-from django_mq.engine.entries.entry import Entry
-from django_mq.engine.entries.timeline import Timeline, expiry_order
-from tests.engine.builders import message, names
+from django_mq.inprocess.entries.entry import Entry
+from django_mq.inprocess.entries.timeline import Timeline, expiry_order
+from tests.engine.builders import message
+from tests.inprocess.builders import names
 
 
 def test_a_message_is_expired_from_its_very_instant_on() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from django_mq.engine.states import MOVES, State, is_dead_letter
 from django_mq.errors import IllegalMove
-from tests.engine.builders import entry
+from tests.inprocess.builders import entry
 
 
 def test_the_numbers_stored_in_rows_never_change() -> None:

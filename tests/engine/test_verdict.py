@@ -16,7 +16,6 @@ from django_mq.engine.decisions.verdict import (
     verdict,
 )
 from django_mq.engine.options import QueueOptions
-from django_mq.engine.rules import Rules
 from django_mq.errors import (
     CorruptMessage,
     HandlerTimeout,
@@ -26,6 +25,7 @@ from django_mq.errors import (
     Retry,
     WorkerLost,
 )
+from django_mq.inprocess.rules import Rules
 
 DEAD = Decision(Verdict.DEAD, counted=True)
 STEADY = QueueOptions(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.0, backoff_jitter=0.0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.engine.broker import Broker
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.target import Target
+from django_mq.inprocess.broker import Broker
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

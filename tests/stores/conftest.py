@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.rules import Rules
+from django_mq.inprocess.memory.broker import empty_brokers
+from django_mq.inprocess.memory.store import MemoryStore
+from django_mq.inprocess.rules import Rules
 from django_mq.models import Attempt, History, Queue
 from django_mq.stores import connections
-from django_mq.stores.memory.broker import empty_brokers
-from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.registry import MEMORY, private_store, shared_store
 from django_mq.stores.sqlite.store import SQLiteMaintenance
 from tests.conftest import ALIASES

@@ -11,9 +11,9 @@ import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueDeleted, QueueFull, SessionLost, StoreError
-from django_mq.stores.memory.broker import broker_named, empty_brokers
-from django_mq.stores.memory.row import MOST_REMEMBERED
-from django_mq.stores.memory.store import MemoryStore
+from django_mq.inprocess.memory.broker import broker_named, empty_brokers
+from django_mq.inprocess.memory.row import MOST_REMEMBERED
+from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.stores.registry import MEMORY, has_store, private_store, shared_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
 from tests.support.forking import exit_code_of_child

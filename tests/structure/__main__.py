@@ -28,7 +28,7 @@ DECISIONS: Final = {
     "decisions/duplicates": "is_over",
     "decisions/expiry": "",
     "decisions/last_value": "",
-    "entries/overflow": "Limits",
+    "decisions/limits": "",
     "decisions/places": "",
     "decisions/routing": "",
     "decisions/verdict": "",

@@ -9,12 +9,12 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import OverdraftCredit, PrefetchCredit, SpendingCredit, WindowCredit
-from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.credit import OverdraftCredit, PrefetchCredit, SpendingCredit, WindowCredit
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import MalformedSelector, OutOfRange, SubscriptionRefused, UncountedUnit
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.target import Target
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
 from tests.stores.builders import claim, declare, open_session, publish, settle

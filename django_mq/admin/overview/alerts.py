@@ -13,7 +13,7 @@ from django_mq.admin import columns
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import OWN, AlertKind, Factor, delivery
 from django_mq.diagnosis.state.unwanted import MOST_READ
-from django_mq.engine.entries.overflow import Overflow
+from django_mq.engine.decisions.limits import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 
 if TYPE_CHECKING:

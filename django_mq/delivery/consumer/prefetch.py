@@ -13,16 +13,16 @@ from itertools import chain, dropwhile, islice
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import PrefetchCredit, WindowCredit
-from django_mq.engine.consumers.groups import GroupLines
+from django_mq.delivery.consumer.group_lines import GroupLines
 from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit
+from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.decisions.selection import Wanted, first_matching
-from django_mq.engine.entries.entry import Entry
 from django_mq.engine.message import Message
-from django_mq.engine.queue import Queue
 from django_mq.engine.selector import Selector
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.entries.entry import Entry
+from django_mq.inprocess.queue import Queue
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.state.fleet import Use, supplies
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.engine.entries.overflow import Limits, Overflow
+from django_mq.engine.decisions.limits import Limits, Overflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -2,6 +2,8 @@
 
 places.py       the position of a message in its queue
 expiry.py       when a message expires
+limits.py       the most that a queue holds, and what happens to the next message
+credit.py       how many messages and bytes a consumer may hold
 duplicates.py   duplicate ids
 last_value.py   the key of a last-value queue
 routing.py      which queues an exchange leads to

@@ -5,13 +5,11 @@ delivers at the exact instant. "Until nine" is read as "not at nine".
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from django_mq.engine.names import check_bounds
 
 if TYPE_CHECKING:
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.message import Message
     from django_mq.engine.options import QueueOptions
 
 
@@ -56,6 +54,13 @@ class Lifetime:
 UNBOUNDED = Lifetime()
 
 
-def is_expired(what: "Message | Entry", now: float) -> bool:
-    """Whether a message, by its own time, or an entry, by its queue's, may no longer be delivered at ``now``."""
+class Expiring(Protocol):
+    """A message, with its own time, or a message in a queue, with a time within the queue's bounds."""
+
+    @property
+    def expires_at(self) -> float | None: ...
+
+
+def is_expired(what: Expiring, now: float) -> bool:
+    """Whether this may no longer be delivered at ``now``."""
     return what.expires_at is not None and now >= what.expires_at

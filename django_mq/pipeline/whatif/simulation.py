@@ -14,20 +14,20 @@ from heapq import heappop, heappush
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.engine.broker import Broker
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import WindowCredit
+from django_mq.engine.decisions.credit import WindowCredit
 from django_mq.engine.decisions.expiry import UNBOUNDED, is_expired
-from django_mq.engine.entries.overflow import Producer
 from django_mq.engine.message import Message
-from django_mq.engine.rules import Rules
 from django_mq.engine.states import GONE, Cause, Fate
 from django_mq.errors import QueueFull
+from django_mq.inprocess.broker import Broker
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.entries.capacity import Producer
+from django_mq.inprocess.rules import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from django_mq.engine.entries.entry import Entry
+    from django_mq.inprocess.entries.entry import Entry
     from django_mq.pipeline.whatif.scenario import Scenario
 
 #: Reasons why a message was not done: the queue did not take it, or its last attempt failed.

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django_mq.engine.decisions.duplicates import is_over, used_before
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE, check_value, is_outdone, replaced
-from django_mq.engine.entries.overflow import Limits, Overflow
+from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.states import CLAIMED, READY
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import REPLACED, key_in

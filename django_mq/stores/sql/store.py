@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.engine.consumers.consumer import Consumer
-    from django_mq.engine.consumers.target import Target
     from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
     from django_mq.stores.sql.database import Rows
 
@@ -66,7 +64,7 @@ class SQLStore(Store):
 
     # Calls that check first for features which only queues in memory have.
 
-    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+    def subscribe(self, session_id: int, name: str, consumer: object | None = None) -> None:
         self.refuse_consumers(consumer)
         self.claims.subscribe(session_id, name)
 
@@ -100,7 +98,7 @@ class SQLStore(Store):
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         return self.settlements.settle(session_id, settlements)
 
-    def refuse_consumers(self, consumer: Consumer | Target | None) -> None:
+    def refuse_consumers(self, consumer: object | None) -> None:
         """Raise UnsupportedRule for features that only queues in memory have."""
         if consumer is not None:
             raise errors.unsupported("a consumer with a selector, credit for bytes or wake-ups")

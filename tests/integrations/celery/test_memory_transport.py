@@ -17,9 +17,9 @@ from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.publisher import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull, UnknownQueue
+from django_mq.inprocess.memory.broker import broker_named, empty_brokers
 from django_mq.integrations.celery.url import register
 from django_mq.models import History
-from django_mq.stores.memory.broker import broker_named, empty_brokers
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.stores.builders import claim, declare, open_session
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -27,7 +27,7 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.stores.memory.store import MemoryStore
+    from django_mq.inprocess.memory.store import MemoryStore
 
 URL = "django-mq:///:memory:"
 #: How Celery's worker for tests is started: waited for as long as for anything else.

@@ -3,17 +3,17 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django_mq.engine.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
-from django_mq.engine.consumers.credit import OverdraftCredit
+from django_mq.engine.decisions.credit import OverdraftCredit
 from django_mq.errors import SubscriptionRefused
+from django_mq.inprocess.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
 from tests.scenarios.artemis.messages import read_selector
 from tests.scenarios.errors import MalformedScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.artemis.stage import Stage
     from tests.scenarios.fields import Fields
 

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from django_mq.engine.consumers.groups import SoleReceiver
 from django_mq.engine.states import SCHEDULED
+from django_mq.inprocess.consumers.groups import SoleReceiver
 from tests.scenarios.errors import UnknownWordError
 from tests.scenarios.fields import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.artemis.stage import Stage
 
 #: A kind of expectation, whose it is, and what of it is counted.

@@ -10,7 +10,7 @@ from tests.scenarios.errors import MalformedScenarioError
 
 if TYPE_CHECKING:
     from django_mq.engine.message import Message
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.artemis.stage import Stage
     from tests.scenarios.fields import Fields
 

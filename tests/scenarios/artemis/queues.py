@@ -3,17 +3,17 @@
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.consumers.groups import AssignedGroups, SoleReceiver
 from django_mq.engine.decisions.duplicates import DEFAULT_SIZE
+from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.decisions.verdict import Backoff
-from django_mq.engine.entries.overflow import Limits, Overflow
-from django_mq.engine.rules import Rules
+from django_mq.inprocess.consumers.groups import AssignedGroups, SoleReceiver
+from django_mq.inprocess.rules import Rules
 from tests.scenarios.errors import MalformedScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.consumers.groups import Groups
+    from django_mq.inprocess.consumers.groups import Groups
     from tests.scenarios.fields import Fields
 
 #: The headers that the properties of a message with these meanings are kept in.

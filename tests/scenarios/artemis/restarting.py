@@ -7,15 +7,15 @@ persisted pauses are kept, too. Everything else is lost.
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.engine.broker import Broker
-from django_mq.engine.entries.entry import Entry
 from django_mq.engine.states import READY
+from django_mq.inprocess.broker import Broker
+from django_mq.inprocess.entries.entry import Entry
 from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.artemis.stage import Stage
     from tests.scenarios.fields import Fields
 

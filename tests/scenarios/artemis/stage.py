@@ -8,10 +8,10 @@ from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.fields import Fields
 
 if TYPE_CHECKING:
-    from django_mq.engine.consumers.consumer import Consumer
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
-    from django_mq.engine.work import UnitOfWork
+    from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
+    from django_mq.inprocess.work import UnitOfWork
     from tests.scenarios.environment import Environment
 
 #: The queue that a step is about if it names none.

@@ -8,8 +8,8 @@ from tests.scenarios.errors import MalformedScenarioError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.artemis.stage import Stage
     from tests.scenarios.fields import Fields
 

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.consumers.consumer import Client
 from django_mq.engine.selector import Selector
 from django_mq.errors import AccessRefused, ConsumersExist, ExclusiveConsumerExists, MQError, QueueDeleted
+from django_mq.inprocess.consumers.consumer import Client
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.qpid.credits import amount, read_credit
 from tests.scenarios.qpid.reader import Reader
@@ -12,8 +12,8 @@ from tests.scenarios.qpid.reader import Reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.engine.consumers.consumer import Consumer
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.stage import Stage
 

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.consumers.credit import PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.decisions.credit import PrefetchCredit, SpendingCredit, WindowCredit
 from tests.scenarios.fields import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.consumers.credit import Credit
+    from django_mq.engine.decisions.credit import Credit
 
 
 def read_credit(value: object) -> "Credit":

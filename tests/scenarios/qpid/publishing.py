@@ -7,8 +7,8 @@ from django_mq.engine.states import GONE
 from django_mq.errors import ProducerBlocked, QueueDeleted, QueueFull
 
 if TYPE_CHECKING:
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.stage import Stage
 

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.consumers.admission import Exclusivity
-from django_mq.engine.consumers.groups import AssignedGroups, SharedGroups
 from django_mq.engine.decisions.expiry import Lifetime
+from django_mq.engine.decisions.limits import DEFAULT_RESUME_PERCENT, Limits, Overflow
 from django_mq.engine.decisions.places import MOST_LEVELS
-from django_mq.engine.entries.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
-from django_mq.engine.rules import Rules
+from django_mq.inprocess.consumers.admission import Exclusivity
+from django_mq.inprocess.consumers.groups import AssignedGroups, SharedGroups
+from django_mq.inprocess.rules import Rules
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.fields import Fields
 from tests.scenarios.qpid.clock import until
@@ -16,7 +16,7 @@ from tests.scenarios.qpid.clock import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.consumers.groups import Groups
+    from django_mq.inprocess.consumers.groups import Groups
 
 KINDS: Final = {"standard": "fifo", "priority": "priority", "sorted": "sorted", "lvq": "last_value"}
 POLICIES: Final = {

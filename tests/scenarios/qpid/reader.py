@@ -7,10 +7,10 @@ from django_mq.errors import MQError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from django_mq.engine.consumers.consumer import Consumer
-    from django_mq.engine.consumers.credit import Credit
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
+    from django_mq.engine.decisions.credit import Credit
+    from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.environment import Environment
 
 

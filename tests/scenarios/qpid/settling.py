@@ -7,9 +7,9 @@ from django_mq.engine.states import Fate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from django_mq.engine.consumers.consumer import Consumer
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.stage import Stage
 

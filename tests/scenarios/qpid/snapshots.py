@@ -8,8 +8,8 @@ from tests.scenarios.errors import UnknownWordError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.stage import Stage
 

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.entries.overflow import Producer
+from django_mq.inprocess.entries.capacity import Producer
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.qpid.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.engine.entries.entry import Entry
-    from django_mq.engine.queue import Queue
-    from django_mq.engine.rules import Rules
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.queue import Queue
+    from django_mq.inprocess.rules import Rules
     from tests.scenarios.environment import Environment
     from tests.scenarios.fields import Fields
     from tests.scenarios.qpid.reader import Reader

@@ -7,8 +7,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import publisher
-from django_mq.engine.consumers.groups import SoleReceiver
 from django_mq.errors import QueueInUse, UnknownQueue, UnsupportedRule
+from django_mq.inprocess.consumers.groups import SoleReceiver
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options
 from tests.scenarios.stored.queue import StoredQueue
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.engine.message import Message
-    from django_mq.engine.rules import Rules
+    from django_mq.inprocess.rules import Rules
     from tests.scenarios.stored.consumer import StoredConsumer
     from tests.scenarios.stored.site import Site
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
-from django_mq.engine.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
-from django_mq.engine.consumers.credit import OverdraftCredit, WindowCredit
-from django_mq.engine.consumers.target import Target
 from django_mq.engine.decisions.claim import ByteCredit
+from django_mq.engine.decisions.credit import OverdraftCredit, WindowCredit
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release
+from django_mq.inprocess.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
+from django_mq.inprocess.consumers.target import Target
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo, Settlement
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.browser import StoredBrowser
@@ -23,7 +23,7 @@ from tests.scenarios.stored.hints import Hints
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from django_mq.engine.consumers.credit import Credit
+    from django_mq.engine.decisions.credit import Credit
     from django_mq.stores.records import Claimed, QueueRecord
     from tests.scenarios.stored.entry import StoredEntry
     from tests.scenarios.stored.queue import StoredQueue

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.apps import apps
 from django.db import connections
 
+from django_mq.inprocess.memory.broker import empty_brokers
 from django_mq.models import Queue
-from django_mq.stores.memory.broker import empty_brokers
 from tests.scenarios.environment import Environment
 from tests.scenarios.stored.broker import StoredBroker
 from tests.scenarios.stored.consumer import StoredConsumer, StoredTarget

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.consumers.admission import Exclusivity
-from django_mq.engine.consumers.groups import SharedGroups, SoleReceiver
-from django_mq.engine.entries.overflow import Overflow
+from django_mq.engine.decisions.limits import Overflow
 from django_mq.engine.options import QueueOptions
+from django_mq.inprocess.consumers.admission import Exclusivity
+from django_mq.inprocess.consumers.groups import SharedGroups, SoleReceiver
 from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
     from django_mq.engine.decisions.expiry import Lifetime
     from django_mq.engine.decisions.verdict import Backoff
-    from django_mq.engine.rules import Rules
+    from django_mq.inprocess.rules import Rules
 
 #: Rules that have no stored form, and their defaults.
 ENGINE_ONLY: dict[str, Any] = {

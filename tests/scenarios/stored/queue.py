@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from django_mq.delivery import publisher
 from django_mq.delivery.hints import news_of
 from django_mq.delivery.operator.redrives import send
-from django_mq.engine.consumers.groups import SoleReceiver
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import CLAIMED, DEAD, HELD, READY, SCHEDULED, STEALABLE, Fate
 from django_mq.errors import IllegalMove, QueueDeleted
+from django_mq.inprocess.consumers.groups import SoleReceiver
 from django_mq.integrations.celery.message import urgency
 from django_mq.models import History
 from django_mq.stores.records import NewMessage
@@ -25,10 +25,10 @@ from tests.scenarios.stored.rows import outcomes, owners_of, rows_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.engine.entries.overflow import Producer
     from django_mq.engine.message import Message
-    from django_mq.engine.rules import Rules
     from django_mq.engine.states import State
+    from django_mq.inprocess.entries.capacity import Producer
+    from django_mq.inprocess.rules import Rules
     from django_mq.stores.records import Browsed, Claimed, QueueRecord
     from tests.scenarios.stored.broker import StoredBroker
     from tests.scenarios.stored.rows import StoredRow

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import OPTIONS
-from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
+from django_mq.inprocess.memory.row import row_of
+from django_mq.inprocess.memory.store import MemoryStore
+from django_mq.inprocess.rules import Rules
 from django_mq.models import History, Message, Queue
 from django_mq.models.session import Ownership
-from django_mq.stores.memory.row import row_of
-from django_mq.stores.memory.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,10 +6,10 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from django_mq.delivery import publisher
-from django_mq.engine.entries.overflow import Overflow
+from django_mq.engine.decisions.limits import Overflow
 from django_mq.engine.states import READY, SCHEDULED
 from django_mq.errors import PublishError
-from django_mq.stores.memory.store import MemoryStore
+from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.stores.registry import private_store
 from tests.scenarios.stored.consumer import judged
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.consumers.consumer import Consumer
-from django_mq.engine.consumers.credit import PrefetchCredit, SpendingCredit, WindowCredit
-from django_mq.engine.consumers.target import Target
+from django_mq.engine.decisions.credit import PrefetchCredit, SpendingCredit, WindowCredit
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists, QueueInUse, StoreError
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.target import Target
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from tests.stores.builders import (
     a_message,
@@ -32,7 +32,7 @@ from tests.stores.conftest import memory_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.consumers.credit import Credit
+    from django_mq.engine.decisions.credit import Credit
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
 

@@ -13,7 +13,7 @@ from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
-from django_mq.stores.memory.store import MemoryStore
+from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.stores.mysql.store import MySQLStore
 from django_mq.stores.sql.declared import AGAIN_SECONDS, PART
 from django_mq.stores.sql.queues import IDLE_SECONDS

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.options import MEMORY_OPTIONS
 from django_mq.errors import StoreError, UnsupportedRule
+from django_mq.inprocess.consumers.consumer import Consumer
 from tests.stores.builders import a_message, claim, declare, ids, open_session, publish
 from tests.stores.conftest import memory_store
 

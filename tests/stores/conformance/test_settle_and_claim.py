@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.consumers.consumer import Consumer
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import SessionLost, UnsupportedRule
+from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.stores.records import ClaimRequest, Failure
 from tests.stores.builders import claim, declare, ids, lose_worker, pass_time, publish, verdict
 

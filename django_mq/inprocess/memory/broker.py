@@ -1,0 +1,294 @@
+"""The queues, messages and sessions that all stores of one name share, behind one lock."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.decisions.claim import is_paused
+from django_mq.engine.decisions.queue_life import QueueLife
+from django_mq.engine.states import Cause
+from django_mq.errors import PublishError, StoreError
+from django_mq.inprocess import broker as engine
+from django_mq.inprocess.memory.row import MOST_REMEMBERED, row_of
+from django_mq.inprocess.rules import SHARED_TABLE, Rules
+from django_mq.models import History
+from django_mq.stores.errors import no_such_queue
+from django_mq.stores.records import QueueRecord, failed_attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from django_mq.engine.decisions.decline import Audience
+    from django_mq.engine.decisions.routing import Route
+    from django_mq.engine.options import QueueOptions
+    from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.memory.row import LiveMessage
+    from django_mq.inprocess.memory.sessions import MemorySession
+    from django_mq.inprocess.memory.store import MemoryStore
+    from django_mq.inprocess.queue import Queue
+    from django_mq.inprocess.work import UnitOfWork
+    from django_mq.stores.records import Failure
+
+
+class BrokerQueue:
+    """A queue of the engine, and the columns that a table would have besides."""
+
+    def __init__(
+        self, number: int, name: str, settings: QueueOptions, broker: engine.Broker, created_at: datetime
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.settings = settings
+        self.paused_until: datetime | None = None
+        self.created_at = created_at
+        self.used_at: datetime | None = None
+        #: Messages that it has dropped because it was full.
+        self.dropped = 0
+        self.engine: Queue = broker.declare(name, Rules.of(settings))
+        #: The session of each consumer.
+        self.sessions: dict[Consumer, int] = {}
+
+    @property
+    def rows(self) -> list[LiveMessage]:
+        return [row_of(entry) for entry in self.engine.everything()]
+
+    @property
+    def life(self) -> QueueLife:
+        options = self.settings
+        return QueueLife(self.name, options.auto_delete, options.expires_seconds, self.created_at, self.used_at)
+
+    def in_slots(self) -> frozenset[int]:
+        return frozenset(self.sessions[consumer] for consumer in self.engine.live_consumers())
+
+    def owner_of(self, group: str) -> int | None:
+        owner = self.engine.group_owner(group)
+        return None if owner is None else self.sessions[owner]
+
+    def end_pause(self, now: datetime) -> None:
+        if self.engine.paused and not is_paused(True, self.paused_until, now):
+            self.engine.resume()
+
+
+class SharedBroker:
+    """The state that stores of one name share. Hold ``locked()`` around every use.
+
+    It listens to the engine's broker, and keeps a row for each entry, as a table would.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self.engine = engine.Broker(SHARED_TABLE, self)
+        #: The transaction of all stores that are not private: it is of the thread that holds the lock.
+        self.transaction = Transaction(self)
+        self.queue_numbers = count(1)
+        self.session_numbers = count(1)
+        self._begin()
+
+    def _begin(self) -> None:
+        #: Added to this machine's clock; only tests set it.
+        self.clock_offset = timedelta(0)
+        self.queues: dict[str, BrokerQueue] = {}
+        self.rows: dict[int, LiveMessage] = {}
+        self.sessions: dict[int, MemorySession] = {}
+        #: By queue with declined messages, its consumers as last seen.
+        self.audiences: dict[str, Audience] = {}
+        #: By exchange, pattern and queue, in the order in which they were made.
+        self.bindings: dict[tuple[str, str, str], Route] = {}
+        #: By name, the type of each declared exchange, and its alternate exchange.
+        self.exchanges: dict[str, tuple[str, str]] = {}
+        #: By exchange, pattern and destination.
+        self.exchange_bindings: dict[tuple[str, str, str], Route] = {}
+        #: (exchange, pattern, queue) to the exchange's type, and when the volatile binding ends unless renewed.
+        self.volatile_bindings: dict[tuple[str, str, str], tuple[str, datetime]] = {}
+        #: (queue, payload, end), oldest first.
+        self.volatile_messages: list[tuple[str, str, datetime]] = []
+        #: Finished messages, and failed attempts, as ``History`` and ``Attempt`` name their fields.
+        self.history: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
+        #: Dead letters that rings have made to make room, and that were not sent on yet.
+        self.dropped: list[LiveMessage] = []
+        self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
+
+    def empty(self) -> None:
+        """Forget everything: stores stay usable, open sessions are lost, no number is used again."""
+        with self.locked():
+            self.engine.forget()
+            self._begin()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other threads out. Raises StoreError in a forked child, which has a copy of its own."""
+        if os.getpid() != self._pid:
+            raise StoreError("Queues in memory belong to the process that made them: use a thread or solo pool.")
+        with self.engine.lock:
+            yield
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.clock_offset
+
+    def existing(self, name: str) -> BrokerQueue:
+        queue = self.queues.get(name)
+        if queue is None:
+            raise no_such_queue(name)
+        return queue
+
+    def found(self, ids: Sequence[int]) -> list[LiveMessage]:
+        return [self.rows[id_] for id_ in dict.fromkeys(ids) if id_ in self.rows]
+
+    def given_back(self, session_id: int, id_: int, claim: int) -> LiveMessage | None:
+        """Return the row that this claim of a reaped session held, unless it has changed since."""
+        row = self.rows.get(id_)
+        return row if row is not None and row.ended is not None and row.ended[:2] == (session_id, claim) else None
+
+    def record_of(self, queue: BrokerQueue) -> QueueRecord:
+        """Return the queue's record, with the priorities of consumers as of their last heartbeats."""
+        heartbeats = (session.heartbeat for session in self.sessions.values() if session.heartbeat is not None)
+        told = {info.priority for each in heartbeats for info in each.consumers if info.queue_name == queue.name}
+        return QueueRecord(
+            id=queue.number,
+            name=queue.name,
+            closed=queue.engine.closed,
+            paused=is_paused(queue.engine.paused, queue.paused_until, self.now()),
+            priorities_differ=len(told) > 1,
+            **{item.name: getattr(queue.settings, item.name) for item in fields(queue.settings)},
+        )
+
+    def note_departure(self, session: MemorySession) -> bool:
+        """Note that the session, which ends now, has used its queues; return whether that matters."""
+        queues = [self.queues[name] for name in session.queues if name in self.queues]
+        left = [queue for queue in queues if not queue.settings.is_lasting]
+        for queue in left:
+            queue.used_at = self.now()
+        return bool(left)
+
+    def consumed(self) -> frozenset[str]:
+        """Return the queues of the sessions."""
+        return frozenset(name for session in self.sessions.values() for name in session.queues)
+
+    def record_failure(self, row: LiveMessage, failure: Failure, worker: str) -> None:
+        self.record_attempt(
+            failure,
+            queue_name=row.queue.name,
+            number=row.entry.attempts,
+            worker=worker,
+            message_id=row.message.message_id,
+            correlation_id=row.message.correlation_id,
+            type=row.message.type,
+        )
+
+    def record_attempt(self, failure: Failure, **about: Any) -> None:
+        self.attempts.append(SimpleNamespace(**failed_attempt(failure, **about), failed_at=self.now()))
+
+    # What the engine calls.
+
+    def arrived(self, queue: str, entry: Entry) -> None:
+        """Keep the row under the number of its arrival."""
+        row = row_of(entry)
+        row.remember_place(self.now())
+        row.stands_as(entry, self.queues[queue])
+        self.rows[row.id] = row
+
+    def departed(self, queue: str, entry: Entry, cause: Cause) -> None:
+        """Write the history of a message that has left its queue, where that keeps one."""
+        row, keeps = row_of(entry), self.queues[queue].settings.history_days > 0
+        del self.rows[entry.arrival]
+        if row.entry is entry:
+            outcome = History.Outcome.__members__.get(cause.name)
+            left = None if outcome is None or not keeps else row.finished(outcome, self.now())
+        else:  # it stands in another queue already
+            left, row.left = row.left, None
+            if left is not None:
+                left.outcome = History.Outcome.EXPIRED if cause is Cause.EXPIRED else History.Outcome.DEAD
+        if left is not None and keeps:
+            self.history.append(left)
+
+    def dropped_by(self, queue: str, entry: Entry) -> None:  # noqa: ARG002 - the row knows it
+        """Note a message that its ring has made a dead letter of; the store sends it on."""
+        row_of(entry).let_go()  # a stealable consumer may have held it
+        self.dropped.append(row_of(entry))
+
+    def deleted(self, queue: str) -> None:
+        """Forget a queue that was deleted, by an operator or with its last consumer."""
+        self.engine.forget_deleted()
+        gone = self.queues.pop(queue)
+        self.bindings = {key: route for key, route in self.bindings.items() if route.queue != queue}
+        for session in self.sessions.values():
+            session.forget(gone)
+
+
+class Transaction:
+    """The open transaction of one connection, or none."""
+
+    def __init__(self, broker: SharedBroker) -> None:
+        self._broker = broker
+        #: Messages and settlements that wait for the commit; None outside a transaction.
+        self.unit: UnitOfWork | None = None
+        #: What to call after the commit.
+        self.callbacks: list[Callable[[], None]] = []
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit messages and settlements at the end, with the transaction around it; roll back after an error.
+
+        Other threads wait meanwhile. All else takes effect at once. Raises QueueDeleted, and nothing takes
+        effect, if the queue of a message was deleted.
+        """
+        with self._broker.locked():
+            outer, unit, known = self.unit, self._broker.engine.begin(), len(self.callbacks)
+            self.unit = unit
+            try:
+                yield
+            except BaseException:
+                unit.rollback(self._broker.now().timestamp())
+                del self.callbacks[known:]
+                raise
+            finally:
+                self.unit = outer
+            if outer is not None:
+                outer.absorb(unit)
+                return
+            try:
+                unit.commit(self._broker.now().timestamp())
+            except PublishError:
+                self.callbacks.clear()
+                raise
+            callbacks, self.callbacks = self.callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        with self._broker.locked():
+            if self.unit is not None:
+                self.callbacks.append(callback)
+                return
+        callback()
+
+    def last_after_commit(self) -> Callable[[], None] | None:
+        return self.callbacks[-1] if self.callbacks else None
+
+
+class Part:
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.broker = store.broker
+        self.transaction = store.open_transaction
+
+
+_brokers: dict[str, SharedBroker] = {}
+
+
+def broker_named(name: str) -> SharedBroker:
+    return _brokers.get(name) or _brokers.setdefault(name, SharedBroker())
+
+
+def empty_brokers() -> None:
+    """Forget all queues, messages and sessions in memory, for tests."""
+    for broker in list(_brokers.values()):
+        broker.empty()

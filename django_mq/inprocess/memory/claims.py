@@ -1,0 +1,233 @@
+"""Claims: the facts for the engine's arbiter, and the lease."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import compress, takewhile
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from django_mq.engine.decisions.arbiter import LEFT_SECONDS, award, situation_of
+from django_mq.engine.decisions.claim import allowed, fitting, limit_of, merged
+from django_mq.engine.decisions.selection import Assignment
+from django_mq.engine.states import CLAIMED
+from django_mq.errors import SessionLost
+from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.target import Target
+from django_mq.inprocess.memory.broker import Part
+from django_mq.inprocess.memory.row import row_of
+from django_mq.stores import errors
+from django_mq.stores.records import ClaimResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from django_mq.engine.decisions.arbiter import Award, Subscription
+    from django_mq.inprocess.entries.entry import Entry
+    from django_mq.inprocess.memory.broker import BrokerQueue, SharedBroker
+    from django_mq.inprocess.memory.row import LiveMessage
+    from django_mq.inprocess.memory.sessions import MemorySession
+    from django_mq.inprocess.queue import Queue
+    from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
+
+
+class ReadyRow(NamedTuple):
+    row: LiveMessage
+    suspect: bool
+    group: str | None
+    owner: int | None
+
+
+class Head(NamedTuple):
+    queue: BrokerQueue
+    consumer: Consumer
+    award: Award[ReadyRow]
+
+
+class Claims(Part):
+    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
+        claim, target = Claim(self.broker, self.claimant(session_id, request)), request.consumer
+        if isinstance(target, Target):
+            names = [queue.name for _, queue in claim.session.reading(target)]
+            request = replace(request, queues=tuple(names))
+        queues = [queue for name in request.queues if (queue := self.broker.queues.get(name)) is not None]
+        for queue in queues:
+            queue.engine.promote(claim.now.timestamp())
+            queue.end_pause(claim.now)
+        if isinstance(target, Target):
+            claim.bring_in_turn(target, request)
+        else:
+            given = cast("Consumer | None", target)
+            claim.bring({queue: claim.session.consumer_of(queue, given) for queue in queues}, request)
+        due = [at for queue in queues if (at := queue.engine.next_due()) is not None]
+        times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
+        return ClaimResult(
+            claimed=claim.claimed,
+            left=request.left_behind(claim.claimed, claim.seen),
+            next_due_seconds=min(times, default=None),
+            constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
+            grouped=frozenset(queue.name for queue in queues if queue.settings.has_groups),
+            declined=any(claim.session.has_declined(queue) for queue in queues),
+        )
+
+    def let_values_arrive(self, request: ClaimRequest) -> None:
+        """Let last values arrive that are due, before settlements return others."""
+        for queue in [self.broker.queues[name] for name in request.queues if name in self.broker.queues]:
+            queue.engine.let_values_arrive(self.broker.now().timestamp())
+
+    def claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
+        """Return the session. Raises the errors of a claim."""
+        if isinstance(request.consumer, Target):
+            if request.queues:
+                raise errors.queues_of_target()
+        elif request.consumer is not None and len(request.queues) > 1:
+            raise errors.several_queues()
+        for name in request.queues if request.consumer is None else ():
+            queue = self.broker.queues.get(name)
+            if queue is not None and queue.settings.nondestructive:
+                raise errors.only_shown(name)
+        return self._living(session_id)
+
+    def _living(self, session_id: int) -> MemorySession:
+        session = self.broker.sessions.get(session_id)
+        if session is None:
+            raise SessionLost
+        return session
+
+    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+        session, queue = self._living(session_id), self.broker.existing(name)
+        if queue.settings.exclusive and queue.in_slots() - {session_id}:
+            raise errors.exclusive(name)
+        # Also without a consumer of its own, so that the session leaves the queue with its end.
+        own = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
+        if queue.settings.exclusive or consumer is not None:
+            queue.engine.take_slot(own)
+
+
+class Claim:
+    """One claim: its messages, how many it saw, and whether it left messages to sessions of higher priority."""
+
+    def __init__(self, broker: SharedBroker, session: MemorySession) -> None:
+        self.broker = broker
+        self.session = session
+        # One moment for the whole claim: a message that becomes due meanwhile must not come in between.
+        self.now = broker.now()
+        self.claimed: list[Claimed] = []
+        self.seen = 0
+        self.left = False
+
+    def bring_in_turn(self, target: Target, request: ClaimRequest) -> None:
+        """Claim one message after the other, each for the consumer whose turn it is."""
+        queues = dict(self.session.reading(target))
+
+        def claim(_: Queue, consumer: Consumer) -> bool | None:
+            queue = queues.get(consumer)
+            if queue is None:  # it has been deleted
+                return None
+            mine = sum(item.queue_name == queue.name for item in self.claimed)
+            if mine >= limit_of(request, queue.name):
+                return None
+            return self.bring({queue: consumer}, replace(request, credit=1, limits={}, consumer=consumer)) or None
+
+        while len(self.claimed) < request.credit and target.ask(claim) is not None:
+            pass
+
+    def bring(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> bool:
+        """Claim for these consumers, each from its queue; return whether there was a message."""
+        before = len(self.claimed)
+        opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
+        records = {queue: self.broker.record_of(queue) for queue in opened}
+        constrained = any(records[queue].has_rules and not each.browser for queue, each in opened.items())
+        if request.consumer is None or constrained:
+            heads = [self._head(queue, records[queue], each, request) for queue, each in opened.items()]
+            self._award(heads, request)
+        else:
+            self._deliver(opened, request)
+        return len(self.claimed) > before
+
+    def _head(self, queue: BrokerQueue, record: QueueRecord, consumer: Consumer, request: ClaimRequest) -> Head:
+        priorities_differ = record.priorities_differ or queue.engine.priorities_differ
+        situation = situation_of(
+            record,
+            self.session.number,
+            in_slots=queue.in_slots(),
+            claimed=queue.engine.counts()[CLAIMED],
+            in_order=queue.name in request.in_order,
+            keeping=_kept_groups(queue) if record.has_groups else (),
+            subscriptions=self._subscriptions(queue) if priorities_differ else (),
+        )
+        candidates = (_candidate(queue, entry) for entry in queue.engine.browse() if consumer.wants(entry))
+        assignment = None
+        if wanted := request.wanted.get(queue.name):
+            assignment = Assignment[ReadyRow](wanted, lambda item: item.row.entry.message)
+        found = award(candidates, self.session.number, limit_of(request, queue.name), situation, assignment)
+        return Head(queue, consumer, found)
+
+    def _subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
+        now = self.broker.now()
+        living = [
+            other for other in self.broker.sessions.values() if other.deadline > now or other is self.session
+        ]
+        return [told for other in living for told in other.subscriptions(queue)]
+
+    def _award(self, heads: list[Head], request: ClaimRequest) -> None:
+        """Claim what the arbiter awards the session of all queues together, within the credit of a consumer."""
+        found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
+        seen = merged(found, listed=request.listed)[: request.credit]
+        in_bytes = ((head.queue.name, len(item.row.message.body)) for head, item in seen)
+        within = list(compress(seen, allowed(in_bytes, request.byte_credit)))
+        line = [(item.suspect, len(item.row.message.body)) for _, item in within]
+        chosen = within[: max(0, self._fitting(line, request) - len(self.claimed))]
+        for head in heads:
+            for group in head.award.taken_over:
+                head.queue.engine.assign_group(group, head.consumer)
+        consumer = request.consumer
+        if isinstance(consumer, Consumer):
+            sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
+            chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
+        for head in heads if not chosen else ():
+            head.queue.engine.found_nothing(head.consumer)
+        for head, item in chosen:
+            head.queue.engine.take(item.row.entry, head.consumer)
+            self._hold(item.row)
+        self.seen += len(seen)
+        self.left |= any(head.award.left for head in heads)
+
+    def _deliver(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> None:
+        """Claim what the engine delivers to the consumer, where no other session matters."""
+        before, at = len(self.claimed), self.now.timestamp()
+        for queue, consumer in consumers.items():
+            while len(self.claimed) - before < limit_of(request, queue.name):
+                first = queue.engine.first_for(consumer, at)
+                line = [] if first is None else [(first.suspect, first.message.size)]
+                if self._fitting(line, request) < len(self.claimed) + len(line):
+                    self.seen += len(self.claimed) - before + 1
+                    return
+                entry = queue.engine.deliver(consumer, at)
+                if entry is None:
+                    break
+                if consumer.browser:
+                    self.claimed.append(row_of(entry).claimed(self.now))
+                else:
+                    self._hold(row_of(entry))
+        self.seen += len(self.claimed) - before
+
+    def _fitting(self, line: Sequence[tuple[object, int]], request: ClaimRequest) -> int:
+        """Return how many messages a claim may bring, of those it has and of these."""
+        had = [(item.suspect, len(item.body)) for item in self.claimed]
+        return fitting([*had, *line], request.slots, request.max_bytes)
+
+    def _hold(self, row: LiveMessage) -> None:
+        row.session_id, row.claimed_at, row.ended = self.session.number, self.now, None
+        self.claimed.append(row.claimed(self.now))
+
+
+def _kept_groups(queue: BrokerQueue) -> Iterator[tuple[str, int | None]]:
+    for row in queue.rows:
+        if row.entry.keeps_group and row.message.group_key is not None:
+            yield row.message.group_key, row.session_id
+
+
+def _candidate(queue: BrokerQueue, entry: Entry) -> ReadyRow:
+    row = row_of(entry)
+    group = row.message.group_key
+    return ReadyRow(row, entry.suspect, group, None if group is None else queue.owner_of(group))

@@ -1,0 +1,143 @@
+"""Settlements, each fenced by its claim token."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
+from django_mq.engine.states import DEAD, Cause
+from django_mq.inprocess.memory.broker import Part
+from django_mq.stores.records import Settlement
+from django_mq.stores.values import later, storable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.memory.row import LiveMessage
+    from django_mq.inprocess.memory.sessions import MemorySession
+    from django_mq.inprocess.work import UnitOfWork
+    from django_mq.stores.records import Receipt
+
+#: Of several verdicts over one message, the first one in this order counts.
+ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
+#: After these verdicts the message stays, and no session holds it.
+LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
+
+
+class Settlements(Part):
+    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        session = self.broker.sessions.get(session_id)
+        # What goes to an expiry queue goes last, in the order of the ids: the others may have made room there.
+        in_order = sorted(settlements, key=lambda item: (self._leaves(item), ORDER.index(item.verdict), item.id))
+        done = set() if session is None else self._settle_all(session, in_order)
+        done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
+        return frozenset(item.id for item in settlements) - done
+
+    def _leaves(self, settlement: Settlement) -> bool:
+        row = self.broker.rows.get(settlement.id)
+        return settlement.verdict is Verdict.EXPIRE and row is not None and row.leaves_expired
+
+    def begin_settle(self, session_id: int, receipts: Sequence[Receipt]) -> frozenset[int]:
+        session = self.broker.sessions.get(session_id)
+        found = [] if session is None else [self._held(session, id_, claim) for id_, claim in receipts]
+        held = [each for each in found if each is not None]
+        begun = {row.id for row, owner in held if row.queue.engine.begin_settle(row.entry, owner)}
+        return frozenset(id_ for id_, _ in receipts) - begun
+
+    def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
+        session = self.broker.sessions.get(session_id)
+        if session is not None:
+            self._settle_all(session, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
+
+    def _settle_all(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
+        """Settle what the session holds, now or with the commit of the transaction; return the row ids."""
+        unit = self.transaction.unit
+        if unit is None:
+            return self._settle_now(session, settlements)
+        return {item.id for item in settlements if self._settle_with(unit, session, item)}
+
+    def _settle_with(self, unit: UnitOfWork, session: MemorySession, settlement: Settlement) -> bool:
+        held = self._held(session, settlement.id, settlement.claim)
+        if held is None:
+            session.saw(settlement.id)
+            return False
+        row, owner = held
+        settle = partial(self._settle_now, session, [settlement])
+        return unit.settle(row.queue.engine, row.entry, owner, settle)
+
+    def _settle_now(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
+        """Settle what the session holds, then send dead letters on; return the row ids before that."""
+        rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
+        settled = [item for item in settlements if self._settle(session, item)]
+        ended = [rows[item.id] for item in settled if item.verdict is Verdict.EXPIRE]
+        self.store.maintenance.send_expired(row for row in ended if row.entry.state is DEAD)
+        self.store.queues.send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
+        return {item.id for item in settled}
+
+    def _settle_late(self, session_id: int, settlement: Settlement) -> bool:
+        """Settle a message that was given back after the session's deadline and has not changed since."""
+        row = self.broker.given_back(session_id, settlement.id, settlement.claim)
+        if row is None or row.ended is None:
+            return False
+        session = self.broker.sessions.get(session_id) or row.ended.session
+        session.retake(row)
+        done = bool(self._settle_all(session, [settlement]))
+        if session_id not in self.broker.sessions:
+            session.unsubscribe()
+        return done
+
+    def _held(self, session: MemorySession, id_: int, claim: int) -> tuple[LiveMessage, Consumer] | None:
+        """Return the row and its consumer, if the session holds the row by this claim."""
+        row = self.broker.rows.get(id_)
+        if row is None or (row.session_id, row.entry.claim_number) != (session.number, claim):
+            return None
+        return None if row.entry.owner is None else (row, row.entry.owner)
+
+    def _settle(self, session: MemorySession, settlement: Settlement) -> bool:
+        held = self._held(session, settlement.id, settlement.claim)
+        if held is None:
+            session.saw(settlement.id)
+            return False
+        row, owner = held
+        if settlement.verdict in LEAVING:
+            if settlement.failure is not None:
+                self.broker.record_failure(row, settlement.failure, session.info.name)
+            row.let_go()
+        self._end(row, settlement, owner)
+        return True
+
+    def _end(self, row: LiveMessage, settlement: Settlement, consumer: Consumer) -> None:
+        engine, entry, now, counted = row.queue.engine, row.entry, self.broker.now(), settlement.counted
+        match settlement.verdict:
+            case Verdict.ACCEPT:
+                engine.accept(entry, consumer)
+            case Verdict.DECLINE:
+                row.declined_at = row.released_at = now
+                engine.decline(entry, consumer)
+            case Verdict.CANCEL:
+                engine.remove(entry, Cause.CANCELLED)
+            case Verdict.EXPIRE:
+                if row.leaves_expired:
+                    row.let_go()
+                    at = now.timestamp()
+                    engine.reject(entry, consumer, now=at, counted=False, reason=BY_EXPIRY, stays=True)
+                else:
+                    engine.report_expired(entry, consumer, now=now.timestamp())
+            case Verdict.DEAD:
+                reason = storable(settlement.reason, 255)
+                engine.reject(entry, consumer, now=now.timestamp(), counted=counted, reason=reason, stays=True)
+            case Verdict.RELEASE:
+                due = later(now, settlement.delay_seconds) if settlement.delay_seconds > 0 else None
+                row.deliver_at, row.released_at = due or row.deliver_at, now
+                entry.suspect = entry.suspect and not counted
+                retry_at = None if due is None else due.timestamp()
+                engine.release(entry, consumer, retry_at=retry_at, counted=counted)
+
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        session, known = self.broker.sessions.get(session_id), set(held)
+        unknown = [] if session is None else [row for row in session.held() if row.id not in known]
+        for row in unknown:
+            row.give_back(self.broker.now(), delivered=False)
+        return len(unknown)
