@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -37,9 +36,12 @@ if TYPE_CHECKING:
 NO_HEADERS = "{}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class OutgoingMessage:
-    """One message for ``publish_many``; the fields are the arguments of ``publish``."""
+    """One message for ``publish_many``; the fields are the arguments of ``publish``. Do not change it.
+
+    It is not frozen, because a frozen one takes three times as long to make.
+    """
 
     queue: str = ""
     body: Any = None
@@ -60,7 +62,7 @@ class OutgoingMessage:
 
 
 def check_body(queue: str, body: Any, message_id: UUID) -> NewMessage:
-    """Do what ``check`` does for a body without options, in a third of the time."""
+    """Do what ``check`` does for a body without options, in two thirds of the time."""
     name = validation.check_target(queue, None)
     encoded, content_type = encode_body(body)
     validation.check_size(encoded)
@@ -155,22 +157,31 @@ def publish(
     Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
     UnknownQueue, QueueClosed, QueueFull, DuplicateMessage; and StoreUnavailable.
     """
-    said = (exchange, routing_key, priority, headers, message_id, correlation_id, type, group_key, content_type)
-    timed = (deliver_at, delay, expires_at, ttl, dedup_id)
-    if not all(map(is_, said + timed, DEFAULTS)) or is_watched():
-        given = locals()
-        outgoing = OutgoingMessage(**{name: given[name] for name in OutgoingMessage.__slots__})
+    outgoing = OutgoingMessage(
+        queue=queue,
+        body=body,
+        exchange=exchange,
+        routing_key=routing_key,
+        priority=priority,
+        deliver_at=deliver_at,
+        delay=delay,
+        expires_at=expires_at,
+        ttl=ttl,
+        headers=headers,
+        message_id=message_id,
+        correlation_id=correlation_id,
+        type=type,
+        group_key=group_key,
+        dedup_id=dedup_id,
+        content_type=content_type,
+    )
+    if exchange is not None or is_watched():
         return publish_many([outgoing], using=using)[0]
-    # Nearly every message: half of the time of publish_many.
     store = shared_store(using or conf.load().DATABASE)
-    message = check_body(queue, body, new_message_id())
+    message = check(outgoing)
     append(store, [message])
     hints.announce([message], store)
     return message.message_id
-
-
-#: The defaults of the options of ``publish``.
-DEFAULTS = (None, "", 4, None, None, None, "", *(None,) * 7)
 
 
 def is_watched() -> bool:
