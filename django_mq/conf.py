@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,11 @@ from django_mq.engine.decisions.dead_letters import leads_back
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.engine.options import QueueOptions, wrong_types
 from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
-from django_mq.seams import registry
+from django_mq.seams.extension import Extension
+from django_mq.seams.registry import imported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from django_mq.seams.extension import Extension
 
 #: The longest time that a setting may be: a timer, a socket and PostgreSQL's statement_timeout take little more.
 LONGEST_WAIT_SECONDS = 7 * 86400
@@ -217,7 +217,8 @@ def load() -> Settings:
     queues = {name: QueueOptions(**options) for name, options in given.pop("QUEUES", {}).items()}
     if isinstance(given.get("MASK"), (list, set, frozenset)):
         given["MASK"] = tuple(given["MASK"])
-    given["EXTENSIONS"] = registry.imported(given.get("EXTENSIONS", ()))
+    if "EXTENSIONS" in given:
+        given["EXTENSIONS"] = imported(given["EXTENSIONS"])
     loaded = Settings(**given, QUEUES=MappingProxyType(queues))
     problems = list(loaded.problems())
     if problems:
@@ -230,8 +231,12 @@ def load() -> Settings:
 
 @lru_cache(maxsize=1)
 def extensions() -> Extension:
-    """Return what all extensions add, as one extension. Cached as the settings are."""
-    return registry.together(load().EXTENSIONS)
+    """Return what all extensions add, in their order, as one extension. Cached as the settings are."""
+    given = load().EXTENSIONS
+    added = [item.name for item in fields(Extension) if item.name != "name"]
+    return Extension(
+        name="all", **{name: tuple(chain.from_iterable(getattr(each, name) for each in given)) for name in added}
+    )
 
 
 def forget(*, setting: str, **_: object) -> None:

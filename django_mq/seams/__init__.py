@@ -1,5 +1,5 @@
 """Where other packages enter: an ``Extension`` says what it adds, and the setting ``EXTENSIONS`` names it.
 
 extension.py  what an extension may add
-registry.py   imports the extensions, and puts together what they add
+registry.py   imports the extensions
 """

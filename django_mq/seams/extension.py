@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duty:
+    """A part of the maintenance, which workers do in the background."""
+
+    #: Names the duty in figures and logs.
+    name: str
+    #: Is called with a store and with ``limit``. It changes no more rows than that, in a few short statements, and
+    #: returns how many, or several such numbers by name. It may run in several processes at once, and again at any
+    #: time.
+    run: Callable[[Any, int], int | Mapping[str, int]]
+    #: A duty that changes as many rows as this runs again at the next heartbeat.
+    limit: int = 1000
+    #: The duty runs once in each interval of the clock, and when a process begins; 0: in every round.
+    interval_seconds: float = 0
+    #: Whether only the leader runs it. The other workers run all other duties in some rounds.
+    leader_only: bool = False
+    #: Whether a change of it may make messages ready, so that idle workers get hints.
+    announces: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,5 +37,7 @@ class Extension:
     values of all extensions, in the order of the setting.
     """
 
-    #: Says in errors which extension is meant. No two extensions have the same name.
+    #: Says in errors and figures which extension is meant. No two extensions have the same name.
     name: str
+    #: What to do in the maintenance, besides the duties of django_mq.
+    duties: tuple[Duty, ...] = ()

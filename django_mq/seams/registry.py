@@ -1,19 +1,15 @@
-"""Imports the extensions that the settings name, and puts together what they add."""
+"""Imports the extensions that the settings name."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.utils.module_loading import import_string
 
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name
 from django_mq.errors import UnusableExtension, shown
 from django_mq.seams.extension import Extension
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def imported(paths: Any) -> tuple[Extension, ...]:
@@ -42,12 +38,3 @@ def _imported(path: Any) -> Extension:
     if not is_name(found.name):
         raise UnusableExtension(f"EXTENSIONS has {path!r}, whose name is {shown(found.name)}: {WHAT_A_NAME_IS}.")
     return found
-
-
-def together(extensions: Iterable[Extension]) -> Extension:
-    """Return one extension that adds what all of these add, in their order."""
-    given = tuple(extensions)
-    names = (item.name for item in fields(Extension) if item.name != "name")
-    return Extension(
-        name="all", **{name: sum((getattr(extension, name) for extension in given), start=()) for name in names}
-    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores import errors
-from django_mq.stores.records import Chores, ClaimResult, Settlement
+from django_mq.stores.records import ClaimResult, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
@@ -295,9 +295,12 @@ class Store(Protocol):
 
     # Maintenance: any worker may run it, at any time, twice.
 
-    def chores(self) -> Chores:
-        """Say which duties have something to do, by one statement."""
-        return Chores(unused=True, bury_unwanted=True)
+    def due_duties(self) -> Mapping[str, bool]:
+        """Say of duties of maintenance, by one statement, whether they have something to do.
+
+        A duty that is not in the answer is to run.
+        """
+        return {"take_over": False, "cover": False}
 
     def shorten_deadlines(self) -> int:
         """Shorten the deadlines of sessions whose liveness lock has ended; return how many.

@@ -497,24 +497,6 @@ def engine_message(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Chores:
-    """Which duties of maintenance are to do now."""
-
-    reap: bool = True
-    promote: bool = True
-    expire: bool = True
-    trim: bool = True
-    #: Whether an operation of the admin makes no progress, so that the leader takes it over.
-    take_over: bool = False
-    #: Whether there are queues that are deleted when no worker uses them.
-    unused: bool = False
-    #: Whether messages have been declined.
-    bury_unwanted: bool = False
-    #: Whether queues declare selectors.
-    cover: bool = False
-
-
 class LockHolder(NamedTuple):
     """A transaction that keeps a lock of a queue from others."""
 

@@ -17,6 +17,8 @@ PACKAGE = Path(django_mq.__file__).parent
 OLD = {
     "acts": "actions",
     "behalf": "permission",
+    "chore": "duty",
+    "chores": "duties",
     "eldest": "leader",
     "elder": "leader",
     "feeder": "fetcher",

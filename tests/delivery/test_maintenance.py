@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,12 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
-from django_mq.delivery.consumer import maintenance, sidecar
+from django_mq.delivery.consumer import duties, maintenance, sidecar
+from django_mq.delivery.consumer.duties import run_maintenance, run_maintenance_to_the_end
 from django_mq.delivery.consumer.maintenance import (
     PacedMaintenance,
     TakeOver,
     maintain,
-    run_maintenance,
-    run_maintenance_to_the_end,
 )
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.states import State
@@ -101,7 +101,7 @@ def test_minutes_that_are_over_are_summed_up_once_a_minute(
     rounds = PacedMaintenance(store, 0, grace_seconds=1)
     asked = []
     roll_up = store.roll_up
-    monkeypatch.setattr(store, "roll_up", lambda: asked.append(roll_up()))
+    monkeypatch.setattr(store, "roll_up", lambda: asked.append(roll_up()) or asked[-1])
 
     rounds.run_if_due()
     assert Rollup.objects.using(database).filter(queue_name="").count() == asked[0] == 10
@@ -117,12 +117,12 @@ def test_old_history_is_pruned(store: Any, database: str, orders: str) -> None:
     run_maintenance(store)
     History.objects.using(database).update(finished_at=datetime(2001, 1, 1, tzinfo=UTC))
 
-    assert run_maintenance(store, prune=False)["pruned"] == 0
     assert run_maintenance(store)["pruned"] == 1
 
 
 def test_nothing_to_do_wakes_nobody(store: Store, orders: str, ear: Ear) -> None:
     publish(orders)
+    run_maintenance(store)  # sums up the minutes before
     ear.heard  # noqa: B018 - the publisher's own hint, if it is out already
 
     assert set(run_maintenance(store).values()) == {0}
@@ -130,7 +130,8 @@ def test_nothing_to_do_wakes_nobody(store: Store, orders: str, ear: Ear) -> None
 
 
 def test_to_the_end_means_more_than_one_chunk(store: Any, orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "CHUNK", 2)
+    expire = replace(next(duty for duty in duties.DUTIES if duty.name == "expire"), limit=2)
+    monkeypatch.setattr(duties, "DUTIES", (expire,))
     for _ in range(5):
         publish(orders, ttl=1)
     store.clock_offset = LATER
@@ -174,7 +175,7 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
     whole, stopping = type(store), threading.Event()
 
     class Away(whole):  # type: ignore[misc, valid-type]
-        def chores(self) -> Any:
+        def due_duties(self) -> Any:
             self.__class__ = whole
             raise StoreUnavailable("out for lunch")
 
@@ -287,11 +288,12 @@ def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> N
 def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(
     store: Any, database: str, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "PRUNE_CHUNK", 2)
+    prune = replace(next(duty for duty in duties.DUTIES if duty.name == "prune"), limit=2)
     for _ in range(5):
         publish(orders, ttl=0)
-    run_maintenance(store, prune=False)
+    run_maintenance(store)
     History.objects.using(database).update(finished_at=datetime(2001, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(duties, "DUTIES", (prune,))
     rounds, left = PacedMaintenance(store, 3600, grace_seconds=15), []
 
     for _ in range(4):

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_mq import api
 from django_mq.delivery import publisher
 from django_mq.delivery.batch import publish_batch
-from django_mq.delivery.consumer.maintenance import run_maintenance
+from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.moves import move_all
 from django_mq.delivery.operator.redrives import redrive

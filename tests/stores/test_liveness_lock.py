@@ -67,7 +67,7 @@ def test_a_session_whose_connection_has_ended_is_left_the_time_to_come_back(
     assert hold(worker, session)
     cut(worker)
 
-    assert reaper.chores().reap
+    assert reaper.due_duties()["reap"]
     shortened, again = reaper.shorten_deadlines(), reaper.shorten_deadlines()
 
     assert (shortened, again) == (1, 0)
@@ -92,14 +92,14 @@ def test_a_locked_session_keeps_its_deadline(worker: PostgreSQLStore, reaper: Po
     session = open_session(worker)
     hold(worker, session)
 
-    assert not reaper.chores().reap
+    assert not reaper.due_duties()["reap"]
     assert reaper.shorten_deadlines() == 0
 
 
 def test_a_session_without_a_lock_has_its_whole_deadline(reaper: PostgreSQLStore) -> None:
     open_session(reaper)
 
-    assert not reaper.chores().reap
+    assert not reaper.due_duties()["reap"]
     assert reaper.shorten_deadlines() == 0
 
 
@@ -145,7 +145,7 @@ def test_a_new_server_shortens_no_deadline(worker: PostgreSQLStore, reaper: Post
     cut(worker)
     reaper.maintenance.grace_seconds = 365 * 86400.0
 
-    assert not reaper.chores().reap
+    assert not reaper.due_duties()["reap"]
     assert reaper.shorten_deadlines() == 0
 
 

@@ -64,9 +64,7 @@ def test_the_clock_is_moved_for_every_handle(store: Store) -> None:
 
 
 def test_all_duties_of_maintenance_are_always_to_do(store: Store) -> None:
-    chores = store.chores()
-
-    assert (chores.reap, chores.promote, chores.expire, chores.trim) == (True, True, True, True)
+    assert store.due_duties() == {"take_over": False, "cover": False}  # which it does not have
 
 
 def test_messages_of_a_transaction_come_with_its_commit(store: Store) -> None:

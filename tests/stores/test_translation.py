@@ -155,7 +155,7 @@ def test_a_locked_database_can_still_be_looked_at_by_an_idle_worker(file: Path) 
         unlock = lock(file)
         try:
             assert claim(store, session) == []
-            assert not store.chores().reap
+            assert not store.due_duties()["reap"]
             assert store.volatile_take(["replies"]) == []
         finally:
             unlock()

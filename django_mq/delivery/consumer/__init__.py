@@ -7,7 +7,8 @@
     loop.py               what the heartbeat knows of the loop that it speaks for
     sidecar.py            a second process that renews the lease when the heartbeat cannot run
     sidecar_process.py    the main module of that process
-    maintenance.py        promote, reap, expire, trim, prune; continue stalled operations of the admin
+    maintenance.py        runs each duty of maintenance in its time; continues stalled operations of the admin
+    duties.py             the duties: promote, reap, expire, trim, prune, and those of extensions
     policies.py           the options of the worker's queues, read every few seconds
     prefetch.py           claimed messages wait in order, within the credit of their handler
     recall.py             give back what was not begun

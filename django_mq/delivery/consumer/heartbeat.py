@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django_mq import conf, outages
-from django_mq.delivery.consumer.maintenance import ANSWERS, PacedMaintenance
+from django_mq.delivery.consumer.duties import ANSWERS
+from django_mq.delivery.consumer.maintenance import PacedMaintenance
 from django_mq.delivery.consumer.sidecar import Sidecar
 from django_mq.engine.decisions.claim import LoopState, is_certain
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from django_mq import __version__, conf, outages
 from django_mq.delivery import hints
 from django_mq.delivery.consumer import settlements
+from django_mq.delivery.consumer.duties import end_stuck
 from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
-from django_mq.delivery.consumer.maintenance import end_stuck
 from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
 from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django_mq import conf
-from django_mq.delivery.consumer.maintenance import maintain, run_maintenance_to_the_end
+from django_mq.delivery.consumer.duties import run_maintenance_to_the_end
+from django_mq.delivery.consumer.maintenance import maintain
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over
@@ -15,6 +16,10 @@ TEXT = (
     "{reaped} dead sessions reaped, {released} messages given back; {promoted} due messages made ready, "
     "{expired} expired; {pruned} old rows pruned; {taken_over} operations taken over."
 )
+
+
+#: What the answer always has, besides what else was changed.
+FIGURES = ("reaped", "released", "promoted", "expired", "unwanted", "trimmed", "deleted", "pruned")
 
 
 class Command(MQCommand):
@@ -34,7 +39,7 @@ class Command(MQCommand):
                 self.stdout.flush()
                 maintain(store, until_told())
                 return
-            done = run_maintenance_to_the_end(store)
+            done = dict.fromkeys(FIGURES, 0) | run_maintenance_to_the_end(store)
             done["taken_over"], _ = take_over(alias)
             self.answer(done, TEXT.format(**done))
         finally:

@@ -19,7 +19,7 @@ from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.decisions.decline import BY_ALL, Audience, audience_of, is_settled, is_unwanted
 from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
-from django_mq.stores.records import WORKER_LOST, Chores, Reaped
+from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of
 from django_mq.stores.values import time_of
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from django_mq.stores.sql.store import SQLStore
 
+#: The duties of maintenance that ``due_duties`` asks for, in the order of its columns.
+ASKED = ("reap", "promote", "expire", "trim", "take_over", "delete_unused", "bury_unwanted", "cover")
 MINUTE = timedelta(minutes=1)
 #: How long after its end a minute is summed up. Transactions that are still open then are not counted.
 SETTLING = timedelta(seconds=5)
@@ -63,9 +65,9 @@ class Maintenance(Part):
     #: None is one deadline.
     grace_seconds: float | None = None
 
-    def chores(self) -> Chores:
-        [found] = self.rows("chores", stalled_seconds=STALLED_SECONDS, **self._grace())
-        return Chores(*map(bool, found))
+    def due_duties(self) -> dict[str, bool]:
+        [found] = self.rows("due_duties", stalled_seconds=STALLED_SECONDS, **self._grace())
+        return dict(zip(ASKED, map(bool, found), strict=True))
 
     def reap(self, *, spare: int = 0) -> list[Reaped]:
         was_last = False

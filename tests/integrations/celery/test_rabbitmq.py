@@ -17,7 +17,7 @@ import pytest
 from amqp.exceptions import ChannelError, NotFound, PreconditionFailed
 from kombu import Connection, Exchange, Queue
 
-from django_mq.delivery.consumer.maintenance import run_maintenance
+from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.delivery.consumer.session import close_all
 from django_mq.errors import ConfigurationError
 from django_mq.models import Message
@@ -98,7 +98,7 @@ class Broker:
 
     def maintain(self) -> None:
         if self.alias is not None:
-            run_maintenance(shared_store(self.alias), prune=False)
+            run_maintenance(shared_store(self.alias))
 
     def get(self, queue: str) -> Any:
         """Return the next message, None without one; a tick of maintenance comes first."""

@@ -214,7 +214,7 @@ def test_without_the_list_the_queue_is_as_any_other(store: Any, session: int, ed
     cover(store)
     put(store, "eu")
 
-    assert not store.chores().cover
+    assert not store.due_duties()["cover"]
     if is_indexed(store):
         assert met(store)[1:] == [UNASKED, None]
     assert len(by(store, session, EU)) == 3

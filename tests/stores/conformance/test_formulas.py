@@ -209,6 +209,6 @@ def test_a_ring_is_trimmed_where_the_engine_says_that_it_holds_too_much(store: S
                 held_bytes=held_bytes,
             )
 
-            assert store.chores().trim == (capacity.is_ring and (counted_at is None or capacity.is_exceeded())), (
-                capacity
-            )
+            assert store.due_duties()["trim"] == (
+                capacity.is_ring and (counted_at is None or capacity.is_exceeded())
+            ), capacity

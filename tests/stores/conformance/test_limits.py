@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery.consumer.maintenance import run_maintenance
+from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
 from tests.stores.builders import (

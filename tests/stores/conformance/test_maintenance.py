@@ -9,7 +9,6 @@ import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import WorkerSession
-from django_mq.stores.records import Chores
 from tests.stores.builders import DEADLINE_SECONDS, a_message, claim, declare, ids, pass_time, publish, settle
 from tests.stores.conftest import needs_rows
 
@@ -106,50 +105,54 @@ def test_every_duty_is_harmless_on_an_empty_store(store: Store, duty: str) -> No
     assert getattr(store, duty)() in (0, [])
 
 
-def test_there_are_no_chores_where_nothing_is_due_dead_or_expired(store: Store, orders: str, session: int) -> None:
+def due_duties(store: Store) -> set[str]:
+    return {name for name, is_due in store.due_duties().items() if is_due}
+
+
+def test_no_duty_is_due_where_nothing_is_due_dead_or_expired(store: Store, orders: str, session: int) -> None:
     needs_rows(store)
     publish(store, delay_seconds=60, ttl_seconds=600)
     publish(store)
     claim(store, session)
 
-    assert store.chores() == Chores(reap=False, promote=False, expire=False, trim=False)
+    assert due_duties(store) == set()
 
 
-def test_chores_tell_what_there_is_to_do(store: Store, orders: str, session: int) -> None:
+def test_a_duty_is_due_while_it_has_something_to_do(store: Store, orders: str, session: int) -> None:
     needs_rows(store)
     publish(store, delay_seconds=60)
     pass_time(store, DEADLINE_SECONDS + 1)
-    to_reap = store.chores()
+    to_reap = due_duties(store)
     store.reap()
     publish(store, ttl_seconds=10)
     pass_time(store, 11)
-    to_expire = store.chores()
+    to_expire = due_duties(store)
     store.expire()
     pass_time(store, 60)
 
-    assert to_reap == Chores(reap=True, promote=False, expire=False, trim=False)
-    assert to_expire == Chores(reap=False, promote=False, expire=True, trim=False)
-    assert store.chores() == Chores(reap=False, promote=True, expire=False, trim=False)
+    assert (to_reap, to_expire, due_duties(store)) == ({"reap"}, {"expire"}, {"promote"})
 
 
-def test_a_ring_is_a_chore_while_it_may_hold_too_much(store: Store, session: int) -> None:
+def test_trimming_is_due_while_a_ring_may_hold_too_much(store: Store, session: int) -> None:
     needs_rows(store)
     declare(store, max_messages=1, overflow="ring")
     store.append_by_rules([a_message()])
-    fitting = store.chores().trim
+    fitting = store.due_duties()["trim"]
     [message] = claim(store, session)
     store.append_by_rules([a_message()])
     settle(store, session, message, Verdict.RELEASE)
-    full = store.chores().trim
+    full = store.due_duties()["trim"]
     store.trim()
 
-    assert (fitting, full, store.chores().trim) == (False, True, False)
+    assert (fitting, full, store.due_duties()["trim"]) == (False, True, False)
 
 
-def test_a_message_that_nobody_holds_is_a_chore(store: Store, orders: str, session: int) -> None:
+def test_reaping_is_due_while_there_is_a_message_that_nobody_holds(
+    store: Store, orders: str, session: int
+) -> None:
     needs_rows(store)
     publish(store)
     claim(store, session)
     WorkerSession.objects.using(store.alias).filter(pk=session).delete()
 
-    assert store.chores().reap
+    assert store.due_duties()["reap"]

@@ -1,7 +1,6 @@
--- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over,
--- delete unused queues, bury what all have declined, ask messages by declared selectors. To
--- be reaped is an expired session, unless the server has just started, and a message that is held in the name of no
--- session.
+-- name: due_duties. Asks which duties of maintenance have something to do, a column for each, in the order of
+-- ASKED in maintenance.py. To be reaped is an expired session, unless the server has just started, and a message that is
+-- held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
 -- eight truths.
 SELECT
@@ -9,22 +8,22 @@ SELECT
     OR EXISTS (
         SELECT 1 FROM django_mq_message held FORCE INDEX (django_mq_message_claimed)
         LEFT JOIN django_mq_workersession s ON s.id = held.session_id
-        WHERE held.session_id > 0 AND held.state = 2 AND s.id IS NULL),
+        WHERE held.session_id > 0 AND held.state = 2 AND s.id IS NULL) AS reap,
     EXISTS (
         SELECT 1 FROM django_mq_queue q
         JOIN django_mq_message due FORCE INDEX (django_mq_message_due)
-          ON due.queue_id = q.id AND due.state = 0 AND due.deliver_at <= {now}),
+          ON due.queue_id = q.id AND due.state = 0 AND due.deliver_at <= {now}) AS promote,
     EXISTS (
         SELECT 1 FROM django_mq_message old FORCE INDEX (django_mq_message_expiring)
-        WHERE old.state IN (0, 1) AND old.expires_at <= {now}),
-    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
+        WHERE old.state IN (0, 1) AND old.expires_at <= {now}) AS expire,
+    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}) AS trim,
     EXISTS (
         SELECT 1 FROM django_mq_operation operation
         WHERE operation.status = 'running'
-          AND operation.beat_at < {now} - INTERVAL %(stalled_seconds)s SECOND),
-    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}),
-    EXISTS (SELECT 1 FROM django_mq_declined),
-    false
+          AND operation.beat_at < {now} - INTERVAL %(stalled_seconds)s SECOND) AS take_over,
+    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}) AS delete_unused,
+    EXISTS (SELECT 1 FROM django_mq_declined) AS bury_unwanted,
+    false AS cover
 
 -- name: _expired_in_state
 (SELECT id FROM django_mq_message FORCE INDEX (django_mq_message_expiring)

@@ -1,24 +1,23 @@
--- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over,
--- delete unused queues, bury what all have declined, ask messages by declared selectors. To
--- be reaped is an expired session or one whose connection has ended, unless the server has just started, and a message
--- that is held in the name of no session.
+-- name: due_duties. Asks which duties of maintenance have something to do, a column for each, in the order of
+-- ASKED in maintenance.py. To be reaped is an expired session or one whose connection has ended, unless the server has
+-- just started, and a message that is held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
 -- eight truths.
 SELECT
-    {reapable},
+    {reapable} AS reap,
     EXISTS (
         SELECT 1 FROM django_mq_queue q
         WHERE EXISTS (
             SELECT 1 FROM django_mq_message due
-            WHERE due.queue_id = q.id AND due.state = 0 AND due.deliver_at <= {now})),
+            WHERE due.queue_id = q.id AND due.state = 0 AND due.deliver_at <= {now})) AS promote,
     EXISTS (
         SELECT 1 FROM django_mq_message old
-        WHERE old.expires_at IS NOT NULL AND old.state < 2 AND old.expires_at <= {now}),
-    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
-    EXISTS (SELECT 1 FROM django_mq_operation operation WHERE operation.status = 'running' AND {stalled}),
-    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}),
-    EXISTS (SELECT 1 FROM django_mq_declined),
-    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {declaring})
+        WHERE old.expires_at IS NOT NULL AND old.state < 2 AND old.expires_at <= {now}) AS expire,
+    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}) AS trim,
+    EXISTS (SELECT 1 FROM django_mq_operation operation WHERE operation.status = 'running' AND {stalled}) AS take_over,
+    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}) AS delete_unused,
+    EXISTS (SELECT 1 FROM django_mq_declined) AS bury_unwanted,
+    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {declaring}) AS cover
 
 -- name: find_expired. Finds scheduled and ready messages whose time to live is over.
 -- Locks: nothing. Index: django_mq_message_expiring. Returns: ids.
