@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil, floor, log2
+from statistics import linear_regression
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,15 +49,9 @@ def merged(texts: Iterable[str]) -> dict[str, int]:
     return total
 
 
-def percentile(histogram: Mapping[str, int], percent: float) -> float | None:
-    """Return a percentile in seconds; None of an empty histogram."""
-    wanted = sum(histogram.values()) * percent / 100
-    seen = 0
-    for number in sorted(map(int, histogram)):
-        seen += histogram[str(number)]
-        if seen >= wanted:
-            return middle(number)
-    return None
+def durations(histogram: Mapping[str, int]) -> dict[float, int]:
+    """Return the durations in the middle of the buckets, in seconds, and how often each occurs."""
+    return {middle(int(number)): count for number, count in histogram.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +81,10 @@ def outgrown(days: Mapping[date, Day]) -> date | None:
     last = max(loads)
     if loads[last] >= 1:
         return last
-    slope, now = _line(loads)
-    if len(loads) < FEWEST_DAYS or slope <= 0:
+    if len(loads) < FEWEST_DAYS:
+        return None
+    slope, now = linear_regression([(day - last).days for day in loads], [*loads.values()])
+    if slope <= 0:
         return None
     ahead = (1 - now) / slope
     return last + timedelta(days=ceil(ahead - 1e-6)) if 0 <= ahead <= FURTHEST_DAYS else None
-
-
-def _line(loads: Mapping[date, float]) -> tuple[float, float]:
-    """Return the slope per day of the least-squares line, and its value on the last day."""
-    last = max(loads)
-    xs = [(day - last).days for day in loads]
-    ys = [*loads.values()]
-    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    spread = sum((x - mean_x) ** 2 for x in xs)
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread if spread else 0.0
-    return slope, mean_y - slope * mean_x

@@ -20,9 +20,9 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import quantiles
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.benchmarks.percentiles import percentile
 from tests.benchmarks.celery.sides import wait_until
 from tests.benchmarks.peers import new_database
 from tests.services.environment import Services
@@ -87,9 +87,8 @@ def main() -> None:
                     hints = services.url("redis") if way == "redis" else ""
                     with new_database(services.url("postgresql"), "mq_rates") as url:
                         waits[way] += measured(case, url, hints)
-            redis, late, postgresql, later = (
-                percentile(way, share) for way in waits.values() for share in (0.5, 0.99)
-            )
+            cuts = [quantiles(way, n=100) for way in waits.values()]
+            redis, late, postgresql, later = (each[at] for each in cuts for at in (49, 98))
             figures = f"{redis:.1f} | {late:.1f} | {postgresql:.1f} | {later:.1f}"
             ratios = f"{postgresql / redis:.2f} | {later / late:.2f}"
             _say(f"| {case.interface} | {case.workers} | {case.rate:g} | {figures} | {ratios} |")

@@ -21,9 +21,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from statistics import quantiles
 from typing import TYPE_CHECKING
 
-from django_mq.benchmarks.percentiles import percentile
 from tests.benchmarks.peers import new_database
 from tests.services.environment import Services
 from tests.services.processes import tethered
@@ -89,8 +89,8 @@ class Contender:
 
     def row(self) -> str:
         """Return its row of the table."""
-        p50, p99 = (percentile(self.waits[WARM_UP:], share) for share in (0.5, 0.99))
-        return f"| {self.name} | {p50:,.2f} | {p99:,.1f} |"
+        cuts = quantiles(self.waits[WARM_UP:], n=100)
+        return f"| {self.name} | {cuts[49]:,.2f} | {cuts[98]:,.1f} |"
 
 
 def contenders(given: argparse.Namespace, new_url: Callable[[], str], redis: str) -> list[Contender]:

@@ -6,14 +6,14 @@ task, or what the publisher called it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from django_mq.engine.percentiles import percentile
 from django_mq.models import Attempt, History
 from django_mq.stores.registry import shared_store
-from django_mq.stores.sql.maintenance import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -90,14 +90,14 @@ def runs(span: Span, *, queues: Collection[str] = (), using: str) -> Sample[Runs
 
 
 def _runs(queue: str, type_: str, times: list[tuple[float, float]]) -> Runs:
-    waits, ran = (sorted(column) for column in zip(*times, strict=True))
+    waits, ran = map(Counter, zip(*times, strict=True))
     return Runs(
         queue=queue,
         type=type_,
         accepted=len(times),
         **{f"wait_p{percent}": percentile(waits, percent) for percent in (50, 95, 99)},
         **{f"held_p{percent}": percentile(ran, percent) for percent in (50, 95, 99)},
-        held_seconds=sum(ran),
+        held_seconds=sum(ran.elements()),
     )
 
 

@@ -19,6 +19,7 @@ from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.decisions.decline import BY_ALL, Audience, audience_of, is_settled, is_unwanted
 from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
+from django_mq.engine.percentiles import percentile
 from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of
@@ -48,11 +49,6 @@ ALL = 2**62
 #: The columns with counts, and the kinds of ``sum_minute``; all other kinds are "removed".
 COUNTED = ("arrived", "accepted", "expired", "removed", "failed", "redelivered")
 KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired"}
-
-
-def percentile(spans: list[float], percent: int) -> float | None:
-    """Return the nearest-rank percentile of sorted spans, None of none."""
-    return spans[(len(spans) * percent + 99) // 100 - 1] if spans else None
 
 
 class Maintenance(Part):
@@ -207,16 +203,16 @@ class Maintenance(Part):
     def _minute(self, minute: datetime, mark: int) -> Iterator[dict[str, Any]]:
         """Yield the row of each queue in which something happened."""
         counts = defaultdict[str, Counter[str]](Counter)
-        waits, runs = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+        waits, runs = defaultdict[str, Counter[float]](Counter), defaultdict[str, Counter[float]](Counter)
         span = {"start": minute, "end": minute + MINUTE}
         for queue, kind, number, again in self.rows("sum_minute", mark=mark, lost=WORKER_LOST.error, **span):
             counts[queue] += Counter({KINDS.get(kind, "removed"): number, "redelivered": again})
         for queue, *times in self.rows("sample_minute", limit=SAMPLE, **span):
             ready, claimed, finished = map(time_of, times)
-            waits[queue].append(max(0.0, (claimed - ready).total_seconds()))
-            runs[queue].append(max(0.0, (finished - claimed).total_seconds()))
+            waits[queue][max(0.0, (claimed - ready).total_seconds())] += 1
+            runs[queue][max(0.0, (finished - claimed).total_seconds())] += 1
         for queue in counts.keys() | waits.keys():
             counted = {name: counts[queue][name] for name in COUNTED}
-            spans = {"wait": sorted(waits[queue]), "run": sorted(runs[queue])}
+            spans = {"wait": waits[queue], "run": runs[queue]}
             said = {f"{name}_p{part}": percentile(spans[name], part) for name in spans for part in (50, 95)}
             yield {"minute": minute, "queue": queue} | counted | said

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing, contextmanager
+from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
 from redis import Redis
 
 from django_mq.benchmarks.measures import PATIENCE_SECONDS, Measure, Stopwatch, pick_ups
-from django_mq.benchmarks.percentiles import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,10 @@ def measure(environment: Environment) -> Iterator[Measure]:
     samples = environment.amount(200, 40)
     waits = pick_ups(environment.alias, samples)
     raw = _raw(environment.raw, environment.redis_url, samples) if environment.redis_url else []
-    for name, share in (("pickup_p50", 0.5), ("pickup_p99", 0.99)):
-        limit = percentile(raw, share) if raw else None
-        yield Measure(name, percentile(waits, share), "ms", limit, waits)
+    ours, limits = quantiles(waits, n=100), quantiles(raw, n=100) if raw else None
+    for percent in (50, 99):
+        limit = limits[percent - 1] if limits else None
+        yield Measure(f"pickup_p{percent}", ours[percent - 1], "ms", limit, waits)
 
 
 def _raw(raw: RawTable, redis_url: str, samples: int) -> list[float]:
