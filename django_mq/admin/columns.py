@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.template.defaultfilters import floatformat
 from django.utils import timezone
-from django.utils.formats import date_format, get_format, number_format
+from django.utils.formats import date_format, get_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_mq.admin.overview.charts import figure
+from django_mq.admin.language import LOCAL, exact
 from django_mq.admin.table import alias
 from django_mq.diagnosis.state.alerts import RATE_PLACES
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.models import Message
 from django_mq.stores.records import Counts
 from django_mq.stores.registry import shared_store
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from django_mq.models import Queue
 
-#: The highest count of a state of a queue; counting stops there.
-COUNTED = 10_000
 #: Characters that a cell of a list has room for.
 SHORT = 40
 #: Where a name may break: after a mark, and before a capital letter.
@@ -78,7 +77,7 @@ def ago(moment: datetime) -> str:
     """Return the age of a time, or how far ahead it is, with the time on hover."""
     seconds = (datetime.now(UTC) - moment).total_seconds()
     words = _("%(time)s ago") if seconds >= 0 else _("in %(time)s")
-    shown_words = words % {"time": duration(abs(seconds))}
+    shown_words = words % {"time": LOCAL.duration(abs(seconds))}
     return format_html('<span class="mq-ago" title="{}">{}</span>', time_text(moment), shown_words)
 
 
@@ -101,30 +100,6 @@ def name_column(field: str, label: StrOrPromise) -> Any:
         return clip(str(getattr(row, field))) or None
 
     return column
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in its two largest units: ``3 d 4 h``, ``2 min 5 s``, ``0 s``."""
-    left = max(0, int(seconds))
-    parts: list[tuple[int, str]] = []
-    for size, unit in ((86400, _("d")), (3600, _("h")), (60, _("min")), (1, _("s"))):
-        amount, left = divmod(left, size)
-        if amount or parts:
-            parts.append((amount, unit))
-    shown = [f"{amount} {unit}" for amount, unit in parts[:2] if amount]
-    return " ".join(shown) or f"0 {_('s')}"
-
-
-def age(seconds: float | None, *, is_exact: bool) -> str:
-    """Return how long the oldest message has waited, ``-`` without one."""
-    if seconds is None:
-        return "-"
-    return duration(seconds) if is_exact else _("at least %(age)s") % {"age": duration(seconds)}
-
-
-def precise(seconds: float) -> str:
-    """Return a duration that may be short: ``3.2 ms``, ``1.25 s``, ``2 min 5 s``."""
-    return figure(max(0.0, seconds), "s") if seconds < 60 else duration(seconds)
 
 
 def yes_no_column(field: str, label: StrOrPromise) -> Any:
@@ -153,13 +128,8 @@ def state_name(state: int) -> str:
 
 def measure(queues: Iterable[Queue]) -> dict[str, Counts]:
     names = [queue.name for queue in queues]
-    counted = shared_store(alias()).counts(names, limit=COUNTED) if names else {}
+    counted = shared_store(alias()).counts(names, limit=COUNT_LIMIT) if names else {}
     return {name: counted.get(name, Counts()) for name in names}
-
-
-def shown(count: int, *, more: bool = False) -> str:
-    """Return a count as text: ``10,000+`` if counting stopped there, or earlier (``more``)."""
-    return f"{exact(count)}+" if more or count >= COUNTED else exact(count)
 
 
 def rate(per_second: float) -> str:
@@ -173,13 +143,3 @@ def rate(per_second: float) -> str:
 def share(used: int, most: int) -> str:
     """Return how much is in use, of how much: ``3 / 1,000``; 0 is no limit."""
     return f"{exact(used)} / {exact(most) if most else _('no limit')}"
-
-
-def least(count: int, limit: int = COUNTED) -> str:
-    """Return a count for a sentence: ``10,000 or more`` if counting stopped there."""
-    return _("%(count)s or more") % {"count": exact(count)} if count >= limit else exact(count)
-
-
-def exact(count: int) -> str:
-    """Return a number in the current language: ``10,000``."""
-    return number_format(count, use_l10n=True, force_grouping=True)

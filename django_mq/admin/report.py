@@ -12,6 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_mq.admin import columns
+from django_mq.admin.language import LOCAL, exact
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def told(action: MessageAction, answers: Mapping[str, Any], chosen: Selection, c
         "%(done)s: %(changed)s of %(asked)s message.", "%(done)s: %(changed)s of %(asked)s messages.", chosen.asked
     )
     words = {"done": str(action.done) % _shown(answers)}
-    words |= {"changed": columns.exact(changed), "asked": columns.exact(chosen.asked)}
+    words |= {"changed": exact(changed), "asked": exact(chosen.asked)}
     sentences = [head % words]
     reasons = list(_reasons(action, chosen, changed))
     if reasons:
@@ -56,7 +58,7 @@ def _reasons(action: MessageAction, chosen: Selection, changed: int) -> Iterator
     left = chosen.asked - len(chosen.messages)
     if left:
         reason = ngettext("%(count)s is no longer there", "%(count)s are no longer there", left)
-        yield reason % {"count": columns.exact(left)}
+        yield reason % {"count": exact(left)}
     other = len(chosen.messages) - sum(unfit.values()) - changed
     if other > 0:
         reason = ngettext(
@@ -64,11 +66,11 @@ def _reasons(action: MessageAction, chosen: Selection, changed: int) -> Iterator
             "%(count)s were so before, or changed meanwhile",
             other,
         )
-        yield reason % {"count": columns.exact(other)}
+        yield reason % {"count": exact(other)}
 
 
 def _state_reason(state: int, count: int) -> str:
-    words = {"count": columns.exact(count)}
+    words = {"count": exact(count)}
     if state == Message.Status.CLAIMED:
         reason = ngettext(
             "%(count)s is held by a worker, and what has begun is not interrupted",
@@ -97,7 +99,7 @@ def log(request: HttpRequest, chosen: Selection, sentence: str, *, which: str = 
         which = f"{json.dumps({'filters': chosen.filters})} {which}"
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     count = len(chosen.messages)
-    words = {"count": columns.exact(count)}
+    words = {"count": exact(count)}
     name = str(alone.message_id) if alone else name or _messages(count) % words
     _write(request.user, Message, CHANGE, name, f"{sentence} {which}", row_id=alone and alone.id)
 
@@ -108,10 +110,10 @@ def _messages(count: int) -> str:
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     """Log a download, with the ids of the messages, or with the filters if there are too many."""
-    number, count, which = len(chosen.messages), columns.exact(len(chosen.messages)), ""
+    number, count, which = len(chosen.messages), exact(len(chosen.messages)), ""
     if chosen.cut:
-        number, is_complete = chosen.count(columns.COUNTED)
-        count = columns.shown(number, more=not is_complete)
+        number, is_complete = chosen.count(COUNT_LIMIT)
+        count = LOCAL.bounded(number, more=not is_complete)
         which = json.dumps({"filters": chosen.filters})
     words = ngettext(
         "Downloaded as %(form)s: %(count)s message.", "Downloaded as %(form)s: %(count)s messages.", number
@@ -138,9 +140,9 @@ def log_end(operation: Operation, user: Any, error: str) -> None:
 
 def progress(operation: Operation) -> str:
     return _("%(changed)s changed, %(tried)s of %(expected)s tried") % {
-        "changed": columns.exact(operation.changed),
-        "tried": columns.exact(operation.tried),
-        "expected": columns.exact(max(operation.expected, operation.tried)),
+        "changed": exact(operation.changed),
+        "tried": exact(operation.tried),
+        "expected": exact(max(operation.expected, operation.tried)),
     }
 
 

@@ -14,14 +14,13 @@ from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.choice import Choice
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.diagnosis.wording import plural
+from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.engine.states import State
 from django_mq.errors import MQError
 from django_mq.management.arguments import LIMIT, UsageError, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm
 from django_mq.management.progress import watched
-from django_mq.management.tables import bounded
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -157,7 +156,7 @@ class MessageCommand(MQCommand):
     def _ask(self, choice: Choice, alias: str, options: dict[str, Any]) -> None:
         if not self.asks or options["yes"] or choice.ids:
             return
-        number = bounded(self._would(choice, alias).done, COUNT_LIMIT)
+        number = PLAIN.bounded(self._would(choice, alias).done)
         confirm(
             f"Messages of database {alias!r} to be {self.verb}: {number}. Continue?", otherwise="Nothing was done."
         )

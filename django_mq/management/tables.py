@@ -6,7 +6,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.state.alerts import AlertKind, delivery
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
+from django_mq.diagnosis.wording import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,8 +25,6 @@ DELIVERY_WORDS = {
 }
 #: Categories of characters that control a terminal, change the direction of text or are invisible.
 UNPRINTABLE = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
-#: Units of time spans, in seconds.
-UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> str:
@@ -47,11 +45,10 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
 
 def queue_cells(queue: QueueState) -> tuple[str, ...]:
     """Return the queue's name, the messages in each state, and the age of the oldest ready one."""
-    least = "" if queue.oldest_ready_seconds is None or queue.is_oldest_exact else "at least "
-    oldest = least + span(queue.oldest_ready_seconds)
+    oldest = PLAIN.age(queue.oldest_ready_seconds, is_exact=queue.is_oldest_exact)
     counts = (queue.ready, queue.scheduled, queue.claimed, queue.dead)
-    ready, scheduled, claimed, dead = (bounded(count, COUNT_LIMIT) for count in counts)
-    retrying = bounded(queue.retrying, queue.retrying or 1 if queue.is_retrying_cut else COUNT_LIMIT)
+    ready, scheduled, claimed, dead = map(PLAIN.bounded, counts)
+    retrying = PLAIN.bounded(queue.retrying, more=queue.is_retrying_cut and queue.retrying > 0)
     return queue.name, ready, scheduled, retrying, claimed, dead, oldest
 
 
@@ -85,30 +82,3 @@ def _spelt(character: str) -> str:
 def shortened(text: str, width: int) -> str:
     """Return the text in at most so many characters."""
     return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def bounded(count: int, limit: int) -> str:
-    """Return a count up to ``limit`` as text: ``10,000+`` at the limit."""
-    return f"{count:,}+" if count >= limit else f"{count:,}"
-
-
-def span(seconds: float | None) -> str:
-    """Return a time span in its two largest units: ``3 d 4 h``, ``2 min 5 s``, ``0 s``."""
-    if seconds is None:
-        return "-"
-    left = max(0, int(seconds))
-    parts: list[tuple[int, str]] = []
-    for size, unit in UNITS:
-        amount, left = divmod(left, size)
-        if amount or parts:
-            parts.append((amount, unit))
-    return " ".join(f"{amount} {unit}" for amount, unit in parts[:2] if amount) or "0 s"
-
-
-def precise(seconds: float | None) -> str:
-    """Return a time span that may be short: ``3.2 ms``, ``1.25 s``, ``2 min 5 s``."""
-    if seconds is None:
-        return "-"
-    if seconds < 1:
-        return f"{seconds * 1000:.3g} ms"
-    return f"{seconds:.3g} s" if seconds < 60 else span(seconds)

@@ -30,6 +30,7 @@ from django_mq.admin.filters import (
     WorkerFilter,
     is_in_one_line,
 )
+from django_mq.admin.language import LOCAL
 from django_mq.admin.messages import descriptions, failures, payload, publish_form, timeline
 from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
@@ -209,7 +210,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
         if message.session.deadline < datetime.now(UTC):
             return _("%(worker)s, but its deadline has passed: %(deadline)s") % words
-        words["left"] = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
+        words["left"] = LOCAL.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
         return _("%(worker)s until %(deadline)s (%(left)s left, renewed while the worker lives)") % words
 
     @admin.display(description=gettext_lazy("declined by"))

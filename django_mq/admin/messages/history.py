@@ -21,6 +21,7 @@ from django_mq.admin.filters import (
     PastTypeFilter,
     QueueNameFilter,
 )
+from django_mq.admin.language import LOCAL
 from django_mq.admin.messages import failures, payload, timeline
 from django_mq.admin.overview import by_type
 from django_mq.admin.paginator import BoundedPaginator
@@ -87,11 +88,11 @@ class HistoryAdmin(ReadOnly, IdSearch):
     @admin.display(description=gettext_lazy("waited"))
     def waited(self, row: History) -> str:
         end = row.claimed_at or row.finished_at
-        return columns.precise((end - row.ready_at).total_seconds())
+        return LOCAL.precise((end - row.ready_at).total_seconds())
 
     @admin.display(description=gettext_lazy("held"))
     def ran(self, row: History) -> str:
-        return columns.precise((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
+        return LOCAL.precise((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
 
     def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - the base class's signature
         attempts = failures.of_message(row.message_id, row.correlation_id)

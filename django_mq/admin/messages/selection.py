@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.forms import Confirmation
+from django_mq.admin.language import LOCAL, exact
 from django_mq.admin.operations import runner
 from django_mq.admin.table import alias
 from django_mq.delivery.operator import redrives
@@ -22,6 +23,7 @@ from django_mq.delivery.operator.recalls import recalled
 from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.slices import as_listed
 from django_mq.diagnosis.state.obstacles import obstacles_on
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import MQError
 from django_mq.models import Message, Operation
@@ -116,7 +118,7 @@ class SelectionAdmin(ActionAdmin):
         rows = [
             [
                 columns.state_name(state),
-                columns.exact(count),
+                exact(count),
                 "" if state in action.states else _left(action, state),
             ]
             for state, count in sorted(chosen.states.items())
@@ -124,8 +126,8 @@ class SelectionAdmin(ActionAdmin):
         if not chosen.cut:
             return Preview([_("State"), _("Messages"), _("Remark")], rows, obstacles)
         sentence = _("And more: all that match the filters, %(count)s messages, in the background.")
-        count, is_complete = chosen.count(columns.COUNTED)
-        more = sentence % {"count": columns.shown(count, more=not is_complete)}
+        count, is_complete = chosen.count(COUNT_LIMIT)
+        more = sentence % {"count": LOCAL.bounded(count, more=not is_complete)}
         return Preview([_("State"), _("Messages"), _("Remark")], rows, f"{more} {obstacles}".strip())
 
     def do(
@@ -160,12 +162,12 @@ class SelectionAdmin(ActionAdmin):
             self.message_user(request, words % {"limit": LIMIT}, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
         filters = criteria.known(request.GET.dict())
-        expected, is_complete = chosen.count(columns.COUNTED)
+        expected, is_complete = chosen.count(COUNT_LIMIT)
         user_name = request.user.get_username()
         operation = runner.begin(action, filters, answers, user_name=user_name, expected=expected)
         sentence = _("%(action)s: begun for all that match, some %(count)s messages.") % {
             "action": action.label,
-            "count": columns.shown(operation.expected, more=not is_complete),
+            "count": LOCAL.bounded(operation.expected, more=not is_complete),
         }
         report.log_operation(request, operation, sentence)
         self.message_user(request, sentence, messages.SUCCESS)

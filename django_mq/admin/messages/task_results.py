@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import columns
 from django_mq.admin.filters import QueueNameFilter
+from django_mq.admin.language import LOCAL
 from django_mq.admin.messages import failures, payload
 from django_mq.admin.paginator import BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin
@@ -81,7 +82,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
 
     @admin.display(description=_("took"))
     def took(self, result: TaskResult) -> str:
-        return columns.precise((result.finished_at - result.last_attempted_at).total_seconds())
+        return LOCAL.precise((result.finished_at - result.last_attempted_at).total_seconds())
 
     def details(self, request: HttpRequest, row: TaskResult) -> dict[str, Any]:
         record, queue = _read(row.record), row.queue_name

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import precise, second_text
+from django_mq.admin.columns import second_text
+from django_mq.admin.language import LOCAL
 from django_mq.admin.messages.failures import reason_of
 
 if TYPE_CHECKING:
@@ -98,5 +99,5 @@ def _in_order(events: Sequence[Event]) -> list[Event]:
     told = [ordered[0]]
     for before, event in pairwise(ordered):
         passed = event.time - before.time
-        told.append(event._replace(after=precise(passed.total_seconds()) if passed >= SHORTEST else ""))
+        told.append(event._replace(after=LOCAL.precise(passed.total_seconds()) if passed >= SHORTEST else ""))
     return told

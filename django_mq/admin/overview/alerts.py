@@ -10,8 +10,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import columns
+from django_mq.admin.language import LOCAL, exact
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import OWN, AlertKind, Factor, delivery
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.diagnosis.state.unwanted import MOST_READ
 from django_mq.engine.decisions.limits import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
@@ -125,13 +127,13 @@ def _why_late(alert: Alert, state: QueueState) -> str:
             "As many of its messages are in flight as the queue allows over all workers (%(most)s): "
             "more workers do not help. Raise its limit, or make the handlers faster."
         )
-        % {"most": columns.exact(state.max_in_flight or 0)},
+        % {"most": exact(state.max_in_flight or 0)},
         Factor.RECEIVERS: ngettext(
             "The queue lets %(count)s worker receive at a time: more workers do not help.",
             "The queue lets %(count)s workers receive at a time: more workers do not help.",
             most,
         )
-        % {"count": columns.exact(most)},
+        % {"count": exact(most)},
         Factor.SLOTS: _("Its workers are busy: there are too few, or they are slow."),
         Factor.CREDIT: _(
             "Its workers have idle slots, and as many messages in flight as they may: raise their max."
@@ -153,11 +155,11 @@ def _unwanted(alert: Alert, state: QueueState) -> str:
         "The selector of no consumer matches %(count)s messages at its head.",
         alert.unwanted,
     )
-    return f"{_waiting(state)} {words % {'count': columns.least(alert.unwanted, MOST_READ)}}"
+    return f"{_waiting(state)} {words % {'count': LOCAL.least(alert.unwanted, MOST_READ)}}"
 
 
 def _waiting(state: QueueState) -> str:
-    age = columns.age(state.oldest_ready_seconds or 0.0, is_exact=state.is_oldest_exact)
+    age = LOCAL.age(state.oldest_ready_seconds or 0.0, is_exact=state.is_oldest_exact)
     if not state.ready:
         return _("A scheduled message has been due for %(age)s.") % {"age": age}
     words = ngettext(
@@ -165,7 +167,7 @@ def _waiting(state: QueueState) -> str:
         "%(count)s messages are ready, the oldest for %(age)s.",
         state.ready,
     )
-    return words % {"count": columns.least(state.ready), "age": age}
+    return words % {"count": LOCAL.least(state.ready), "age": age}
 
 
 def _failing(alert: Alert, _state: QueueState) -> str:
@@ -176,8 +178,8 @@ def _failing(alert: Alert, _state: QueueState) -> str:
 def _dead(_alert: Alert, state: QueueState) -> str:
     number = state.dead_letters
     words = ngettext("%(count)s dead letter waits for you.", "%(count)s dead letters wait for you.", number)
-    limit = columns.COUNTED if max(state.dead, state.dead_letters_of_others) >= columns.COUNTED else number + 1
-    return words % {"count": columns.least(number, limit)}
+    limit = COUNT_LIMIT if max(state.dead, state.dead_letters_of_others) >= COUNT_LIMIT else number + 1
+    return words % {"count": LOCAL.least(number, limit)}
 
 
 def _retrying(_alert: Alert, state: QueueState) -> str:
@@ -186,8 +188,8 @@ def _retrying(_alert: Alert, state: QueueState) -> str:
         "%(count)s messages failed and wait for their next attempt.",
         state.retrying,
     )
-    limit = state.retrying if state.is_retrying_cut else columns.COUNTED
-    return words % {"count": columns.least(state.retrying, limit)}
+    limit = state.retrying if state.is_retrying_cut else COUNT_LIMIT
+    return words % {"count": LOCAL.least(state.retrying, limit)}
 
 
 def _full(_alert: Alert, state: QueueState) -> str:
@@ -196,7 +198,7 @@ def _full(_alert: Alert, state: QueueState) -> str:
         Overflow.FLOW: _("It is full (limit: %(most)s) and lets publishers wait."),
     }
     refuses = _("It is full (limit: %(most)s) and refuses new messages.")
-    return words.get(Overflow(state.overflow), refuses) % {"most": columns.exact(state.max_messages or 0)}
+    return words.get(Overflow(state.overflow), refuses) % {"most": exact(state.max_messages or 0)}
 
 
 def _paused(_alert: Alert, state: QueueState) -> str:
@@ -221,7 +223,7 @@ def _stale(names: Sequence[str]) -> str:
         "%(count)s workers have stopped their heartbeat: %(names)s.",
         len(names),
     )
-    return words % {"count": columns.exact(len(names)), "names": named}
+    return words % {"count": exact(len(names)), "names": named}
 
 
 SENTENCES: dict[AlertKind, Callable[[Alert, QueueState], str]] = {

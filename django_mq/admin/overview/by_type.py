@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from django_mq.admin.columns import ago, breakable, time_text
-from django_mq.admin.overview.charts import figure
+from django_mq.admin.language import LOCAL
 from django_mq.admin.table import alias
 from django_mq.diagnosis.state.by_type import failures, runs
 from django_mq.diagnosis.state.series import SPANS
@@ -95,4 +95,4 @@ def _shown(sample: Sample[Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _seconds(value: float | None) -> str:
-    return "-" if value is None else figure(value, "s")
+    return LOCAL.precise(value)

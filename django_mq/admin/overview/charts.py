@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING
 
-from django.utils.formats import number_format
+from django_mq.admin.language import LOCAL, digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,14 +93,4 @@ def _latest(line: Line, unit: str) -> str:
 
 def figure(value: float, unit: str) -> str:
     """Return a number with about three digits and its unit."""
-    if unit == "s" and 0 < value < 1:
-        return f"{_digits(value * 1000)} ms"
-    return f"{_digits(value)} {unit}"
-
-
-def _digits(value: float) -> str:
-    """Return about three digits, in the current language."""
-    if value >= 100:
-        return number_format(f"{value:.0f}", use_l10n=True, force_grouping=True)
-    plain = f"{float(f'{value:.3g}'):f}"
-    return number_format(plain.rstrip("0").rstrip("."), use_l10n=True)
+    return LOCAL.precise(value) if unit == "s" and value < 1 else f"{digits(value)} {unit}"

@@ -16,6 +16,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
+from django_mq.admin.language import LOCAL
 from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, shown
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
@@ -80,7 +81,7 @@ class QueueLine:
 
     @property
     def age(self) -> str:
-        return columns.age(self.state.oldest_ready_seconds, is_exact=self.state.is_oldest_exact)
+        return LOCAL.age(self.state.oldest_ready_seconds, is_exact=self.state.is_oldest_exact)
 
     @property
     def flow(self) -> list[tuple[str, bool]]:
@@ -104,7 +105,7 @@ class QueueLine:
         bad = {DEAD.value, READY.value} if state.rests else {DEAD.value}
         cut = {RETRYING} if state.is_retrying_cut else set()
         return [
-            (key, columns.shown(number, more=key in cut and number > 0), key in bad and number > 0)
+            (key, LOCAL.bounded(number, more=key in cut and number > 0), key in bad and number > 0)
             for key, number in numbers.items()
         ]
 

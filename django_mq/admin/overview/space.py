@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import duration
+from django_mq.admin.language import LOCAL
 from django_mq.admin.table import alias
 from django_mq.stores.registry import shared_store
 
@@ -23,7 +23,7 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         request,
         "space",
         _("Space on the disk"),
-        rows=[(one, None if one.tended_seconds is None else duration(one.tended_seconds)) for one in spaces],
+        rows=[(one, None if one.tended_seconds is None else LOCAL.duration(one.tended_seconds)) for one in spaces],
         problems=store.space_problems(spaces),
         total=sum(one.size for one in spaces),
     )

@@ -9,6 +9,7 @@ from django.db.models import Sum
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, menu
+from django_mq.admin.language import exact
 from django_mq.admin.paginator import BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.models import BulkPart
@@ -48,7 +49,7 @@ class BulkJobAdmin(SparkPages, ReadOnly, TableAdmin):
 
     @admin.display(description=gettext_lazy("messages"))
     def published(self, job: BulkJob) -> str:
-        return columns.exact(published(job))
+        return exact(published(job))
 
 
 def published(job: BulkJob) -> int:

@@ -11,6 +11,7 @@ from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
+from django_mq.admin.language import LOCAL
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.paginator import NUL
 from django_mq.admin.pipeline.admin import SparkPages
@@ -70,7 +71,7 @@ def _in_words(summary: QueueSummary) -> dict[str, Any]:
     """Return the figures of a queue, with its times as every page has them."""
     figures = asdict(summary)
     times = {name: value for name, value in figures.items() if name.startswith(("wait_p", "run_p"))}
-    shown = {name: "-" if value is None else columns.precise(value) for name, value in times.items()}
+    shown = {name: "-" if value is None else LOCAL.precise(value) for name, value in times.items()}
     return figures | shown
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_mq.admin import columns
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Deletion, Pause, Typed
+from django_mq.admin.language import exact
 from django_mq.admin.table import alias
 from django_mq.delivery import queues
 from django_mq.delivery.operator import recalls, redrives
@@ -39,7 +39,7 @@ def _resume(queue: Queue, _answers: Mapping[str, Any]) -> str:
 def _free_groups(queue: Queue, _answers: Mapping[str, Any]) -> str:
     freed = queues.free_groups(queue.name, using=alias())
     sentence = ngettext("“%(queue)s”: %(count)s group is free.", "“%(queue)s”: %(count)s groups are free.", freed)
-    return sentence % {"queue": queue.name, "count": columns.exact(freed)}
+    return sentence % {"queue": queue.name, "count": exact(freed)}
 
 
 def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
@@ -47,7 +47,7 @@ def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
     sentence = ngettext(
         "“%(queue)s” is purged: %(count)s message.", "“%(queue)s” is purged: %(count)s messages.", purged
     )
-    return sentence % {"queue": queue.name, "count": columns.exact(purged)}
+    return sentence % {"queue": queue.name, "count": exact(purged)}
 
 
 def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
@@ -56,14 +56,14 @@ def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
         "“%(queue)s”: %(count)s dead letter redriven.",
         "“%(queue)s”: %(count)s dead letters redriven.",
         done.total,
-    ) % {"queue": queue.name, "count": columns.exact(done.total)}
+    ) % {"queue": queue.name, "count": exact(done.total)}
     if done.stayed:
         left = ngettext(
             "%(count)s stayed: its queue is gone or full or has it already.",
             "%(count)s stayed: their queues are gone or full or have them already.",
             done.stayed,
         )
-        sentence = f"{sentence} {left % {'count': columns.exact(done.stayed)}}"
+        sentence = f"{sentence} {left % {'count': exact(done.stayed)}}"
     if done.total + done.stayed >= REDRIVEN:
         sentence = f"{sentence} {_('There may be more: redrive again.')}"
     return sentence
@@ -76,7 +76,7 @@ def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
         "“%(queue)s” is deleted, and %(count)s messages with it.",
         removed,
     )
-    return sentence % {"queue": queue.name, "count": columns.exact(removed)}
+    return sentence % {"queue": queue.name, "count": exact(removed)}
 
 
 PAUSE = Action(

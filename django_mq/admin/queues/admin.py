@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
+from django_mq.admin.language import LOCAL
 from django_mq.admin.overview import log, space
 from django_mq.admin.overview import page as overview
 from django_mq.admin.overview.alerts import delivery_column
@@ -70,7 +71,7 @@ def _count_column(state: Message.Status | str, label: StrOrPromise, count_of: Ca
     def column(page: QueueAdmin, queue: Queue) -> str:
         count = count_of(page.counts(queue))
         address = page.list_address(Message, queue=queue.name, state=str(state))
-        link = format_html('<a href="{}">{}</a>', address, columns.shown(count)) if count else "0"
+        link = format_html('<a href="{}">{}</a>', address, LOCAL.bounded(count)) if count else "0"
         bad = count and state is Message.Status.DEAD
         return format_html('<span class="mq-bad">{}</span>', link) if bad else link
 
@@ -143,7 +144,7 @@ class QueueAdmin(ActionAdmin):
     @admin.display(description=gettext_lazy("oldest ready"))
     def oldest_ready(self, queue: Queue) -> str:
         counts = self.counts(queue)
-        return columns.age(counts.oldest_ready_seconds, is_exact=counts.is_oldest_exact)
+        return LOCAL.age(counts.oldest_ready_seconds, is_exact=counts.is_oldest_exact)
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
@@ -204,7 +205,7 @@ class QueueAdmin(ActionAdmin):
 
     def preview(self, action: Action, chosen: Sequence[Queue]) -> Preview:
         rows = [
-            [name, *map(columns.shown, (found.ready, found.scheduled, found.dead, found.claimed))]
+            [name, *map(LOCAL.bounded, (found.ready, found.scheduled, found.dead, found.claimed))]
             for name, found in columns.measure(chosen).items()
         ]
         names = [queue.name for queue in chosen] if action is REDRIVE else []

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin import columns
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import ConsumerStateFilter, ModeFilter, QueueNameFilter, StaleFilter
+from django_mq.admin.language import LOCAL, exact
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
 from django_mq.admin.workers.actions import ACTIONS, QUIET, WORK
 from django_mq.diagnosis.state.fleet import is_late
@@ -81,7 +82,7 @@ class ConsumerColumns:
 
     @admin.display(description=gettext_lazy("delivered"), ordering="delivered")
     def given(self, consumer: Consumer) -> str:
-        return columns.exact(consumer.delivered)
+        return exact(consumer.delivered)
 
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     @admin.display(description=gettext_lazy("status"))
     def status(self, session: Any) -> str:
         if session.stale:
-            late = columns.duration((datetime.now(UTC) - session.deadline).total_seconds())
+            late = LOCAL.duration((datetime.now(UTC) - session.deadline).total_seconds())
             return format_html('<strong class="mq-bad">{}</strong>', _("stale for %(time)s") % {"time": late})
         words = {Mode.QUIET: _("alive, takes no new work"), Mode.STOP: _("alive, told to stop")}
         told = words.get(session.conduct) or (session.shown and CONSUMER_STATES[session.shown])
@@ -157,7 +158,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
         return self.buttons([(action.name, str(action.label)) for action in fit])
 
     def preview(self, action: Action, chosen: Sequence[WorkerSession]) -> Preview:  # noqa: ARG002 - for others
-        rows = [[one.name, ", ".join(map(str, one.queues)), columns.exact(one.held)] for one in chosen]
+        rows = [[one.name, ", ".join(map(str, one.queues)), exact(one.held)] for one in chosen]
         return Preview([_("Worker"), _("Queues"), _("Held")], rows)
 
 

@@ -10,11 +10,10 @@ from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.moves import count_movable, move_all
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.diagnosis.wording import plural
+from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.engine.states import State
 from django_mq.management.arguments import UsageError, argument
 from django_mq.management.messages import FILTERS, MessageCommand, read_ids
-from django_mq.management.tables import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ class Command(MessageCommand):
         if options["dry_run"]:
             ceiling = COUNT_LIMIT if limit is None else min(limit, COUNT_LIMIT)
             count = count_movable(source, target, state=state, limit=ceiling, using=alias)
-            text = f"{name.capitalize()} messages that would be moved: {bounded(count, COUNT_LIMIT)}."
+            text = f"{name.capitalize()} messages that would be moved: {PLAIN.bounded(count)}."
             self.answer({"would_move": count}, text)
             return
         moved = move_all(source, target, state=state, limit=limit, using=alias)

@@ -6,9 +6,8 @@ from typing import Any
 
 from django_mq.diagnosis.state.overdue import overdue
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.diagnosis.wording import plural
+from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import bounded
 from django_mq.stores.registry import shared_store
 
 #: The maximum number of rows that one transaction deletes.
@@ -25,7 +24,7 @@ class Command(MQCommand):
     def run(self, alias: str, **options: Any) -> None:
         if options["dry_run"]:
             over = overdue(limit=COUNT_LIMIT, using=alias)
-            history, attempts = (bounded(over[name], COUNT_LIMIT) for name in ("history", "attempts"))
+            history, attempts = (PLAIN.bounded(over[name]) for name in ("history", "attempts"))
             text = f"{history} finished messages and {attempts} failed attempts would be deleted."
             self.answer({"would_delete": over}, text)
             return

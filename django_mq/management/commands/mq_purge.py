@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django_mq.api import purge
-from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
-from django_mq.diagnosis.wording import plural
+from django_mq.diagnosis.state.overview import overview
+from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.management.arguments import QUEUE, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm
-from django_mq.management.tables import bounded
 
 
 class Command(MQCommand):
@@ -25,7 +24,7 @@ class Command(MQCommand):
         name = options["queue"]
         (queue,) = overview([name], using=alias)
         counts = {"ready": queue.ready, "scheduled": queue.scheduled, "dead": queue.dead}
-        holds = ", ".join(f"{bounded(count, COUNT_LIMIT)} {state}" for state, count in counts.items())
+        holds = ", ".join(f"{PLAIN.bounded(count)} {state}" for state, count in counts.items())
         if options["dry_run"]:
             text = f"{holds} would be removed from queue {name!r}."
             self.answer({"queue": name, "would_remove": counts}, text)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.by_type import failures, runs
 from django_mq.diagnosis.state.series import SPANS
+from django_mq.diagnosis.wording import PLAIN
 from django_mq.management.arguments import ONLY_QUEUES, argument
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import precise, table
+from django_mq.management.tables import table
 
 if TYPE_CHECKING:
     from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
@@ -52,7 +53,7 @@ class Command(MQCommand):
 
 
 def _run(row: Runs) -> tuple[str, ...]:
-    times = (precise(getattr(row, name)) for name in TIMES)
+    times = (PLAIN.precise(getattr(row, name)) for name in TIMES)
     return (row.type or "-", row.queue, f"{row.accepted:,}", *times)
 
 

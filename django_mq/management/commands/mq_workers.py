@@ -10,10 +10,11 @@ from django.core.management.base import CommandError
 from django_mq.delivery.operator.commands import send_command
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.fleet import fleet
+from django_mq.diagnosis.wording import PLAIN
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.management.arguments import UsageError, argument, one_of
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import printable, shortened, span, table
+from django_mq.management.tables import printable, shortened, table
 
 if TYPE_CHECKING:
     from django_mq.diagnosis.state.fleet import WorkerStatus
@@ -96,8 +97,8 @@ def _row(worker: WorkerStatus) -> tuple[str, ...]:
         f"{worker.credit:,}" if worker.credit else "-",
         f"{worker.busy}/{worker.slots}" if worker.slots else "-",
         f"{worker.memory_bytes / MEBIBYTE:,.0f} M" if worker.memory_bytes else "-",
-        span(worker.up_seconds),
-        span(worker.heartbeat_seconds),
+        PLAIN.duration(worker.up_seconds),
+        PLAIN.duration(worker.heartbeat_seconds),
         _remark(worker),
     )
 
