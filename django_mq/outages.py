@@ -7,24 +7,22 @@ settlements. They share one ``Outage``, so the log has each line once.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from functools import cache
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.errors import LockHeld, SessionLost, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Time between the first two lines about an outage, in seconds. Each interval is twice as long as the last, up to
-#: the second number.
-FIRST_INTERVAL_SECONDS = 10.0
-LONGEST_INTERVAL_SECONDS = 600.0
+#: Time between two lines about an outage.
+INTERVALS = Backoff(base_seconds=10.0, multiplier=2.0, cap_seconds=600.0)
 
-#: First and longest pause between two tries to reach the database, in seconds.
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
+#: Time between two tries to reach the database.
+PAUSES = Backoff(base_seconds=0.1, multiplier=2.0, cap_seconds=1.0)
 
 UNUSABLE = "cannot be used"
 REFUSES = "refuses a statement"
@@ -32,12 +30,8 @@ LOCKED = "does not give a lock"
 
 
 def pause_seconds(failures: int) -> float:
-    """Return how long to wait before the next try; ``failures`` is how many tries failed before the last one.
-
-    The pause is random within bounds, so that a fleet does not come back in step.
-    """
-    longest = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 10), LONGEST_PAUSE_SECONDS)
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+    """Return how long to wait before the next try; ``failures`` is how many tries failed before the last one."""
+    return PAUSES.spread(failures + 1)
 
 
 #: The outages that are not over. While there is none, a part that works does not have to report it.
@@ -61,7 +55,7 @@ class Outage:
         # The problems that were logged in this outage.
         self._logged: set[str] = set()
         self._next_at = 0.0
-        self._interval = FIRST_INTERVAL_SECONDS
+        self._lines = 0
 
     def failed(self, part: object, error: Exception, consequence: str = "") -> None:
         """Log that ``part`` failed, unless a line about this outage was logged a short time ago.
@@ -76,15 +70,15 @@ class Outage:
         if isinstance(error, LockHeld):
             problem = LOCKED
         if self._since is None:
-            self._since, self._interval, self._next_at = now, FIRST_INTERVAL_SECONDS, now + FIRST_INTERVAL_SECONDS
+            self._since, self._lines, self._next_at = now, 1, now + INTERVALS.delay(1)
         self._failing.add(part)
         ongoing.add(self)
         if problem not in self._logged:
             self._logged.add(problem)
             lasting = ""
         elif now >= self._next_at:
-            self._interval = min(self._interval * 2, LONGEST_INTERVAL_SECONDS)
-            self._next_at = now + self._interval
+            self._lines += 1
+            self._next_at = now + INTERVALS.delay(self._lines)
             lasting = f", for {now - self._since:.0f} s now"
         else:
             return

@@ -16,6 +16,7 @@ from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import encode_body, encode_headers, new_message_id, new_uuids
 from django_mq.delivery.queues import declare, explained, may_declare
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.routing import queues_reached
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
@@ -299,8 +300,8 @@ async def _run_apart(function: Callable[..., T], *args: Any) -> T:
 
 #: Running publishers notice edited rules after so many seconds: a queue without rules is not asked each time.
 REMEMBER_SECONDS = 5.0
-#: First and longest time between two tries of a publisher that waits for capacity, in seconds.
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.01, 0.25
+#: Time between two tries of a publisher that waits for capacity.
+PAUSES = Backoff(base_seconds=0.01, multiplier=2.0, cap_seconds=0.25)
 
 _remembered: dict[tuple[str, str], tuple[float, QueueRecord | None]] = {}
 
@@ -328,7 +329,7 @@ class CapacityWait:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._pause = FIRST_PAUSE_SECONDS
+        self._tries = 0
 
     def pause_seconds(self, error: QueueFull, queue: QueueRecord | None) -> float:
         """Return the seconds until the next try. Raises the error if the publisher may wait no longer."""
@@ -337,8 +338,8 @@ class CapacityWait:
         left = self._began + queue.wait_seconds - time.monotonic()
         if left <= 0:
             raise error
-        pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
-        return min(pause, left)
+        self._tries += 1
+        return min(PAUSES.delay(self._tries), left)
 
 
 def waiting_for_capacity(

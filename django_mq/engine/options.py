@@ -12,9 +12,9 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.declared import problems_of
 from django_mq.engine.decisions.sorting import Sorting
-from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.errors import shown
 

@@ -20,8 +20,8 @@ from django_mq.inprocess.entries.entry import Placement
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django_mq.engine.decisions.backoff import Backoff
     from django_mq.engine.decisions.sorting import Sorting
-    from django_mq.engine.decisions.verdict import Backoff
     from django_mq.engine.options import QueueOptions
     from django_mq.inprocess.consumers.groups import Groups
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import random
 import threading
 import time
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications.base import News
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Gathering:
         While hints find no idle session again and again, moments double up to the longest.
         """
         self._send = send
-        self._longest_moment_seconds = longest_moment_seconds
+        self._lengths = Backoff(MOMENT_SECONDS, multiplier=2.0, cap_seconds=longest_moment_seconds)
         self._grace_seconds = grace_seconds
         self._on_quiet = on_quiet
         self._forget_parent()
@@ -63,8 +63,8 @@ class Gathering:
     def _forget_parent(self) -> None:
         # Until when a queue's news would find no idle session, as far as is known.
         self._none_idle_until: dict[str, float] = {}
-        # How long that moment is, in seconds: nothing after a first hint.
-        self._moments: dict[str, float] = {}
+        # How many moments have followed each other: none after a first hint.
+        self._moments: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
         self._since = self._flush_at = 0.0
         self._thread: threading.Thread | None = None
@@ -83,9 +83,8 @@ class Gathering:
                 self._none_idle_until[queue] = 0.0
                 continue
             in_row = until and asked_at < until + ROW_SECONDS
-            grown = max(2 * self._moments.get(queue, 0.0), MOMENT_SECONDS)
-            self._moments[queue] = min(grown, self._longest_moment_seconds) if in_row else 0.0
-            self._none_idle_until[queue] = asked_at + self._moments[queue]
+            self._moments[queue] = moments = self._moments[queue] + 1 if in_row else 0
+            self._none_idle_until[queue] = asked_at + (self._lengths.delay(moments) if moments else 0.0)
 
     def keep(self, news: Mapping[str, News]) -> bool:
         """Keep the news for a moment if no idle session would hear it now; return whether it is kept."""
@@ -165,9 +164,8 @@ class Gathering:
             return self._thread is None
 
 
-#: First and longest pause of a breaker, in seconds. A server that hangs costs one time limit in each pause.
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 8.0
+#: The pauses of a breaker. A server that hangs costs one time limit in each pause.
+PAUSES = Backoff(base_seconds=0.6, multiplier=2.0, cap_seconds=10.0)
 
 
 class Breaker:
@@ -204,8 +202,7 @@ class Breaker:
     def failed(self) -> float:
         """Open, and return for how many seconds."""
         self._failures += 1
-        pause: float = min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures - 1, 10), LONGEST_PAUSE_SECONDS)
-        pause *= random.uniform(0.75, 1.25)  # noqa: S311 - not a secret
+        pause = PAUSES.spread(self._failures)
         self._open_until = time.monotonic() + pause
         return pause
 

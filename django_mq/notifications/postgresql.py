@@ -27,9 +27,10 @@ from weakref import WeakValueDictionary, finalize
 
 from psycopg.errors import ProgramLimitExceeded
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications.base import Listener, Notifier, Registration, Wake, notification_topic
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
-from django_mq.outages import Outage
+from django_mq.outages import PAUSES, Outage
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ T = TypeVar("T")
 REGISTRATION_SECONDS, RENEWAL_SECONDS = 90.0, 30.0
 #: A statement of the listening connection may take so long, and a notification to this process itself.
 PATIENCE_SECONDS = 2.0
-#: First and longest pause between two tries to listen, and the pause where no notification arrives.
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, UNHEARD_PAUSE_SECONDS = 0.1, 1.0, 60.0
+#: Time between two tries to listen where no notification arrives.
+UNHEARD_PAUSES = Backoff(base_seconds=60.0)
 #: While hints find no idle session again and again, they are sent so seldom, in seconds.
 LONGEST_MOMENT_SECONDS = 0.04
 #: What an outage costs, for the log.
@@ -364,22 +365,23 @@ class ListeningConnection:
     # The thread.
 
     def _run(self, bell: Wake) -> None:
-        pause = FIRST_PAUSE_SECONDS
+        failures = 0
         while self._bell is bell:
+            pauses = PAUSES
             try:
                 self.connect()
-                pause = FIRST_PAUSE_SECONDS
+                failures = 0
                 self._outage.succeeded(self)
                 self._listen(bell)
             except Exception as error:  # noqa: BLE001 - the thread must survive any error
                 self._outage.failed(self, error, LOST)
                 if isinstance(error, UnheardError):
-                    pause = UNHEARD_PAUSE_SECONDS
+                    pauses = UNHEARD_PAUSES
             self.disconnect(self.store)
-            end = time.monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+            failures += 1
+            end = time.monotonic() + pauses.spread(failures)
             while self._bell is bell and (left := end - time.monotonic()) > 0:
                 bell.wait(left)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         self._outage.leave(self)
         bell.close()
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import re
 import threading
 import time
@@ -38,6 +37,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import InvalidResponse, NoScriptError
 from redis.retry import Retry
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications.base import (
     Listener,
     Notifier,
@@ -377,8 +377,8 @@ class Poster:
         self._unanswered = deque()
 
 
-#: Longest pause between two attempts to reconnect, in seconds.
-RECONNECT_CAP_SECONDS = 5.0
+#: Time between two tries to listen.
+PAUSES = Backoff(base_seconds=0.1, multiplier=2.0, cap_seconds=5.0)
 #: Longest wait for a message, in seconds: then the thread looks whether to stop.
 LISTEN_SECONDS = 1.0
 #: Unused keys are kept for so long, in milliseconds.
@@ -493,19 +493,18 @@ class RedisListener(Listener):
         return f"s:{self._name}"
 
     def _run(self) -> None:
-        pause = 0.1
+        failures = 0
         while not self._closing.is_set():
             try:
                 self._listen()
-                pause = 0.1
+                failures = 0
             except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
                 self._notifier.outage.failed(self, error, LOST)
             if self._connected:
                 self._connected = False
                 self._wake.set()  # ends a wait that was chosen while hints arrived
-            # With jitter, many processes do not reconnect in step.
-            self._closing.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            pause = min(pause * 2, RECONNECT_CAP_SECONDS)
+            failures += 1
+            self._closing.wait(PAUSES.spread(failures))
 
     def _listen(self) -> None:
         with (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_mq.engine.decisions.verdict import Backoff
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.models import Queue
 
 

@@ -13,10 +13,11 @@ from django.db import connections
 
 from django_mq import outages
 from django_mq.api import publish, publish_many
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession
-from django_mq.outages import FIRST_PAUSE_SECONDS
+from django_mq.outages import PAUSES
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement
 from django_mq.stores.registry import private_store
 from tests.delivery.builders import a_handler, running
@@ -170,7 +171,7 @@ def test_a_full_disk_keeps_claimed_messages_where_they_are(on_sqlite: str) -> No
 def test_a_worker_waits_for_tables_that_are_gone_and_says_so_once_an_interval(
     on_sqlite: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outages, "FIRST_INTERVAL_SECONDS", 0.0)  # log each failure
+    monkeypatch.setattr(outages, "INTERVALS", Backoff())  # log each failure
     seen: list[Any] = []
     publish("orders", 1)
     with running(a_handler(lambda message: seen.append(message.body)), using=on_sqlite) as worker:
@@ -183,7 +184,7 @@ def test_a_worker_waits_for_tables_that_are_gone_and_says_so_once_an_interval(
             worker.wake.set()  # hints that come meanwhile do not hurry it
         wait_until(lambda: refusals(caplog) >= 3)
         # Three pauses, each twice as long as the last: a machine that is busy makes them longer only.
-        assert refusals(caplog) <= 3 + (time.monotonic() - began) / FIRST_PAUSE_SECONDS
+        assert refusals(caplog) <= 3 + (time.monotonic() - began) / PAUSES.base_seconds
         with connections[on_sqlite].cursor() as cursor:
             cursor.execute("ALTER TABLE mislaid RENAME TO django_mq_message")
         publish("orders", 2)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.decisions.verdict import Backoff
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.errors import OutOfRange
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.verdict import (
     ACCEPT,
     RELEASE,
     AtOnce,
-    Backoff,
     Decision,
     Ending,
     Verdict,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.credit import OverdraftCredit, SpendingCredit, WindowCredit
 from django_mq.engine.decisions.expiry import Lifetime
 from django_mq.engine.decisions.limits import Limits, Overflow
-from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import VOID, Fate, State
 from django_mq.errors import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.expiry import Lifetime
 from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.decisions.places import check_levels
-from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.states import CLAIMED, GONE, HELD, READY, RETURNED, STEALABLE
 from django_mq.errors import IllegalMove, OutOfRange, PublishError
 from django_mq.inprocess.broker import Broker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.limits import Limits, Overflow
-from django_mq.engine.decisions.verdict import Backoff
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, IllegalMove, QueueFull
 from django_mq.inprocess.broker import Broker

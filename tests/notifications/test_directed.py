@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from django_mq import outages
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications.base import News
 from django_mq.notifications.redis import RedisNotifier
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -138,7 +139,7 @@ def test_a_hanging_server_costs_publishers_one_time_limit_each_pause(
     redis_server: Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(outages, "FIRST_INTERVAL_SECONDS", 0.0)  # log each failure
+    monkeypatch.setattr(outages, "INTERVALS", Backoff())  # log each failure
     notifier = RedisNotifier(redis_server.url, prefix="mq", timeout_seconds=0.2)
     notifier.announce(ONE)
     redis_server.freeze()

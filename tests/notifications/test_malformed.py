@@ -12,6 +12,7 @@ import redis
 
 from django_mq.api import publish
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.models import History
 from django_mq.notifications import gathering
 from django_mq.notifications import redis as listening
@@ -88,7 +89,7 @@ def client(redis_server: Redis) -> Iterator[Any]:
 @pytest.fixture
 def undaunted(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause after a failure: each question is asked."""
-    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "PAUSES", Backoff())
 
 
 def test_what_stands_in_a_key_is_overwritten_if_it_is_not_ours(
@@ -134,7 +135,7 @@ def test_no_reply_raises(caplog: pytest.LogCaptureFixture, *, honest_at_first: b
 @pytest.mark.parametrize("honest_at_first", [True, False])
 def test_no_reply_ends_a_listener(monkeypatch: pytest.MonkeyPatch, *, honest_at_first: bool) -> None:
     replies = iter([*REPLIES, *drawn(100)])
-    monkeypatch.setattr(listening, "RECONNECT_CAP_SECONDS", 0.0)
+    monkeypatch.setattr(listening, "PAUSES", Backoff())
     with Liar(lambda _: next(replies, b""), honest_at_first=honest_at_first, hangs_up=True) as liar:
         listener = RedisNotifier(liar.url, prefix="mq", timeout_seconds=1.0).listen(Wake())
         listener.subscribe(["q:orders"])

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from django_mq import outages
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications import gathering
 from django_mq.notifications.base import News, Wake
 from django_mq.notifications.gathering import MOMENT_SECONDS
@@ -62,9 +63,8 @@ def test_a_publisher_asks_a_hanging_server_once_and_then_no_more(
     deaf: Deaf, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Longer than the test: a pause that is over is a reason to ask again.
-    monkeypatch.setattr(gathering, "FIRST_PAUSE_SECONDS", 600.0)
-    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 600.0)
-    monkeypatch.setattr(outages, "FIRST_INTERVAL_SECONDS", 0.0)  # log each failure
+    monkeypatch.setattr(gathering, "PAUSES", Backoff(base_seconds=1200.0))
+    monkeypatch.setattr(outages, "INTERVALS", Backoff())  # log each failure
     notifier = RedisNotifier(deaf.url, prefix="p", timeout_seconds=0.05)
 
     notifier.send(["q:orders"])
@@ -80,7 +80,7 @@ def test_a_publisher_asks_a_hanging_server_once_and_then_no_more(
 def test_a_publisher_tries_again_when_the_breaker_closes(
     redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "PAUSES", Backoff())
     notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=30.0)
     redis_server.kill()
     notifier.send(["q:orders"])

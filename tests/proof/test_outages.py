@@ -11,6 +11,7 @@ from django.db import connections
 from django.db.models import F
 
 from django_mq import outages
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.models import History, Message
 from django_mq.notifications import gathering
 from tests.proof.account import Account
@@ -97,9 +98,8 @@ def test_a_slow_redis_loses_nothing_and_makes_a_publisher_wait_once(
     places: Places, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Longer than the test: a publisher that has to wait twice has not been spared the second time.
-    monkeypatch.setattr(gathering, "FIRST_PAUSE_SECONDS", 600.0)
-    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 600.0)
-    monkeypatch.setattr(outages, "FIRST_INTERVAL_SECONDS", 0.0)  # log each failure
+    monkeypatch.setattr(gathering, "PAUSES", Backoff(base_seconds=1200.0))
+    monkeypatch.setattr(outages, "INTERVALS", Backoff())  # log each failure
     given = {"REDIS_TIMEOUT_SECONDS": 0.5, "SESSION_SECONDS": 60}
     with Link(redis_url) as link, places("postgresql", REDIS_URL=link.url, **given) as place:
         worker = place.start("consume")

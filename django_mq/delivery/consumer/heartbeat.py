@@ -117,7 +117,7 @@ class HeartbeatThread:
         self._renew_at = time.monotonic() + self._deadline_seconds / RENEWALS
 
     def _run(self) -> None:
-        pause, alias = ROUND_SECONDS, self._session.alias
+        pause, failures, alias = ROUND_SECONDS, 0, self._session.alias
         while not self._sleep(pause):
             try:
                 self._look_at_loop()
@@ -126,13 +126,14 @@ class HeartbeatThread:
                 if self._sidecar is not None:
                     self._sidecar.beat()
                 self._round()
-                pause = ROUND_SECONDS
+                pause, failures = ROUND_SECONDS, 0
                 if outages.ongoing:
                     outages.database(alias).succeeded(self)
             except StoreError as error:
                 outages.database(alias).failed(self, error)
                 self.store.close()
-                pause = min(pause * 2, outages.LONGEST_PAUSE_SECONDS)
+                failures += 1
+                pause = outages.PAUSES.delay(failures + 1)
                 if isinstance(error, StoreUnavailable):
                     self._maintenance.pause_after_outage()
             except Exception:

@@ -31,6 +31,7 @@ from django_mq.delivery.consumer.duties import (
     total_of,
     unfinished,
 )
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.errors import StoreError
 
@@ -155,8 +156,8 @@ def maintain(store: Store, stopping: threading.Event) -> None:
 # connections with the handlers, and nothing waits if it hangs. The operation's row says what to do, and with
 # the permissions of which user.
 
-#: The longest time until the next process where each one fails, in seconds.
-LONGEST_PAUSE_SECONDS: Final = 600.0
+#: The time until the next process, after the last one succeeded or some have failed.
+PAUSES: Final = Backoff(base_seconds=STALLED_SECONDS, multiplier=2.0, cap_seconds=600.0)
 
 
 class TakeOver:
@@ -166,7 +167,7 @@ class TakeOver:
         self._alias = alias
         self._clock = clock
         self._process: subprocess.Popen[bytes] | None = None
-        self._pause_seconds = STALLED_SECONDS
+        self._failures = 0
         self._next_at = 0.0
 
     def begin(self) -> None:
@@ -205,14 +206,14 @@ class TakeOver:
             return
         pid, self._process = self._process.pid, None
         if status == 0:
-            self._pause_seconds = STALLED_SECONDS
+            self._failures = 0
         else:
             self._postpone(f"process {pid} has ended with exit code {status}; its standard error says why")
 
     def _postpone(self, reason: str) -> None:
         """Wait twice as long before the next process."""
-        self._pause_seconds = min(self._pause_seconds * 2, LONGEST_PAUSE_SECONDS)
-        self._next_at = self._clock() + self._pause_seconds
+        self._failures += 1
+        self._next_at = self._clock() + PAUSES.delay(self._failures + 1)
         logger.error("An operation of the admin has stalled, and %s", reason)
 
     def close(self) -> None:

@@ -3,9 +3,9 @@
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
+from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.duplicates import DEFAULT_SIZE
 from django_mq.engine.decisions.limits import Limits, Overflow
-from django_mq.engine.decisions.verdict import Backoff
 from django_mq.inprocess.consumers.groups import AssignedGroups, SoleReceiver
 from django_mq.inprocess.rules import Rules
 from tests.scenarios.errors import MalformedScenarioError

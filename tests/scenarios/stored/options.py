@@ -12,8 +12,8 @@ from django_mq.inprocess.consumers.groups import SharedGroups, SoleReceiver
 from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
+    from django_mq.engine.decisions.backoff import Backoff
     from django_mq.engine.decisions.expiry import Lifetime
-    from django_mq.engine.decisions.verdict import Backoff
     from django_mq.inprocess.rules import Rules
 
 #: Rules that have no stored form, and their defaults.
