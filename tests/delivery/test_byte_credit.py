@@ -11,7 +11,7 @@ import pytest
 from django_mq.api import publish_many
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import consumer, forget, handler_of
-from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch, SharedPrefetch
+from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch
 from django_mq.delivery.consumer.runtime import ConsumerRuntime
 from django_mq.delivery.consumer.session import Driver
 from django_mq.delivery.consumer.worker import Worker
@@ -85,9 +85,8 @@ def begin(message: Claimed, handler: Handler, receipt: Any) -> Delivery:
     return Delivery(message, handler, a_policy(name=message.queue_name), receipt=receipt)
 
 
-@pytest.mark.parametrize("kind", [Prefetch, SharedPrefetch])
-def test_messages_that_wait_and_messages_that_run_use_the_credit(kind: type[Prefetch]) -> None:
-    dispatcher = Dispatcher([kind([a_handler(credit_bytes=100)], begin)])
+def test_messages_that_wait_and_messages_that_run_use_the_credit() -> None:
+    dispatcher = Dispatcher([Prefetch([a_handler(credit_bytes=100)], begin)])
     dispatcher.offer([a_claimed(body=b"x" * 40), a_claimed(body=b"x" * 60)])
     assert (dispatcher.byte_credit(), dispatcher.wanted()) == ({QUEUE: ByteCredit(100, 100)}, {})
 
@@ -102,9 +101,8 @@ def test_messages_that_wait_and_messages_that_run_use_the_credit(kind: type[Pref
     assert dispatcher.byte_credit() == {QUEUE: ByteCredit(100)}
 
 
-@pytest.mark.parametrize("kind", [Prefetch, SharedPrefetch])
-def test_a_message_that_is_larger_than_the_credit_runs_alone(kind: type[Prefetch]) -> None:
-    dispatcher = Dispatcher([kind([a_handler(credit_bytes=10)], begin)])
+def test_a_message_that_is_larger_than_the_credit_runs_alone() -> None:
+    dispatcher = Dispatcher([Prefetch([a_handler(credit_bytes=10)], begin)])
     dispatcher.offer([a_claimed(body=b"x" * 40)])
 
     attempt = dispatcher.next_attempt()

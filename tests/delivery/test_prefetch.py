@@ -6,36 +6,30 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.delivery.consumer.attempt import Delivery
-from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch, SharedPrefetch, prefetch_of
+from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch, prefetch_of
 from django_mq.engine.decisions.credit import WindowCredit
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import pytest
+
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.stores.records import Claimed
-
-
-@pytest.fixture(params=[Prefetch, SharedPrefetch])
-def kind(request: pytest.FixtureRequest) -> type[Prefetch]:
-    """Both ways to keep the messages of a queue that has one handler."""
-    chosen: type[Prefetch] = request.param
-    return chosen
 
 
 def begin(message: Claimed, handler: Handler, receipt: Any) -> Delivery:
     return Delivery(message, handler, a_policy(name=message.queue_name), receipt=receipt)
 
 
-def a_dispatcher(kind: type[Prefetch], **allowed: int) -> Dispatcher:
+def a_dispatcher(**allowed: int) -> Dispatcher:
     """One handler per queue, with its credit."""
-    return Dispatcher(kind([a_handler(queue=name, credit=credit)], begin) for name, credit in allowed.items())
+    return Dispatcher(Prefetch([a_handler(queue=name, credit=credit)], begin) for name, credit in allowed.items())
 
 
 def handlers_of_one_queue(*wanted: tuple[str, int, int]) -> Dispatcher:
@@ -61,16 +55,16 @@ def drain(dispatcher: Dispatcher) -> list[Delivery]:
     return list(iter(dispatcher.next_attempt, None))
 
 
-def test_the_most_urgent_message_goes_first_whatever_its_queue(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9, mails=9)
+def test_the_most_urgent_message_goes_first_whatever_its_queue() -> None:
+    dispatcher = a_dispatcher(orders=9, mails=9)
     for queue, priority in (("orders", 1), ("mails", 5), ("orders", 9), ("mails", 3)):
         dispatcher.offer([a_claimed(queue_name=queue, priority=priority)])
 
     assert [attempt.claimed.priority for attempt in drain(dispatcher)] == [9, 5, 3, 1]
 
 
-def test_queues_with_equally_urgent_heads_take_turns(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9, mails=9)
+def test_queues_with_equally_urgent_heads_take_turns() -> None:
+    dispatcher = a_dispatcher(orders=9, mails=9)
     dispatcher.offer([a_claimed(queue_name=queue) for queue in ("orders",) * 3 + ("mails",) * 3])
 
     order = [attempt.claimed.queue_name for attempt in drain(dispatcher)]
@@ -78,16 +72,16 @@ def test_queues_with_equally_urgent_heads_take_turns(kind: type[Prefetch]) -> No
     assert order == ["orders", "mails"] * 3
 
 
-def test_within_a_queue_place_and_arrival_decide(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9)
+def test_within_a_queue_place_and_arrival_decide() -> None:
+    dispatcher = a_dispatcher(orders=9)
     late, early, due = a_claimed(id=20), a_claimed(id=10), a_claimed(id=30, place=-5)
     dispatcher.offer([late, early, due])
 
     assert [attempt.claimed.id for attempt in drain(dispatcher)] == [30, 10, 20]
 
 
-def test_nobody_is_delivered_more_than_his_credit(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=2, mails=1)
+def test_nobody_is_delivered_more_than_his_credit() -> None:
+    dispatcher = a_dispatcher(orders=2, mails=1)
     dispatcher.offer([a_claimed(queue_name=queue) for queue in ("orders",) * 4 + ("mails",) * 4])
 
     delivered = drain(dispatcher)
@@ -95,8 +89,8 @@ def test_nobody_is_delivered_more_than_his_credit(kind: type[Prefetch]) -> None:
     assert sorted(attempt.claimed.queue_name for attempt in delivered) == ["mails", "orders", "orders"]
 
 
-def test_credit_comes_back_with_the_outcome(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=1)
+def test_credit_comes_back_with_the_outcome() -> None:
+    dispatcher = a_dispatcher(orders=1)
     dispatcher.offer([a_claimed(), a_claimed()])
     (first,) = drain(dispatcher)
 
@@ -105,8 +99,8 @@ def test_credit_comes_back_with_the_outcome(kind: type[Prefetch]) -> None:
     assert len(drain(dispatcher)) == 1
 
 
-def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=5, mails=2)
+def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit() -> None:
+    dispatcher = a_dispatcher(orders=5, mails=2)
     assert dispatcher.wanted() == {"orders": 5, "mails": 2}
 
     dispatcher.offer([a_claimed(queue_name="mails"), a_claimed(queue_name="mails")])
@@ -114,15 +108,15 @@ def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit(kind: typ
     assert dispatcher.wanted() == {"orders": 5}
 
 
-def test_whoever_is_full_is_not_hungry(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=1)
+def test_whoever_is_full_is_not_hungry() -> None:
+    dispatcher = a_dispatcher(orders=1)
     dispatcher.offer([a_claimed()])
 
     assert dispatcher.wanted() == {}
 
 
-def test_what_was_never_delivered_can_be_taken_out(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=1)
+def test_what_was_never_delivered_can_be_taken_out() -> None:
+    dispatcher = a_dispatcher(orders=1)
     begun, waiting = a_claimed(id=1), a_claimed(id=2)
     dispatcher.offer([begun, waiting])
     dispatcher.next_attempt()
@@ -131,8 +125,8 @@ def test_what_was_never_delivered_can_be_taken_out(kind: type[Prefetch]) -> None
     assert dispatcher.next_attempt() is None
 
 
-def test_the_operator_sees_who_is_busy(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=1, mails=1)
+def test_the_operator_sees_who_is_busy() -> None:
+    dispatcher = a_dispatcher(orders=1, mails=1)
     dispatcher.offer([a_claimed()])
     dispatcher.next_attempt()
 
@@ -141,16 +135,15 @@ def test_the_operator_sees_who_is_busy(kind: type[Prefetch]) -> None:
     assert seen == {"orders": ("busy", 1, 1), "mails": ("interested", 0, 0)}
 
 
-@pytest.mark.parametrize("kind", [Prefetch, SharedPrefetch])
 @given(
     allowed=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     steps=st.lists(st.tuples(st.sampled_from(["orders", "mails"]), st.integers(0, 9), st.booleans()), max_size=40),
 )
 def test_whatever_happens_credit_is_kept_and_nothing_is_lost(
-    kind: type[Prefetch], allowed: tuple[int, int], steps: list[tuple[str, int, bool]]
+    allowed: tuple[int, int], steps: list[tuple[str, int, bool]]
 ) -> None:
     limits = {"orders": allowed[0], "mails": allowed[1]}
-    dispatcher = a_dispatcher(kind, **limits)
+    dispatcher = a_dispatcher(**limits)
     offered, out, finished = 0, [], 0
     for queue, priority, deliver in steps:
         dispatcher.offer([a_claimed(queue_name=queue, priority=priority)])
@@ -166,8 +159,8 @@ def test_whatever_happens_credit_is_kept_and_nothing_is_lost(
     assert offered == finished + len(out) + len(dispatcher.empty())
 
 
-def test_less_credit_lets_fewer_begin_and_its_own_credit_comes_back(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=4)
+def test_less_credit_lets_fewer_begin_and_its_own_credit_comes_back() -> None:
+    dispatcher = a_dispatcher(orders=4)
     dispatcher.offer([a_claimed() for _ in range(6)])
 
     dispatcher.resize(1)
@@ -178,9 +171,9 @@ def test_less_credit_lets_fewer_begin_and_its_own_credit_comes_back(kind: type[P
 
 
 def test_a_message_that_begins_while_credit_is_counted_leaves_no_credit_too_much(
-    kind: type[Prefetch], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    dispatcher = a_dispatcher(kind, orders=4)
+    dispatcher = a_dispatcher(orders=4)
     dispatcher.offer([a_claimed(), a_claimed()])
     read = WindowCredit.free.__get__
     slot = Thread(target=dispatcher.next_attempt)
@@ -200,8 +193,8 @@ def test_a_message_that_begins_while_credit_is_counted_leaves_no_credit_too_much
     assert dispatcher.wanted() == {"orders": 2}
 
 
-def test_what_is_taken_out_stands_in_the_order_of_the_queue(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9)
+def test_what_is_taken_out_stands_in_the_order_of_the_queue() -> None:
+    dispatcher = a_dispatcher(orders=9)
     late, urgent, early = a_claimed(id=20), a_claimed(id=30, priority=9), a_claimed(id=10)
     dispatcher.offer([late, urgent, early])
 
@@ -250,8 +243,8 @@ def a_group(dispatcher: Dispatcher, *steps: int, group: str = "a") -> list[Claim
     return dispatcher.offer([a_claimed(id=step, group_key=group) for step in steps], {"orders"})
 
 
-def test_messages_of_a_group_run_one_after_the_other_in_order(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9)
+def test_messages_of_a_group_run_one_after_the_other_in_order() -> None:
+    dispatcher = a_dispatcher(orders=9)
     a_group(dispatcher, 2, 4, 3)
     a_group(dispatcher, 5, 6, group="b")
     dispatcher.offer([a_claimed(id=7), a_claimed(id=8)], {"orders"})
@@ -266,16 +259,16 @@ def test_messages_of_a_group_run_one_after_the_other_in_order(kind: type[Prefetc
     assert (seen, behind) == ([[2, 5, 7, 8], [3, 6], [4]], [3, 1, 0, 0])
 
 
-def test_without_groups_the_group_key_does_not_matter(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9)
+def test_without_groups_the_group_key_does_not_matter() -> None:
+    dispatcher = a_dispatcher(orders=9)
 
     dispatcher.offer([a_claimed(id=step, group_key="a") for step in (1, 2)])
 
     assert len(drain(dispatcher)) == 2
 
 
-def test_what_waits_behind_others_of_its_group_takes_credit_and_can_be_taken_out(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=4)
+def test_what_waits_behind_others_of_its_group_takes_credit_and_can_be_taken_out() -> None:
+    dispatcher = a_dispatcher(orders=4)
     a_group(dispatcher, 1, 2, 3)
     dispatcher.next_attempt()
 
@@ -284,8 +277,8 @@ def test_what_waits_behind_others_of_its_group_takes_credit_and_can_be_taken_out
     assert dispatcher.wanted() == {"orders": 3}
 
 
-def test_a_message_that_goes_back_takes_along_what_is_behind_it_until_all_are_back(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9)
+def test_a_message_that_goes_back_takes_along_what_is_behind_it_until_all_are_back() -> None:
+    dispatcher = a_dispatcher(orders=9)
     a_group(dispatcher, 1, 2, 3)
     a_group(dispatcher, 7, group="b")
     failed, other = drain(dispatcher)
@@ -307,10 +300,8 @@ def test_a_message_that_goes_back_takes_along_what_is_behind_it_until_all_are_ba
     dispatcher.finish(other)
 
 
-def test_what_has_not_begun_of_a_queue_is_taken_back_with_its_groups_and_comes_again_in_order(
-    kind: type[Prefetch],
-) -> None:
-    dispatcher = a_dispatcher(kind, orders=9)
+def test_what_has_not_begun_of_a_queue_is_taken_back_with_its_groups_and_comes_again_in_order() -> None:
+    dispatcher = a_dispatcher(orders=9)
     a_group(dispatcher, 1, 2, 3)
     begun = dispatcher.next_attempt()
     a_group(dispatcher, 5, 6, group="b")
@@ -329,8 +320,8 @@ def test_what_has_not_begun_of_a_queue_is_taken_back_with_its_groups_and_comes_a
     assert [attempt.claimed.id for attempt in drain(dispatcher)] == [2]
 
 
-def test_a_group_that_has_not_begun_is_taken_back_as_a_whole(kind: type[Prefetch]) -> None:
-    dispatcher = a_dispatcher(kind, orders=9)
+def test_a_group_that_has_not_begun_is_taken_back_as_a_whole() -> None:
+    dispatcher = a_dispatcher(orders=9)
     a_group(dispatcher, 1, 2)
     a_group(dispatcher, 5, 6, group="b")
     begun = dispatcher.next_attempt()
@@ -394,6 +385,26 @@ def test_a_message_is_taken_back_from_the_handler_that_wants_it() -> None:
         [],
     ]
     assert [attempt.claimed for attempt in drain(dispatcher)] == [messages[0]]
+
+
+def test_a_declined_message_stands_in_its_place_for_the_handlers_that_have_not_declined_it() -> None:
+    dispatcher = handlers_of_one_queue(("best", 2, 1), ("better", 1, 1), ("usual", 0, 1))
+    first, second = a_claimed(id=1), a_claimed(id=2)
+    dispatcher.offer([first, second])
+    [declined, accepted] = drain(dispatcher)
+
+    assert dispatcher.hand_on(declined)
+    dispatcher.finish(accepted)
+    dispatcher.offer([third := a_claimed(id=3)])
+    again = drain(dispatcher)
+
+    assert [(*served([each]), each.claimed) for each in again] == [("best", third), ("better", first)]
+    assert dispatcher.hand_on(again[1])
+    [last] = drain(dispatcher)
+    assert (*served([last]), last.claimed) == ("usual", first)
+    assert not dispatcher.hand_on(last)
+    dispatcher.finish(last)
+    assert dispatcher.wanted() == {"orders": 2}
 
 
 def test_a_declined_message_passes_the_handlers_that_do_not_want_it() -> None:

@@ -8,6 +8,7 @@ Messages of a group are handled one after the other: the others wait in a line b
 from __future__ import annotations
 
 import threading
+from bisect import insort
 from heapq import heapify, heappop, heappush, merge
 from itertools import chain, dropwhile, islice
 from operator import methodcaller
@@ -18,11 +19,7 @@ from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit
 from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.decisions.selection import Wanted, first_matching
-from django_mq.engine.message import Message
 from django_mq.engine.selector import Selector
-from django_mq.inprocess.consumers.consumer import Consumer
-from django_mq.inprocess.entries.entry import Entry
-from django_mq.inprocess.queue import Queue
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
@@ -34,9 +31,8 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Claimed, Receipt
 
     Begin = Callable[[Claimed, Handler, Any], Delivery]
-
-#: The time for the engine: what was claimed neither expires nor becomes due here.
-NOW = 0.0
+    #: The place of a message, and its claim, which tells apart two claims of one row.
+    Waiting = tuple[Order, int, Claimed]
 
 
 class Subscriber:
@@ -73,16 +69,22 @@ class Subscriber:
 
 
 class Prefetch:
-    """The claimed messages of one handler, in a heap. Any thread may use it."""
+    """The claimed messages of the handlers that share them, in a heap. Any thread may use it.
+
+    Handlers of higher priority are served first, those of equal priority in turn. A handler may take only the
+    first message that it has not declined: if its credit does not allow that one, it gets none.
+    """
 
     def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
         self.subscribers = tuple(Subscriber(handler) for handler in handlers)
         self.queue = self.subscribers[0].handler.queue
         self.selector = self.subscribers[0].handler.selector
         self._begin = begin
-        self._credit = self.subscribers[0].credit
-        # The claim's token tells apart two claims of one row.
-        self._waiting: list[tuple[Order, int, Claimed]] = []
+        #: The highest priority first; among equals, the one that has waited longest.
+        self._turns = sorted(self.subscribers, key=_by_priority)
+        #: By message, the handlers that have declined it.
+        self._declined: dict[Receipt, set[Subscriber]] = {}
+        self._waiting: list[Waiting] = []
         self._lock = threading.Lock()
         # How many bytes the handlers may hold together, None for any number; how many they hold, waiting or begun;
         # and how many came back since the last claim.
@@ -130,7 +132,9 @@ class Prefetch:
             self._freed_bytes = 0
 
     def _let_go(self, *messages: Claimed) -> None:
-        """Count bytes that came back. Under the lock."""
+        """Forget messages, and count the bytes that came back. Under the lock."""
+        for message in messages if self._declined else ():
+            self._declined.pop(message.receipt, None)
         if self._most_bytes is not None:
             size_bytes = sum(len(message.body) for message in messages)
             self._held_bytes -= size_bytes
@@ -147,12 +151,14 @@ class Prefetch:
     def wanted(self) -> int:
         """Return how many more messages to claim."""
         with self._lock:  # a thread that begins a message moves it from one number to the other
-            return max(0, (self._credit.free or 0) - len(self._waiting))
+            free = sum(subscriber.credit.free or 0 for subscriber in self.subscribers)
+            return max(0, free - len(self._waiting))
 
     def resize(self, credit: int | None) -> None:
         """Give each handler so much credit from now on, None for its own."""
         with self._lock:
-            self.subscribers[0].resize(credit)
+            for subscriber in self.subscribers:
+                subscriber.resize(credit)
 
     def urgency(self) -> int:
         """Return the priority of the first message, -1 if there is none."""
@@ -162,23 +168,51 @@ class Prefetch:
     def next_attempt(self) -> Delivery | None:
         """Give the first message to a handler, if credit allows."""
         with self._lock:
-            if not self._waiting or not self._credit.take(len(self._waiting[0][-1].body)):
-                return None
-            return self._attempt(heappop(self._waiting)[-1], self.subscribers[0])
+            for subscriber in self._turns if self._waiting else ():
+                item = self._first_for(subscriber)
+                if item is not None and subscriber.credit.take(len(item[-1].body)):
+                    self._take(item)
+                    self._served(subscriber)
+                    return self._begin(item[-1], subscriber.handler, subscriber)
+        return None
 
-    def _attempt(self, message: Claimed, subscriber: Subscriber, receipt: Any = None) -> Delivery:
+    def _first_for(self, subscriber: Subscriber) -> Waiting | None:
+        """Return the first message that the handler has not declined."""
+        if not self._declined:
+            return self._waiting[0]
+        own = (item for item in self._waiting if subscriber not in self._declined.get(item[-1].receipt, ()))
+        return min(own, default=None)
+
+    def _take(self, item: Waiting) -> None:
+        if item is self._waiting[0]:
+            heappop(self._waiting)
+        else:
+            self._waiting.remove(item)
+            heapify(self._waiting)
+
+    def _served(self, subscriber: Subscriber) -> None:
         subscriber.delivered += 1
-        return self._begin(message, subscriber.handler, receipt)
+        if len(self._turns) > 1:
+            self._turns.remove(subscriber)
+            insort(self._turns, subscriber, key=_by_priority)
 
     def finish(self, attempt: Delivery) -> None:
         """Give the attempt's credit back."""
         with self._lock:
-            self._credit.give_back(len(attempt.claimed.body))
+            attempt.receipt.credit.give_back(len(attempt.claimed.body))
             self._let_go(attempt.claimed)
 
-    def hand_on(self, attempt: Delivery) -> bool:  # noqa: ARG002 - there is no other handler
-        """Keep a message that its handler declined for another handler of this worker; False if there is none."""
-        return False
+    def hand_on(self, attempt: Delivery) -> bool:
+        """Keep a declined message for another handler of this prefetch; False if there is none."""
+        message, subscriber = attempt.claimed, attempt.receipt
+        with self._lock:
+            declined = self._declined.get(message.receipt, set()) | {subscriber}
+            if len(declined) == len(self.subscribers):
+                return False
+            self._declined[message.receipt] = declined
+            subscriber.credit.give_back(len(message.body))
+            heappush(self._waiting, (_place(message), message.claim, message))
+        return True
 
     def waiting(self) -> list[Claimed]:
         """Return the messages that were not begun, in order."""
@@ -204,83 +238,8 @@ class Prefetch:
         return [message for *_, message in sorted(waiting)]
 
 
-class SharedPrefetch(Prefetch):
-    """The claimed messages of several handlers that share them, in a queue of the engine.
-
-    Handlers of higher priority are served first, those of equal priority in turn.
-    """
-
-    def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
-        super().__init__(handlers, begin)
-        self._entries = Queue(self.queue)
-        self._consumers = {
-            Consumer(item.handler.name, item.credit, priority=item.handler.priority): item
-            for item in self.subscribers
-        }
-        for consumer in self._consumers:
-            self._entries.add_consumer(consumer)
-
-    def offer(self, message: Claimed, *, is_kept: bool = False) -> None:
-        known = Message(id=str(message.message_id), priority=message.priority, size=len(message.body))
-        entry = Entry(known, level=message.level, place=message.place, arrival=message.id, receipt=message)
-        if not is_kept:
-            self.keep(message)
-        self._entries.offer(entry)
-
-    def wanted(self) -> int:
-        return self._entries.wanted(self.limit)
-
-    def resize(self, credit: int | None) -> None:
-        with self._entries.lock:  # a thread must not take credit meanwhile
-            for consumer, subscriber in self._consumers.items():
-                subscriber.resize(credit)
-                self._entries.refresh(consumer)
-
-    def urgency(self) -> int:
-        first = next(self._entries.browse(), None)
-        return -1 if first is None else first.message.priority
-
-    def next_attempt(self) -> Delivery | None:
-        with self._entries.lock:
-            delivery = self._entries.deliver_next(NOW)
-            if delivery is None:
-                return None
-            consumer, entry = delivery
-            return self._attempt(_claimed(entry), self._consumers[consumer], delivery)
-
-    def finish(self, attempt: Delivery) -> None:
-        consumer, entry = attempt.receipt
-        self._entries.accept(entry, consumer)
-        self.let_go([attempt.claimed])
-
-    def hand_on(self, attempt: Delivery) -> bool:
-        consumer, entry = attempt.receipt
-        with self._entries.lock:
-            self._entries.decline(entry, consumer)
-            wanted = any(other.wants(entry) for other in self._consumers)
-            if not wanted:
-                self._entries.discard(entry)
-            return wanted
-
-    def waiting(self) -> list[Claimed]:
-        return [_claimed(entry) for entry in self._entries.browse()]
-
-    def take_back(self, message: Claimed) -> bool:
-        with self._entries.lock:
-            found = next((entry for entry in self._entries.browse() if _claimed(entry) is message), None)
-            taken = found is not None and self._entries.discard(found)
-        if taken:
-            self.let_go([message])
-        return taken
-
-    def empty(self) -> list[Claimed]:
-        taken = [_claimed(entry) for entry in self._entries.purge()]
-        self.let_go(taken)
-        return taken
-
-
-def _claimed(entry: Entry) -> Claimed:
-    return entry.receipt  # type: ignore[return-value]  # what ``offer`` has put there
+def _by_priority(subscriber: Subscriber) -> int:
+    return -subscriber.handler.priority
 
 
 def _place(message: Claimed) -> Order:
@@ -296,7 +255,7 @@ def prefetch_of(handlers: Sequence[Handler], begin: Begin) -> list[Prefetch]:
     parted: dict[tuple[str, str], list[Handler]] = {}
     for handler in sorted(handlers, key=lambda each: not each.selector):
         parted.setdefault((handler.queue, handler.selector), []).append(handler)
-    return [(Prefetch if len(some) == 1 else SharedPrefetch)(some, begin) for some in parted.values()]
+    return [Prefetch(some, begin) for some in parted.values()]
 
 
 def _open_credit(prefetch: Prefetch) -> int:
