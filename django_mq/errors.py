@@ -113,7 +113,7 @@ class QueueInUse(MQError):
 
 
 class IllegalMove(MQError):
-    """An entry cannot move between these two states."""
+    """An entry, or a session, cannot move between these two states."""
 
 
 class OutOfRange(MQError, ValueError):

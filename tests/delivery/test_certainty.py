@@ -14,6 +14,7 @@ from django_mq.api import publish_many
 from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.session import SessionEvent
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
 from django_mq.stores.registry import private_store, shared_store
@@ -58,7 +59,7 @@ def gate() -> Iterator[Gate]:
 
 def pause(worker: Worker) -> None:
     """Let the worker have been stopped for a long time."""
-    worker.session.certainty.confirmed_at = float("-inf")
+    worker.session.state.on(SessionEvent.OVERDUE)
 
 
 def finish_elsewhere(alias: str) -> None:
@@ -113,7 +114,7 @@ def test_the_heartbeat_of_a_lost_session_confirms_nothing_and_tells_its_worker_n
         before.renew_soon()
         wait_until(lambda: worker.session is not before)
         told: list[Any] = []
-        before.driver = replace(before.driver, on_command=told.append)
+        before.row.driver = replace(before.driver, on_command=told.append)
 
         assert before.heartbeat
         before.heartbeat.renew()
@@ -127,15 +128,15 @@ def test_two_threads_that_give_back_at_once_leave_the_later_look(
     alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(Wake()) as wake, closing(Session(alias, kind="native", wake=wake)) as session:
-        certainty = session.certainty
-        certainty.miss_claim()
-        first, second = certainty.resync_due(), certainty.resync_due()
+        state = session.state
+        state.miss_claim()
+        first, second = state.resync_due(), state.resync_due()
         assert first is not None
         assert second is not None
 
-        certainty.resynced(first)
-        certainty.resynced(second)
+        state.resynced(first)
+        state.resynced(second)
 
-        assert certainty.resync_due() is None
-        monkeypatch.setattr("django_mq.delivery.consumer.heartbeat.now", lambda: float("inf"))
-        assert certainty.resync_due() is not None
+        assert state.resync_due() is None
+        monkeypatch.setattr("django_mq.delivery.consumer.lease.now", lambda: float("inf"))
+        assert state.resync_due() is not None

@@ -10,11 +10,11 @@ import pytest
 from django.core.management import call_command
 
 from django_mq.api import publish
-from django_mq.delivery.consumer.loop import Loop
-from django_mq.delivery.consumer.session import Driver, Session
+from django_mq.delivery.consumer.driver import Driver, Loop
+from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.state.fleet import fleet, supplies
-from django_mq.engine.decisions.claim import STANDING_SECONDS, LoopState, loop_state
+from django_mq.engine.decisions.session import STANDING_SECONDS, LoopState, loop_state
 from django_mq.models import Consumer, Message, WorkerSession
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest

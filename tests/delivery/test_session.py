@@ -12,8 +12,9 @@ from django.core.management import call_command
 
 from django_mq.api import publish
 from django_mq.delivery.consumer import heartbeat
+from django_mq.delivery.consumer.driver import Driver
 from django_mq.delivery.consumer.heartbeat import HeartbeatThread
-from django_mq.delivery.consumer.session import Driver, Session
+from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import SessionLost, StoreUnavailable
@@ -266,7 +267,7 @@ def test_a_session_that_was_reaped_claims_at_once_as_it_was_asked_to(alias: str,
 
     (claimed,) = claim(session)
 
-    assert session._held == {(held.id, held.claim), (claimed.id, claimed.claim)}
+    assert session.receipts == {(held.id, held.claim), (claimed.id, claimed.claim)}
 
 
 @pytest.mark.usefixtures("absent_heartbeat")
@@ -294,7 +295,7 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
     mine = claim(session)
 
     assert (len(taken), mine, session.held) == (1, [], 0)
-    assert session.certainty.revivals == 1
+    assert session.state.record.revivals == 1
 
 
 @pytest.mark.usefixtures("absent_heartbeat")
@@ -353,7 +354,7 @@ def test_the_heartbeat_notices_that_the_session_was_reaped(alias: str, open_sess
     claim(session)
     reap(alias, session)
 
-    wait_until(lambda: session.certainty.revivals)
+    wait_until(lambda: session.state.record.revivals)
     assert states(alias) == [STATUS.CLAIMED]
 
 
@@ -394,7 +395,7 @@ def expire_all(alias: str, session: Session) -> HeartbeatThread:
     WorkerSession.objects.using(alias).update(deadline="2001-01-01T00:00:00Z")
     kept = session.heartbeat
     assert isinstance(kept, HeartbeatThread)
-    kept._renew_at = float("inf")
+    kept._state.renew_at = float("inf")
     # A server that has just started grants every session a deadline of grace.
     kept.store.maintenance.grace_seconds = -1000.0  # type: ignore[attr-defined]
     return kept
@@ -539,10 +540,10 @@ def test_a_heartbeat_survives_a_defect(alias: str, open_session: Open, caplog: p
     def broken() -> Any:
         raise ZeroDivisionError
 
-    session.driver = Driver(describe=broken)
-    thread._renew_at = 0.0
+    session.row.driver = Driver(describe=broken)
+    session.renew_soon()
     wait_until(lambda: "The heartbeat failed, and goes on" in caplog.text)
-    session.driver = Driver()
+    session.row.driver = Driver()
 
     first = WorkerSession.objects.using(alias).get().heartbeat_at
     wait_until(lambda: WorkerSession.objects.using(alias).get().heartbeat_at > first)

@@ -512,7 +512,7 @@ def test_a_worker_whose_session_was_reaped_handles_what_it_held_once(alias: str)
             assert begun.acquire(timeout=PATIENCE_SECONDS)
         reap_everybody(alias)
         worker.session.renew_soon()
-        wait_until(lambda: worker.session.certainty.revivals)
+        wait_until(lambda: worker.session.state.record.revivals)
         gate.set()
         wait_until(lambda: finished(alias) == 6)
 
@@ -534,7 +534,7 @@ def test_a_worker_whose_messages_were_given_to_others_begins_anew_and_its_late_v
         for _ in range(2):
             assert begun.acquire(timeout=PATIENCE_SECONDS)
         lost, other = worker.session, open_session(store)
-        with worker.session._reviving:  # so that the other comes first
+        with worker.session.state.lock:  # so that the other comes first
             reap_everybody(alias, spare=other)
             # The worker may just be asking for them, in vain: its locks are passed over.
             [taken] = wait_until(lambda: claim(store, other))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.engine.decisions.claim import is_certain, may_be_prolonged
+from django_mq.engine.decisions.session import is_certain, may_be_prolonged
 
 
 @pytest.mark.parametrize(("seconds", "certain"), [(0.0, True), (14.9, True), (15.0, False), (3600.0, False)])

@@ -11,7 +11,7 @@ import pytest
 from django.db.models.functions import Now
 
 from django_mq.conf import Settings
-from django_mq.delivery.consumer.heartbeat import RENEWALS
+from django_mq.delivery.consumer.lease import RENEWALS
 from django_mq.models import Attempt, Message, WorkerSession
 from tests.journeys.conftest import SHORT
 from tests.support.waiting import wait_until

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from django.db import connections
 
-from django_mq.delivery.consumer import heartbeat
+from django_mq.delivery.consumer import lease
 from django_mq.delivery.consumer.session import Session
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.base import Wake
@@ -121,8 +121,8 @@ def test_a_session_is_renewed_over_another_connection_before_its_deadline(trap, 
         session.settle_and_claim(ClaimRequest(queues=("q",), credit=1))
         trap.silence()
         session.renew_soon()
-        now = heartbeat.now()
-        wait_until(lambda: session.certainty.confirmed_at > now, "a renewal")
+        now = lease.now()
+        wait_until(lambda: session.state.record.confirmed_at > now, "a renewal")
         session.store.close()
 
     assert "has not answered for 1 s" in caplog.text

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.consumer.heartbeat import RENEWALS
+from django_mq.delivery.consumer.lease import RENEWALS
 from django_mq.engine.decisions.recall import surplus
 
 if TYPE_CHECKING:

@@ -22,11 +22,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.consumer.heartbeat import RENEWALS
+from django_mq.delivery.consumer.driver import Driver, Workload
+from django_mq.delivery.consumer.lease import RENEWALS
 from django_mq.delivery.consumer.policies import REFRESH_SECONDS
-from django_mq.delivery.consumer.session import Driver, Session, Workload
+from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.consumer.settlements import LINGER_SECONDS
-from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes, LoopState
+from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes
+from django_mq.engine.decisions.session import LoopState
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.base import ANY, LOOK, WORKERS_TOPIC, News, Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier

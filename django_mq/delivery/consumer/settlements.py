@@ -11,16 +11,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django_mq import outages
-from django_mq.engine.decisions.verdict import Verdict
+from django_mq.delivery import hints
+from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.engine.states import REJECTED
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
+from django_mq.notifications.base import News
+from django_mq.notifications.registry import notifier
 from django_mq.stores.records import Settlement
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.delivery.consumer.session import Session
+    from django_mq.delivery.consumer.lease import SessionRow
     from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.delivery")
@@ -125,10 +128,14 @@ class PendingSettlements:
 
 
 class SettlementWriter:
-    """Writes what waits in ``session.settlements``: from any thread, one thread at a time."""
+    """Writes what waits in ``pending``: from any thread, one thread at a time."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, row: SessionRow, pending: PendingSettlements) -> None:
+        self.pending = pending
+        self._row = row
+        self._state = row.state
+        # Ids of messages whose settlement had no answer: it may be in the database already.
+        self._unanswered: set[int] = set()
         self._flushing = threading.Lock()
         self._flusher: int | None = None
 
@@ -141,19 +148,66 @@ class SettlementWriter:
             return False
         self._flusher = threading.get_ident()
         try:
-            while batch := self._session.settlements.take():
+            while batch := self.pending.take():
                 self._write_or_put_back(batch)
-            if self._session.settlements.ended:
-                self._session.written([], frozenset(), self._store)
+            if self.pending.ended:
+                self.written([], frozenset(), self._row.store)
         except StoreError as error:
-            outages.database(self._session.alias).failed(self, error)
+            outages.database(self._row.alias).failed(self, error)
             return False
         finally:
             self._flusher = None
             self._flushing.release()
         if outages.ongoing:
-            outages.database(self._session.alias).succeeded(self)
+            outages.database(self._row.alias).succeeded(self)
         return True
+
+    def put_back(self, batch: list[Settlement]) -> None:
+        """Keep settlements whose writing had no answer, to write them again."""
+        self.pending.put_back(batch)
+        self._unanswered.update(item.id for item in batch)
+
+    def written(self, batch: list[Settlement], void: frozenset[int], store: Store) -> None:
+        """Note these settlements as written, all but the void ones, and those that were written elsewhere."""
+        driver, constrained = self._row.driver, self._state.constrained
+        if batch:
+            self.pending.stop_failing()
+        self._state.let_go(batch)
+        ended = [*batch, *self.pending.take_written()]
+        others = [item for item in ended if item.verdict is not ACCEPT and item.id not in void]
+        given_back = [item.delay_seconds for item in others if item.verdict is RELEASE]
+        if given_back:
+            driver.came_back(min(given_back))
+        declined = sum(item.verdict is DECLINE for item in others)
+        if given_back or declined or (ended and constrained):
+            later = [seconds for seconds in given_back if seconds > 0]
+            # In a queue with rules, each settlement may make another message ready.
+            ready = len(ended) if constrained else len(given_back) - len(later) + declined
+            self.tell_others(News(ready, min(later, default=None), back=True))
+        dead = sum(item.verdict is Verdict.DEAD for item in others)
+        expired = sum(item.verdict is Verdict.EXPIRE for item in others)
+        if dead or expired:
+            hints.announce_ended(driver.queues(), store, dead=dead, expired=expired)
+        # A settlement that was written without an answer finds nothing to settle the second time.
+        lost = void - self._unanswered
+        self._unanswered.difference_update(item.id for item in batch)
+        if lost:
+            logger.warning(
+                "%s settlements were void: their messages were claimed, moved or cancelled meanwhile", len(lost)
+            )
+
+    def tell_others(self, news: News) -> None:
+        """Announce, in this session's queues, messages that came back."""
+        notifier().announce(dict.fromkeys(self._row.driver.queues(), news))
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether only another worker, after the deadline, can give back what this session holds.
+
+        All of its messages are finished, and can neither be settled nor given back from here.
+        """
+        held = len(self._state.held)
+        return 0 < held <= len(self.pending) and self.pending.failing_seconds() >= GIVE_UP_SECONDS
 
     def _write_or_put_back(self, batch: list[Settlement]) -> None:
         left = list(batch)
@@ -169,22 +223,21 @@ class SettlementWriter:
                     del left[0]
         except BaseException as error:
             if not (isinstance(error, StoreError) and self._gave_back(left, error)):
-                self._session.put_back(left)
+                self.put_back(left)
                 raise
 
     def _gave_back(self, batch: list[Settlement], error: StoreError) -> bool:
         """Give back messages that could not be settled for too long: another worker may be able to settle them."""
-        session = self._session
-        session_id, seconds = session.id, session.settlements.failing_seconds()
+        session_id, seconds = self._state.record.id, self.pending.failing_seconds()
         if session_id is None or seconds < GIVE_UP_SECONDS:
             return False
         try:
-            with closing(private_store(session.alias)) as store:
+            with closing(private_store(self._row.alias)) as store:
                 store.give_back(session_id, batch)
         except StoreError:
             return False
-        session.settlements.stop_failing()
-        session.let_go(*batch)
+        self.pending.stop_failing()
+        self._state.let_go(batch)
         logger.error(
             "Gave back %s finished messages, they run again: no verdict could be written for %.0f s: %s",
             len(batch),
@@ -213,24 +266,18 @@ class SettlementWriter:
                 return
         self._write([back])
 
-    @property
-    def _store(self) -> Store:
-        heartbeat = self._session.heartbeat
-        return self._session.store if heartbeat is None else heartbeat.store
-
     def _write(self, batch: list[Settlement]) -> None:
-        session, known = self._session, self._store
-        session_id = session.id
+        session_id, known = self._state.record.id, self._row.store
         if session_id is None:
             return
-        if session.settlements.failing_seconds() < RECONNECT_SECONDS:
+        if self.pending.failing_seconds() < RECONNECT_SECONDS:
             void = known.settle_and_claim(session_id, batch, None).void
         else:
             # The heartbeat's connection may be at fault here, and still good enough for renewals.
-            with closing(private_store(session.alias)) as store:
+            with closing(private_store(self._row.alias)) as store:
                 void = store.settle_and_claim(session_id, batch, None).void
             known.close()
-        session.written(batch, void, known)
+        self.written(batch, void, known)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -245,3 +292,7 @@ class SettlementWriter:
         finally:
             if waited:
                 self._flushing.release()
+
+    def forget(self) -> None:
+        """Leave it to the parent, in a forked child: a thread of the parent may have been writing."""
+        self._flushing, self._flusher = threading.Lock(), None

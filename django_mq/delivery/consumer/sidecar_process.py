@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import django
 from django.conf import settings
 
-from django_mq.delivery.consumer.heartbeat import now
-from django_mq.engine.decisions.claim import SILENT_SHARE, is_silent, may_be_prolonged
+from django_mq.delivery.consumer.lease import now
+from django_mq.engine.decisions.session import SILENT_SHARE, is_silent, may_be_prolonged
 from django_mq.errors import StoreError
 from django_mq.outages import Outage
 from django_mq.stores.registry import private_store

@@ -17,14 +17,13 @@ from django.db import connections
 
 from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
+from django_mq.delivery.consumer.driver import Driver, Loop, Workload
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
-from django_mq.delivery.consumer.loop import Loop
 from django_mq.delivery.consumer.policies import ExclusiveQueues, Policies
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.consumer.recall import Recall
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable, WorkerInTransaction
@@ -130,7 +129,7 @@ class Worker:
 
     def _next_attempt(self) -> Delivery | None:
         shift = self._shift  # replaced together with its prefetch when a session is lost
-        if shift.session.lost or not shift.session.certainty.holds:
+        if shift.session.lost or not shift.session.may_begin:
             return None  # the heartbeat confirms the lease, and then wakes the pool
         return shift.dispatcher.next_attempt()
 

@@ -10,6 +10,7 @@ routing.py      which queues an exchange leads to
 claim.py        how much a session claims, and in which order
 arbiter.py      which ready messages a session may have
 decline.py      when a declined message is dead
+session.py      what a session may do, and what becomes of it
 recall.py       which prefetched messages a worker gives back
 worker_mode.py  what a worker is told to do
 declared.py     what the index of a queue's declared selectors says of a message

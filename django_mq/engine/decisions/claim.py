@@ -1,4 +1,4 @@
-"""How many messages one claim brings, from which queues, what it leaves, and how long its lease is certain.
+"""How many messages one claim brings, from which queues, and what it leaves.
 
 A message that was with a worker as it died is suspect. It is claimed alone, so that another death of a worker
 has only one possible cause. A claim that brings more than its connection carries within the statement timeout
@@ -9,7 +9,6 @@ shrinks when a claim has failed.
 from __future__ import annotations
 
 from collections import Counter
-from enum import Enum, auto
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
@@ -197,57 +196,5 @@ def is_paused(paused: bool, paused_until: Moment | None, now: Moment) -> bool:
     return paused and (paused_until is None or now < paused_until)
 
 
-# How long a worker has its lease for certain, and when another process renews it. All times are seconds of one
-# clock.
-
-#: The share of a deadline after which a worker counts as silent. A heartbeat that waits for a lock waits for less.
-SILENT_SHARE = 1 / 4
-#: The states of a process, as Linux names them, in which it works: running, sleeping, waiting for a device, idle.
-#: The others are stopped (T), traced (t), zombie (Z) and dead (X).
-WORKING = frozenset("RSDI")
 #: A running operation without progress for this many seconds has lost its process.
 STALLED_SECONDS = 60.0
-
-
-#: A worker's loop that makes no turn for this many seconds is named.
-STANDING_SECONDS = 60.0
-
-
-class LoopState(Enum):
-    """What a heartbeat knows of the loop that it speaks for."""
-
-    TURNS = auto()
-    #: It makes no turn, because of work that runs in it, or because it hangs. The heartbeat cannot tell which: the
-    #: worker keeps its messages.
-    STANDS = auto()
-    #: It will settle nothing any more: the heartbeat ends, too.
-    ENDED = auto()
-
-
-def loop_state(*, is_over: bool, still_seconds: float) -> LoopState:
-    """Return the state of a loop that made its last turn so many seconds ago."""
-    if is_over:
-        return LoopState.ENDED
-    return LoopState.STANDS if still_seconds >= STANDING_SECONDS else LoopState.TURNS
-
-
-def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool:
-    """Whether no other worker can have the messages of a session last renewed at ``confirmed_at``.
-
-    A worker that was stopped, or cut off, for longer than the deadline must have its lease confirmed
-    before it begins a message.
-    """
-    return now - confirmed_at < deadline_seconds
-
-
-def is_silent(silent_seconds: float, deadline_seconds: float) -> bool:
-    """Whether a worker with its last heartbeat so many seconds ago may fail to renew its lease in time."""
-    return silent_seconds >= deadline_seconds * SILENT_SHARE
-
-
-def may_be_prolonged(silent_seconds: float, state: str, *, deadline_seconds: float, most_seconds: float) -> bool:
-    """Whether another process may renew the lease of a silent worker; ``state`` is that of its process.
-
-    Not for longer than ``most_seconds``: a worker that never comes back must not keep its messages.
-    """
-    return is_silent(silent_seconds, deadline_seconds) and silent_seconds <= most_seconds and state in WORKING

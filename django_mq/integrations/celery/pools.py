@@ -49,9 +49,9 @@ def begin_if_certain(pool: Any) -> None:
 
 def _may_begin(session: Session) -> bool:
     """Wait until the lease is certain; return False if the session has given the message back meanwhile."""
-    while not (session.certainty.holds or session.lost or session.retired):
+    while not (session.may_begin or session.lost or session.retired):
         try:
-            session.certainty.ensure()
+            session.ensure_certain()
         except SessionLost:
             return False
         except StoreError:

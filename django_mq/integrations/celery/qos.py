@@ -171,7 +171,7 @@ class PrefetchBuffer:
     def ready(self) -> bool:
         """Whether the lease is certain, and the channel of the first message has credit for it."""
         try:
-            if self._waiting and not self._transport.session.certainty.holds:
+            if self._waiting and not self._transport.session.may_begin:
                 return False  # the heartbeat confirms the lease, and then wakes the loop
             return self._transport.has_credit(self._waiting[0].queue_name)
         except IndexError:  # the heartbeat, or a signal's handler, gives back at any moment

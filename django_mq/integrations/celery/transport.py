@@ -25,8 +25,9 @@ from kombu.transport import virtual
 
 import django_mq
 from django_mq import conf, outages
+from django_mq.delivery.consumer.driver import Driver, Workload
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.consumer.session import Driver, Workload, close_retired
+from django_mq.delivery.consumer.session import close_retired
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.claim import ByteCredit
 from django_mq.engine.decisions.selection import Wanted
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
     from contextlib import AbstractContextManager
 
-    from django_mq.delivery.consumer.loop import Loop
+    from django_mq.delivery.consumer.driver import Loop
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.selector import Selector
     from django_mq.integrations.celery.native import NativeConsumer
@@ -539,7 +540,7 @@ class Transport(virtual.Transport):
         self._loop = loop
         _left.pop(loop, None)
         # After a pause of the process no task begins that another worker may have: SessionLost ends the loop.
-        before_events(loop, self.session.certainty.ensure)
+        before_events(loop, self.session.ensure_certain)
         self._committing.enter_worker()
         loop.add_reader(self.runtime.wake.fileno(), self._on_wake)
         loop.on_tick.add(self._on_tick)

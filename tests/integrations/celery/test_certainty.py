@@ -14,6 +14,7 @@ from kombu.asynchronous import Hub
 
 from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.session import Session
+from django_mq.engine.decisions.session import SessionEvent
 from django_mq.errors import SessionLost
 from django_mq.integrations.celery import publisher
 from django_mq.integrations.celery.pools import begin_if_certain
@@ -45,7 +46,7 @@ def consumer(connection: Connection) -> Iterator[list[Any]]:
 
 
 def pause(session: Session) -> None:
-    session.certainty.confirmed_at = float("-inf")
+    session.state.on(SessionEvent.OVERDUE)
 
 
 def take_away(alias: str) -> None:
@@ -76,7 +77,7 @@ def test_a_loop_that_was_stopped_has_its_lease_confirmed_before_its_pool_is_give
 
     next(hub.loop)
 
-    assert session.certainty.holds
+    assert session.may_begin
     hub.close()
 
 
@@ -109,7 +110,7 @@ def test_what_was_claimed_before_the_pause_is_handed_over_when_the_lease_is_conf
         connection.drain_events(timeout=0)
     assert len(consumer) == 1
 
-    session.certainty.ensure()
+    session.ensure_certain()
     connection.drain_events(timeout=PATIENCE_SECONDS)
     assert [message.payload for message in consumer] == ["held", "one"]
 
@@ -156,7 +157,7 @@ def test_a_thread_begins_a_task_once_the_lease_is_confirmed(session: Session) ->
     pause(session)
 
     assert run_in_a_thread(Request(session))
-    assert session.certainty.holds
+    assert session.may_begin
 
 
 def test_a_thread_begins_no_task_whose_session_was_reaped(session: Session, committed_database: str) -> None:

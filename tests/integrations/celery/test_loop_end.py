@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from celery.exceptions import WorkerShutdown
 
-from django_mq.engine.decisions.claim import LoopState
+from django_mq.engine.decisions.session import LoopState
 from django_mq.errors import StoreUnavailable
 from django_mq.integrations.celery.step import loop_of
 from django_mq.integrations.celery.transport import Transport
