@@ -229,10 +229,28 @@ def load() -> Settings:
     return loaded
 
 
+#: Extensions that the settings do not name, by name.
+_added: dict[str, Extension] = {}
+
+
+def add_extension(extension: Extension) -> None:
+    """Add an extension that the settings do not name, in this process, unless one of its name is there."""
+    _added.setdefault(extension.name, extension)
+    extensions.cache_clear()
+
+
+def remove_extension(name: str) -> None:
+    """Remove an extension that was added, if it was."""
+    _added.pop(name, None)
+    extensions.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def extensions() -> Extension:
     """Return what all extensions add, in their order, as one extension. Cached as the settings are."""
-    given = load().EXTENSIONS
+    named = load().EXTENSIONS
+    names = {extension.name for extension in named}
+    given = [*named, *(extension for name, extension in _added.items() if name not in names)]
     added = [item.name for item in fields(Extension) if item.name != "name"]
     return Extension(
         name="all", **{name: tuple(chain.from_iterable(getattr(each, name) for each in given)) for name in added}

@@ -31,8 +31,8 @@ def publish_batch(
 ) -> None:
     """Publish a message like ``outgoing`` for each body, which is not checked. Raises as ``publish`` does.
 
-    An id has 16 bytes; None means a new one. For a queue with rules, and where signals have receivers, this calls
-    ``publish_many``.
+    An id has 16 bytes; None means a new one. For a queue with rules, and where publishing has middleware or its
+    signals have receivers, this calls ``publish_many``.
     """
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
@@ -41,6 +41,7 @@ def publish_batch(
     like = check(replace(outgoing, body=bodies[0]))
     one_by_one = (
         is_watched()
+        or conf.extensions().publishing
         or (outgoing.exchange, outgoing.message_id, outgoing.dedup_id) != (None, None, None)
         or declaring(store, [outgoing.queue], partial(rules_of, store, outgoing.queue)) is not None
     )

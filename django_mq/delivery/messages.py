@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,11 @@ class ReceivedMessage(DecodedMessage):
         #: Whether the message was delivered before.
         self.redelivered: bool = claimed.redelivered
         self.group_key: str | None = claimed.group_key
+        self._claimed = claimed
+
+    def changed(self, **stored: Any) -> ReceivedMessage:
+        """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""
+        return ReceivedMessage(replace(self._claimed, **stored))
 
     def __repr__(self) -> str:
         return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"

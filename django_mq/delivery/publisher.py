@@ -19,6 +19,7 @@ from django_mq.delivery.queues import declare, explained, may_declare
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.routing import queues_reached
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
+from django_mq.seams.middleware import Publication, surrounded
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.errors import undeclared
 from django_mq.stores.records import NewMessage
@@ -107,7 +108,13 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
         delay_seconds=delay_seconds,
         expires_at=expires_at,
         ttl_seconds=ttl_seconds,
+        exchange=target if outgoing.exchange is not None else "",
     )
+
+
+def with_headers(message: NewMessage, headers: Mapping[str, Any]) -> NewMessage:
+    """Return the message with these headers instead. Raises InvalidMessage or a subclass."""
+    return replace(message, headers=_checked_headers(headers))
 
 
 def _checked_headers(given: Mapping[str, Any] | None) -> str:
@@ -180,8 +187,7 @@ def publish(
         return publish_many([outgoing], using=using)[0]
     store = shared_store(using or conf.load().DATABASE)
     message = check(outgoing)
-    append(store, [message])
-    hints.announce([message], store)
+    hints.announce(passed(store, [message], partial(append, store)), store)
     return message.message_id
 
 
@@ -238,8 +244,7 @@ def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[
 
 def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> None:
     store = shared_store(alias)
-    append(store, messages)
-    hints.announce(messages, store)
+    hints.announce(passed(store, messages, partial(append, store)), store)
     if signals.is_wanted(signals.messages_published):
         store.after_commit(partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias))
 
@@ -366,6 +371,25 @@ def waiting_for_capacity(
 def forget() -> None:
     """Forget the rules of queues: a queue was edited in this process."""
     _remembered.clear()
+
+
+def passed(
+    store: Store, messages: list[NewMessage], write: Callable[[list[NewMessage]], object]
+) -> list[NewMessage]:
+    """Write messages through the middleware of publishing; return what was written."""
+    middleware = conf.extensions().publishing
+    if not middleware:
+        write(messages)
+        return messages
+    written: list[NewMessage] = []
+
+    def last(publication: Publication) -> None:
+        given = list(publication.messages)
+        write(given)
+        written.extend(given)
+
+    surrounded(middleware, Publication(messages=messages, store=store), last)
+    return written
 
 
 def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> None:

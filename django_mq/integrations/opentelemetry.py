@@ -10,69 +10,84 @@ attributes are those of OpenTelemetry's semantic conventions for messaging.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
-from django_mq import __version__, signals
+from django_mq import __version__, conf
+from django_mq.delivery.messages import ReceivedMessage
+from django_mq.delivery.publisher import with_headers
+from django_mq.seams.extension import Extension
+from django_mq.stores.values import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span, SpanContext, TracerProvider
+    from opentelemetry.trace import SpanContext, TracerProvider
+
+    from django_mq.seams.middleware import Execution, Proceed, Publication
+    from django_mq.stores.records import NewMessage
 
 SYSTEM = "django_mq"
-#: Methods of ``Tracing`` to the signals that they receive.
-RECEIVED = {
-    "inject": signals.message_publishing,
-    "start": signals.attempt_started,
-    "finish": signals.attempt_finished,
-}
 
 
 def instrument(tracer_provider: TracerProvider | None = None) -> None:
     """Trace from now on, with the given provider or the global one. A second call changes nothing."""
     tracing = Tracing(tracer_provider)
-    for name, signal in RECEIVED.items():
-        # Strong, because nothing else keeps the object.
-        signal.connect(getattr(tracing, name), weak=False, dispatch_uid=f"django_mq.opentelemetry.{name}")
+    extension = Extension(name="opentelemetry", publishing=(tracing.publish,), attempts=(tracing.process,))
+    conf.add_extension(extension)
 
 
 def uninstrument() -> None:
     """Stop tracing."""
-    for name, signal in RECEIVED.items():
-        signal.disconnect(dispatch_uid=f"django_mq.opentelemetry.{name}")
+    conf.remove_extension("opentelemetry")
 
 
 class Tracing:
-    """The receivers of the signals. Open spans are kept by message, so that threads do not share them."""
+    """The middleware. The messages of Celery tasks are traced by Celery's own instrumentation."""
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer = trace.get_tracer("django_mq", __version__, tracer_provider)
-        self._open: dict[int, tuple[Span, Any]] = {}
 
-    def inject(self, *, headers: dict[str, Any], queue: str, exchange: str | None, **_: Any) -> None:
-        """Write the context of a span of the publish into the headers, unless the caller has written one.
+    def publish(self, publication: Publication, proceed: Proceed) -> None:
+        """Write the context of a span of each publish into the headers, unless the caller has written one.
 
         Outside a trace there is no span: a load of a million messages must not become a million traces.
         """
+        carriers: dict[UUID, dict[str, str]] = {}
+        proceed(replace(publication, messages=[self._traced(each, carriers) for each in publication.messages]))
+
+    def _traced(self, message: NewMessage, carriers: dict[UUID, dict[str, str]]) -> NewMessage:
+        if message.properties is not None:
+            return message  # Celery's
+        headers = headers_in(message.headers)
         if _span_context(propagate.extract(_texts(headers))).is_valid:
-            return
+            return message
+        if message.message_id not in carriers:  # the copies of one message have one span
+            carriers[message.message_id] = self._carrier(message.exchange or message.queue_name)
+        carrier = carriers[message.message_id]
+        return with_headers(message, {**carrier, **headers}) if carrier else message
+
+    def _carrier(self, destination: str) -> dict[str, str]:
         carrier: dict[str, str] = {}
         if trace.get_current_span().get_span_context().is_valid:
-            attributes = _operation("publish", "create", exchange or queue)
-            name = f"publish {exchange or queue}"
+            attributes = _operation("publish", "create", destination)
+            name = f"publish {destination}"
             with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=attributes):
                 propagate.inject(carrier)
         else:
             propagate.inject(carrier)
-        for name, value in carrier.items():
-            headers.setdefault(name, value)
+        return carrier
 
-    def start(self, *, message: Any, **_: Any) -> None:
-        """Open a span under the publisher's, linked to it, and make it the current span of this thread."""
+    def process(self, attempt: Execution, proceed: Proceed) -> Any:
+        """Open a span under the publisher's, linked to it, which is the current span while the handler runs."""
+        message = attempt.message
+        if not isinstance(message, ReceivedMessage):
+            return proceed()
         published = propagate.extract(_texts(_headers_of(message)))
         parent, publisher = _under_current(published), _span_context(published)
         span = self._tracer.start_span(
@@ -82,20 +97,22 @@ class Tracing:
             attributes=_attributes(message),
             links=[Link(publisher)] if publisher.is_valid else [],
         )
-        self._open[id(message)] = span, context.attach(trace.set_span_in_context(span, parent))
-
-    def finish(self, *, message: Any, outcome: str, error: BaseException | None, **_: Any) -> None:
-        """Close the span, with the outcome of the attempt."""
-        span, token = self._open.pop(id(message), (None, None))
-        if span is None or token is None:
-            return
-        context.detach(token)
-        span.set_attribute("django_mq.outcome", outcome)
-        if error is not None and outcome in {"retried", "dead"}:
-            span.record_exception(error)
-            span.set_attribute("error.type", _name_of(type(error)))
-            span.set_status(Status(StatusCode.ERROR, type(error).__name__))
-        span.end()
+        token = context.attach(trace.set_span_in_context(span, parent))
+        error: BaseException | None = None
+        try:
+            return proceed()
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            context.detach(token)
+            outcome = attempt.outcome(error)
+            span.set_attribute("django_mq.outcome", outcome)
+            if error is not None and outcome in {"retried", "dead"}:
+                span.record_exception(error)
+                span.set_attribute("error.type", _name_of(type(error)))
+                span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+            span.end()
 
 
 def _under_current(published: Context) -> Context:

@@ -1,5 +1,6 @@
 """Where other packages enter: an ``Extension`` says what it adds, and the setting ``EXTENSIONS`` names it.
 
 extension.py  what an extension may add
+middleware.py functions around publishing, and around an attempt
 registry.py   imports the extensions
 """

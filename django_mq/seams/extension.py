@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from django_mq.seams.middleware import AttemptMiddleware, PublishingMiddleware
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duty:
@@ -41,3 +43,7 @@ class Extension:
     name: str
     #: What to do in the maintenance, besides the duties of django_mq.
     duties: tuple[Duty, ...] = ()
+    #: Functions around publishing, the first one outermost.
+    publishing: tuple[PublishingMiddleware, ...] = ()
+    #: Functions around an attempt, the first one outermost.
+    attempts: tuple[AttemptMiddleware, ...] = ()

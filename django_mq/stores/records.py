@@ -56,6 +56,8 @@ class NewMessage:
     dedup_id: str | None = None
     #: The place that a sorted queue gives it; None for the place that its time of delivery says.
     sort_place: int | None = None
+    #: The exchange that it was published to, which is not stored; blank for a message to a queue.
+    exchange: str = ""
 
     def as_message(self, published_at: datetime) -> Message:
         """Return the message without its body, as the engine's selectors read it."""

@@ -159,7 +159,7 @@ def test_a_committed_attempt_is_accepted_whatever_a_function_of_on_commit_raises
         attempt_finished.disconnect(note)
 
     assert (seen, book.rows, outcomes(alias)) == ([("accepted", None)], 1, [History.Outcome.ACCEPTED])
-    assert "A function of on_commit() has failed after" in caplog.text
+    assert "A function of on_commit() or a middleware has failed after" in caplog.text
     assert "failed on message" not in caplog.text
 
 

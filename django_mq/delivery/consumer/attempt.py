@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from django_mq import signals
-from django_mq.delivery.consumer.handlers import check_run
+from django_mq import conf, signals
+from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.delivery.messages import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Retry
+from django_mq.seams.middleware import Execution, surrounded
 from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
@@ -65,7 +66,7 @@ class Delivery:
         signals.tell(
             signals.attempt_finished,
             message=self.message,
-            outcome=_outcome(settlement),
+            outcome=named(settlement.verdict, counted=settlement.counted),
             error=self.error,
             seconds=time.monotonic() - begin,
         )
@@ -73,8 +74,11 @@ class Delivery:
 
     def _go(self) -> Settlement:
         try:
-            _ = self.message.headers, self.message.body  # a corrupt message does not reach the handler
-            self.call()
+            if middleware := conf.extensions().attempts:
+                attempt = Execution(message=self.message, handler=self.handler, outcome=self.outcome)
+                surrounded(middleware, attempt, lambda changed: self.call(changed.message))
+            else:
+                self.call(self.message)
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
             self._take(error)
         try:
@@ -86,20 +90,21 @@ class Delivery:
             failure = Failure.of(error)
             return Settlement.of(self.claimed, decision, failure.error, failure)
 
-    def call(self) -> None:
+    def call(self, message: ReceivedMessage) -> Any:
         """Call the handler; a transactional one in the transaction that also accepts the message."""
+        _ = message.headers, message.body  # a corrupt message does not reach the handler
         lease = self.lease
         if not self.handler.transactional or lease is None:
-            check_run(self.handler.function(self.message))
-            return
+            return result_of(self.handler.function(message))
         with transaction.atomic(using=lease.alias):
             # Before the functions that the handler registers, which may raise after the commit.
             transaction.on_commit(self._note_commit, using=lease.alias)
-            check_run(self.handler.function(self.message))
+            result = result_of(self.handler.function(message))
             accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
             if accept.id in shared_store(lease.alias).settle(lease.session_id, [accept]):
                 raise LeaseLost  # rolls the transaction back
         self._note_commit()
+        return result
 
     def _note_commit(self) -> None:
         self.settled = True
@@ -110,11 +115,19 @@ class Delivery:
             self.error = error
             return
         logger.error(
-            "A function of on_commit() has failed after handler %s has handled message %s of queue %r: %r",
+            "A function of on_commit() or a middleware has failed after handler %s has handled message %s of queue"
+            " %r: %r",
             *self._names(),
             error,
             exc_info=error,
         )
+
+    def outcome(self, error: BaseException | None) -> str:
+        """Name what becomes of the message if the call ends with this error; None if the handler returns."""
+        if error is None or self.settled:
+            return named(Verdict.ACCEPT)
+        decision = verdict(ending_of(error), self.message.attempt, self.policy)
+        return named(decision.verdict, counted=decision.counted)
 
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
@@ -170,13 +183,13 @@ class Delivery:
         return self.judge()
 
 
-def _outcome(settlement: Settlement) -> str:
-    """Return the outcome that the signal names."""
-    if settlement.verdict is Verdict.RELEASE:
-        return "retried" if settlement.counted else "released"
-    if settlement.verdict is Verdict.DECLINE:
+def named(decided: Verdict, *, counted: bool = False) -> str:
+    """Return the name that signals and middleware have for a verdict."""
+    if decided is Verdict.RELEASE:
+        return "retried" if counted else "released"
+    if decided is Verdict.DECLINE:
         return "declined"
-    return "dead" if settlement.verdict is Verdict.DEAD else "accepted"
+    return "dead" if decided is Verdict.DEAD else "accepted"
 
 
 def _wished_delay(error: BaseException) -> float | None:

@@ -280,10 +280,10 @@ def unfit(function: Any) -> str | None:
     return None
 
 
-def check_run(result: Any) -> None:
-    """Raise HandlerNotRun if a handler has returned work that is still to be run."""
+def result_of(result: Any) -> Any:
+    """Return what a handler has returned. Raises HandlerNotRun if that is work that is still to be run."""
     if not (inspect.isawaitable(result) or isinstance(result, Generator | AsyncGenerator)):
-        return
+        return result
     if inspect.iscoroutine(result):
         result.close()  # otherwise Python warns that it was never awaited
     raise HandlerNotRun(

@@ -24,7 +24,9 @@ from celery.exceptions import Reject
 from celery.states import REJECTED
 from kombu.utils.functional import retry_over_time
 
+from django_mq import conf
 from django_mq.errors import InvalidMessage, MQError, StoreError, StoreUnavailable
+from django_mq.integrations.celery import attempts
 from django_mq.stores.records import Failure
 from django_mq.stores.registry import private_store, shared_store
 
@@ -87,7 +89,7 @@ def on_end(sender: Any, state: Any, retval: Any, **_: Any) -> None:
 
 
 def _record(task: Any, request: Any, error: Any, trace: str) -> None:
-    if task.name == "django_mq.deliver":
+    if task.name == attempts.DELIVER:
         return  # the settlement of a handler's message records its failure
     info = request.delivery_info or {}
     failure = Failure.of(error, trace)
@@ -231,7 +233,9 @@ def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], ali
         task = task_of(args)
         try:
             try:
-                result = body(*args, **options)
+                # With the middleware inside: it has ended what it began when a deferred write is made.
+                has_middleware = conf.extensions().attempts and task.name != attempts.DELIVER
+                result = attempts.call(body, task, args, options) if has_middleware else body(*args, **options)
             finally:
                 _write_or_refuse(task)
         except Reject as reject:

@@ -96,6 +96,7 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         deliver_at=eta(headers),
         # A task that Celery knows to expire is delivered: the worker revokes it and records that.
         ttl_seconds=None if is_task and headers.get("expires") else expiration_seconds(properties),
+        exchange=(properties.get("delivery_info") or {}).get("exchange") or "",
     )
 
 

@@ -36,6 +36,7 @@ from django_mq.delivery.consumer.unit_of_work import unit_of_work
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
+from django_mq.integrations.celery.attempts import DELIVER
 from django_mq.integrations.celery.message import ClaimedMessage
 from django_mq.integrations.celery.qos import judged
 from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from django_mq.integrations.celery.transport import Transport
     from django_mq.stores.records import Settlement
 
-DELIVER = "django_mq.deliver"
 #: Exit status of a child that its parent has ended.
 EX_TERMINATED = 143
 
@@ -228,12 +228,15 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
         handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
         attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
         settlement = attempt.run()
-    if attempt.settled or settlement.verdict is Verdict.ACCEPT:
+    is_accepted = settlement.verdict is Verdict.ACCEPT
+    if attempt.settled or (is_accepted and not handler.transactional):
         return
     if settlement.verdict is Verdict.DECLINE:
         raise Declined  # the parent settles: its next claim must know
     with unit_of_work():
         shared_store(alias).settle(session_id, [settlement])
+    if is_accepted:
+        return  # by a middleware, which has not called the transactional handler or has caught its error
     # The parent announces it; the traceback is in the database.
     task.request.settled = settled = replace(settlement, reason="", failure=None)
     raise for_celery(attempt.error, settled)

@@ -12,6 +12,7 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from celery import current_task
@@ -92,21 +93,21 @@ class Publisher:
     def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
         """Commit now, even if the caller's transaction is rolled back, and hint now."""
         with self._committing.private() as store:
-            self._append(store, rows, again=again)
-            notifier().announce(hints.news_of(rows), over=store)
+            written = publisher.passed(store, rows, partial(self._append, store, again=again))
+            notifier().announce(hints.news_of(written), over=store)
 
     def write(self, rows: list[NewMessage], *, again: bool) -> None:
         """Write rows with one statement in the caller's transaction, and hint when it commits."""
         store = shared_store(self._alias)
         in_transaction = store.in_transaction
         try:
-            self._append(store, rows, again=again)
+            written = publisher.passed(store, rows, partial(self._append, store, again=again))
         except StoreError as error:
             if in_transaction and error.__cause__ is not None:
                 # The transaction is broken: Kombu must not try again inside it.
                 raise error.__cause__ from None
             raise
-        hints.announce(rows, store)
+        hints.announce(written, store)
 
     def _append(self, store: Store, rows: list[NewMessage], *, again: bool) -> None:
         try:

@@ -27,8 +27,8 @@ from kombu.utils.imports import symbol_by_name
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.handlers import TASK
 from django_mq.errors import StoreError
+from django_mq.integrations.celery.attempts import DELIVER
 from django_mq.integrations.celery.message import decode_properties
-from django_mq.integrations.celery.native import DELIVER
 from django_mq.integrations.celery.transient_queues import LONGEST
 from django_mq.stores.registry import private_store
 

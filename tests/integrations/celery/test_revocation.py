@@ -13,7 +13,7 @@ from celery.worker.control import Panel
 
 from django_mq.delivery.publisher import publish
 from django_mq.integrations.celery import revocation
-from django_mq.integrations.celery.native import DELIVER
+from django_mq.integrations.celery.attempts import DELIVER
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import declare
