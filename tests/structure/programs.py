@@ -117,11 +117,13 @@ def _set_up(kind: str, url: str) -> None:
     logging.disable(logging.CRITICAL)
     from django.core.management import call_command
 
+    from django_mq import conf
     from django_mq.delivery.queues import declare
     from django_mq.stores.registry import shared_store
 
     call_command("migrate", verbosity=0)
     declare(shared_store("default"), "orders")
+    conf.extensions()  # read once in a process, as the settings are
 
 
 PROGRAMS: Final[dict[str, Callable[[], Any]]] = {
