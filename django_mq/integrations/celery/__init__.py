@@ -2,15 +2,17 @@
 
     url.py        the broker URL and its scheme; known.py is the entry point that registers it with Kombu
     checks.py     the checks of broker URLs and result backends; results.py is what Celery finds as such a backend
-    transport.py  the Kombu transport, on the worker's event loop
-    channel.py    declaring, publishing, consuming
+    transport.py  the Kombu transport, which puts the parts of one connection together
+    channel.py    declaring, publishing, consuming, as Kombu calls them
     message.py    Kombu's message to a row and back
-    publisher.py  what a transport writes, and over which connection
-    exchanges.py  what an exchange is, and which queues a message reaches
+    declarations.py  queues, exchanges and bindings, and over which connection they are written
+    publisher.py  what a transport publishes
     transient_queues.py  remote control, its replies, and events
-    qos.py        what a channel has and has not settled
-    pools.py      when a pool may begin a task, and what its children were given
+    deliveries.py    what a transport consumes, and how claimed messages reach its consumers
+    credit.py     how much the consumers may have, and what a channel has and has not settled
+    loop_driver.py   when a transport works: on the worker's event loop, or blocking
     step.py       the worker step; native.py runs native handlers as Celery's work
+    internals.py  the private names of Celery, Kombu and billiard
     failures.py   failed tasks and their retries; revocation.py the messages of revoked tasks
 
 Importing this package imports nothing of Celery.

@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections import defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from amqp.exceptions import RecoverableConnectionError
 from amqp.protocol import queue_declare_ok_t
@@ -28,7 +28,9 @@ from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import REJECTED
 from django_mq.errors import ConfigurationError
-from django_mq.integrations.celery.exchanges import ALTERNATE, not_found
+from django_mq.integrations.celery.credit import ChannelQoS
+from django_mq.integrations.celery.declarations import ALTERNATE, not_found
+from django_mq.integrations.celery.deliveries import TaskConsumer
 from django_mq.integrations.celery.message import (
     HIGHEST_PRIORITY,
     MAX_PRIORITY,
@@ -37,11 +39,11 @@ from django_mq.integrations.celery.message import (
     consumer_priority,
     given,
     has_more_priorities,
+    judged,
     options_in,
     with_attributes,
 )
 from django_mq.integrations.celery.publisher import Batch
-from django_mq.integrations.celery.qos import ChannelQoS, judged
 from django_mq.integrations.celery.transient_queues import (
     BINDING_SECONDS,
     GENERATED,
@@ -59,14 +61,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from django_mq.engine.decisions.verdict import Policy
-    from django_mq.integrations.celery.publisher import Declarations
+    from django_mq.integrations.celery.declarations import Declarations, ExchangeTable
+    from django_mq.integrations.celery.deliveries import Deliveries
+    from django_mq.integrations.celery.publisher import Publisher
     from django_mq.integrations.celery.transient_queues import TransientQueues
-    from django_mq.integrations.celery.transport import Transport
+    from django_mq.stores.records import NewMessage
 
 logger = logging.getLogger("django_mq.celery")
 
 #: How many messages of a queue are counted at most: by a passive declaration, and by another declaration.
 MOST_COUNTED, FEW_COUNTED = 1_000_000, 10_000
+
+
+class Connected(Protocol):
+    """What the channels of a transport use of it."""
+
+    declarations: Declarations
+    exchanges: ExchangeTable
+    transient: TransientQueues
+    publisher: Publisher
+    deliveries: Deliveries
+    connection_errors: tuple[type[Exception], ...]
 
 
 class Channel(virtual.Channel):
@@ -78,20 +93,19 @@ class Channel(virtual.Channel):
     supports_fanout = True
     #: Bodies are stored as bytes, without base64.
     body_encoding: Any = None
-    connection: Transport
+    connection: Any
 
-    def __init__(self, connection: Transport, **options: Any) -> None:
+    def __init__(self, connection: Any, **options: Any) -> None:
         super().__init__(connection, **options)
         #: Kept when ``close()`` drops ``connection``, because running tasks are acknowledged later.
-        self.transport = connection
-        #: The consumer priority of each queue, AMQP's ``x-priority``, and its selector, where there is one.
-        self.priorities: dict[str, int] = {}
-        self.selectors: dict[str, Selector] = {}
+        self.transport: Connected = connection
+        # The queues of the consumers, by tag. Kombu's own table is private, and for loops that do not run here.
+        self._queues: dict[str, str] = {}
         #: Callbacks, as an AMQP channel has them: only ``basic_return`` is called.
         self.events: dict[str, set[Callable[..., Any]]] = defaultdict(set)
 
     @property
-    def open_transport(self) -> Transport:
+    def open_transport(self) -> Connected:
         """The transport. Raises RecoverableConnectionError on a closed channel, so that Kombu opens another."""
         if self.connection is None:
             raise RecoverableConnectionError("The channel is closed.")
@@ -307,7 +321,7 @@ class Channel(virtual.Channel):
         set, or if it is consumed here and ``if_unused`` is set.
         """
         queue = plain(queue)
-        if if_unused and queue in self._active_queues:
+        if if_unused and queue in self._queues.values():
             return 0
         transport = self.open_transport
         if self._is_transient(queue):
@@ -324,7 +338,8 @@ class Channel(virtual.Channel):
         return [(route.pattern, route.pattern, route.queue) for route in (found.routes if found else ())]
 
     @apart_from_event_loops
-    def _purge(self, queue: str) -> int:
+    def queue_purge(self, queue: str, **_: Any) -> int:
+        """Remove the messages of a queue that no worker holds; return how many there were."""
         return self._home(plain(queue)).purge(plain(queue))
 
     # Publishing.
@@ -393,7 +408,11 @@ class Channel(virtual.Channel):
 
     def create_publish_batch(self, max_size: int) -> Batch:
         """Return a batch that collects the messages of ``Producer.batch()``."""
-        return Batch(self, max_size)
+
+        def write(rows: list[NewMessage], *, again: bool) -> None:
+            self.open_transport.publisher.write(rows, again=again)
+
+        return Batch(self, max_size, publish=self.basic_publish, write=write)
 
     def _routes(
         self, exchange: str, routing_key: str, message: dict[str, Any], *, mandatory: bool
@@ -457,12 +476,16 @@ class Channel(virtual.Channel):
         selector = _selector_in(arguments or {})
         if self._is_transient(queue) and selector:
             raise ConfigurationError(f"{queue!r} is a transient queue: consume it without a selector.")
-        self.priorities[queue] = consumer_priority(arguments)
-        self.selectors.pop(queue, None)
-        if selector:
-            self.selectors[queue] = Selector(selector)
-        super().basic_consume(queue, no_ack, callback, tag)
-        self.open_transport.consume(queue, self, tag, partial(self.deliver, callback=callback, no_ack=no_ack))
+        consumer = TaskConsumer(
+            queue=queue,
+            tag=tag,
+            qos=self.qos,
+            callback=partial(self.deliver, callback=callback, no_ack=no_ack),
+            priority=consumer_priority(arguments),
+            selector=Selector(selector) if selector else None,
+        )
+        self._queues[tag] = queue
+        self.open_transport.deliveries.consume(consumer)
         return tag
 
     def deliver(
@@ -479,7 +502,7 @@ class Channel(virtual.Channel):
             except self.transport.connection_errors:
                 raise
             except Exception as error:
-                if not self.transport.on_loop:
+                if not self.transport.deliveries.on_loop:
                     raise
                 logger.exception("Message %s could not be received", message.properties.get("correlation_id"))
                 self._fail(message, error)
@@ -503,29 +526,39 @@ class Channel(virtual.Channel):
 
     def basic_cancel(self, consumer_tag: str) -> None:
         """Stop consuming at once, unless a later consumer of the connection has taken the queue over."""
-        queue = self._tag_to_queue.pop(consumer_tag, None)
+        queue = self._queues.pop(consumer_tag, None)
         if queue is None:
             return
-        self._consumers.discard(consumer_tag)
-        self._active_queues.remove(queue)
-        if queue not in self._active_queues:
-            self.priorities.pop(queue, None)
-            self.selectors.pop(queue, None)
-        if self.open_transport.is_consumed_by(queue, self, consumer_tag):
-            self.open_transport.cancel(queue)
+        deliveries = self.open_transport.deliveries
+        consumer = deliveries.consumer_of(queue)
+        if consumer is not None and consumer.qos is self.qos and consumer.tag == consumer_tag:
+            deliveries.cancel(queue)
+
+    def close(self) -> None:
+        """Cancel all consumers, and give back the messages that have not begun."""
+        if not self.closed:
+            for tag in list(self._queues):
+                self.basic_cancel(tag)
+        super().close()
 
     @apart_from_event_loops
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> Any:
         """Claim one message, or return None. Raises ResourceLocked for another connection's queue."""
         queue = plain(queue)
         self._is_transient(queue)
-        payload = self.open_transport.get_one(queue)
+        payload = self.open_transport.deliveries.get_one(queue)
         return None if payload is None else self._received(payload, no_ack=no_ack)
 
-    def _reset_cycle(self) -> None:
-        """Do nothing: the transport claims for all channels at once."""
-
     # Settling.
+
+    @property
+    def given_credit(self) -> int | None:
+        """The credit that an operator has given each consumer, or None."""
+        return None if self.connection is None else self.transport.deliveries.given_credit
+
+    def note_settled(self) -> None:
+        """Let the loop learn, from any thread, that credit came back."""
+        self.transport.deliveries.note_settled()
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
         """Settle a message as done, with ``multiple`` also the messages that were delivered before it."""

@@ -16,17 +16,19 @@ from django_mq.delivery.codecs import decode_headers, encode_headers, encode_jso
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, address_in, deaths_in
+from django_mq.engine.decisions.verdict import verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
-from django_mq.stores.records import NewMessage
+from django_mq.stores.records import NewMessage, Settlement
 from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django_mq.delivery.consumer.session import Session
+    from django_mq.engine.decisions.verdict import Ending, Policy
     from django_mq.engine.options import Argument
-    from django_mq.stores.records import Claimed
+    from django_mq.stores.records import Claimed, Failure
 
 #: Property with the message's id, which is made before the first try of a publish.
 MESSAGE_ID = "mq_message_id"
@@ -74,6 +76,20 @@ class ClaimedMessage(virtual.Message):
         """Give the message back, counting the delivery, or dead-letter it."""
         channel: Any = self.channel
         channel.judge(self, requeue=requeue)
+
+
+def judged(
+    claimed: Claimed,
+    ending: Ending,
+    policy: Policy,
+    reason: str = "",
+    failure: Failure | None = None,
+    *,
+    delay_seconds: float | None = None,
+) -> Settlement:
+    """Return the settlement of a delivery that ended so; ``reason`` is for a dead message."""
+    decision = verdict(ending, claimed.attempts + 1, policy, delay_seconds)
+    return Settlement.of(claimed, decision, reason, failure)
 
 
 def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMessage:

@@ -22,7 +22,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from billiard import common
 from celery import Task, shared_task
 from celery.exceptions import Ignore, TaskPredicate, Terminated, TimeLimitExceeded, WorkerLostError
 from celery.worker.request import Request
@@ -30,25 +29,26 @@ from vine import promise
 
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.attempt import Delivery
-from django_mq.delivery.consumer.handlers import Handler, handler_of
+from django_mq.delivery.consumer.handlers import Handler, carries_task, handler_of
 from django_mq.delivery.consumer.policies import Policies
 from django_mq.delivery.consumer.unit_of_work import unit_of_work
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.attempts import DELIVER
-from django_mq.integrations.celery.message import ClaimedMessage
-from django_mq.integrations.celery.qos import judged
+from django_mq.integrations.celery.internals import is_ended_by_parent, receiver_of
+from django_mq.integrations.celery.message import ClaimedMessage, judged
 from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.decisions.verdict import Policy
-    from django_mq.integrations.celery.channel import Channel
-    from django_mq.integrations.celery.qos import ChannelQoS
-    from django_mq.integrations.celery.transport import Transport
+    from django_mq.integrations.celery.credit import ChannelQoS
+    from django_mq.integrations.celery.deliveries import Deliveries
     from django_mq.stores.records import Settlement
 
 #: Exit status of a child that its parent has ended.
@@ -176,10 +176,11 @@ class HandlerRequest(Request):
         self.message.cause = error
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
-    def _announce_revoked(self, *given: Any) -> None:
-        """Note that the handler was revoked, before Celery acknowledges the message."""
-        self.message.revoked = True
-        super()._announce_revoked(*given)  # type: ignore[misc]  # the stubs leave it out
+    def send_event(self, type: str, **fields: Any) -> None:  # noqa: A002 - Celery's signature
+        """Note that the handler was revoked: Celery sends this event before it acknowledges the message."""
+        if type == "task-revoked":
+            self.message.revoked = True
+        super().send_event(type, **fields)
 
     def on_timeout(self, soft: bool, timeout: float) -> None:
         """Count the attempt as failed: Celery has ended the child."""
@@ -254,44 +255,63 @@ def _policy(alias: str, queue: str) -> Any:
 class NativeConsumer:
     """One handler in a Celery worker. Its messages go to the pool as those of tasks do."""
 
-    def __init__(self, handler: Handler, consumer: Any, transport: Transport) -> None:
+    def __init__(self, handler: Handler, consumer: Any, deliveries: Deliveries) -> None:
         self._handler = handler
         self._consumer = consumer
-        self._transport = transport
+        self._deliveries = deliveries
         self._delivered = 0
         self._tags: set[str] = set()
         #: Which messages the handler takes; None for all.
         self.selector = Selector(handler.selector) if handler.selector else None
 
     @property
-    def channel(self) -> Channel:
-        """The channel, whose credit the handler's messages use, too."""
-        channel: Channel = self._consumer.task_consumer.channel
-        return channel
+    def _channel(self) -> Any:
+        """The channel of the worker's tasks, whose credit the handler's messages use, too."""
+        return self._consumer.task_consumer.channel
+
+    @property
+    def qos(self) -> ChannelQoS:
+        """The QoS of that channel."""
+        qos: ChannelQoS = self._channel.qos
+        return qos
 
     @property
     def credit_bytes(self) -> int | None:
         """How many bytes the handler may hold, None if it names no number."""
         return self._handler.credit_bytes
 
-    def credit(self) -> int:
+    def credit(self, ahead: int = 0) -> int:  # noqa: ARG002 - no message is claimed ahead for a handler
         """Return how many more messages the handler may have."""
-        qos: ChannelQoS = self.channel.qos
+        qos = self.qos
         self._tags = {tag for tag in self._tags if tag in qos}
         return max(0, min(qos.credit(), self._limit - len(self._tags)))
 
     @property
     def _limit(self) -> int:
-        return self._transport.given_credit or self._handler.credit_with(self._consumer.controller.concurrency)
+        return self._deliveries.given_credit or self._handler.credit_with(self._consumer.controller.concurrency)
 
-    def take(self, claimed: Claimed) -> None:
-        """Pass a claimed message to Celery's strategy, as the message of a task."""
-        channel = self.channel
-        message = NativeMessage(claimed, self._transport.session, self._handler, channel)
-        tag = str(message.delivery_tag)
-        channel.qos.append(message, tag)
+    def hand_over(self, claimed: Claimed, payload: Callable[[], dict[str, Any] | None]) -> bool:
+        """Pass a message to Celery, as that of a task; return False if it names a task and is corrupt."""
+        if not carries_task(claimed):
+            self._begin(claimed)
+            return True
+        message = payload()
+        if message is not None:
+            # As if the worker consumed the queue itself.
+            self._note(self._channel.deliver(message, receiver_of(self._consumer.task_consumer)))
+        return message is not None
+
+    def _note(self, tag: str) -> None:
         self._tags.add(tag)
         self._delivered += 1
+
+    def _begin(self, claimed: Claimed) -> None:
+        """Pass a message for the handler to Celery's strategy."""
+        channel = self._channel
+        message = NativeMessage(claimed, self._deliveries.session, self._handler, channel)
+        tag = str(message.delivery_tag)
+        channel.qos.append(message, tag)
+        self._note(tag)
         # Celery before 5.7 has ``call_soon`` only.
         soon = getattr(self._consumer, "call_soon_ack", self._consumer.call_soon)
         self._consumer.strategies[DELIVER](
@@ -301,13 +321,6 @@ class NativeConsumer:
             promise(soon, (message.reject_log_error,)),
             self._consumer.on_task_message,
         )
-
-    def take_task(self, payload: dict[str, Any]) -> None:
-        """Pass a message that names a Celery task to Celery, as if the worker consumed the queue itself."""
-        tasks = self._consumer.task_consumer
-        tag = tasks.channel.deliver(payload, tasks._receive_callback)  # noqa: SLF001 - Kombu's argument of basic_consume
-        self._tags.add(tag)
-        self._delivered += 1
 
     def describe(self) -> ConsumerInfo:
         """Return what the operator sees."""
@@ -341,11 +354,6 @@ def for_celery(error: BaseException | None, settlement: Settlement) -> BaseExcep
     if granted or isinstance(error, UNREPORTED) or not isinstance(error, Exception):
         return Settled(settlement)
     return error
-
-
-def is_ended_by_parent() -> bool:
-    """Whether the pool has ended this child."""
-    return bool(getattr(common, "_should_have_exited")[0])  # noqa: B009 - the public name is younger than some we accept
 
 
 def traces_in(headers: str | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a transport writes, and over which connection.
+"""What a transport publishes, and over which connection.
 
 A publish is one INSERT on the caller's connection, inside the caller's transaction. Three publishes stay outside
 of it: a task's own retry or replacement (the exception that follows would roll it back, and the task would be
@@ -8,9 +8,6 @@ lost), a publish under a running event loop (see ``apart_from_event_loops``), an
 from __future__ import annotations
 
 import logging
-import os
-import time
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,25 +15,21 @@ from typing import TYPE_CHECKING, Any
 from celery import current_task
 
 from django_mq.delivery import hints, publisher, validation
-from django_mq.delivery.queues import declare
-from django_mq.engine.options import QueueOptions
-from django_mq.errors import PublishError, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
+from django_mq.errors import PublishError, StoreError, UnknownQueue
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.notifications.registry import notifier
 from django_mq.stores.connections import apart_from_event_loops
-from django_mq.stores.registry import private_store, shared_store
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable
 
-    from django_mq.delivery.consumer.session import Session
     from django_mq.engine.message import Message
-    from django_mq.integrations.celery.channel import Channel
+    from django_mq.integrations.celery.declarations import Committing, Declarations
     from django_mq.stores.base import Store
-    from django_mq.stores.records import NewMessage, QueueRecord
+    from django_mq.stores.records import NewMessage
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -134,17 +127,28 @@ class Batch:
     open then. Messages of transient queues and the running task's own retry are written at once.
     """
 
-    def __init__(self, channel: Channel, max_size: int) -> None:
+    def __init__(
+        self,
+        channel: object,
+        max_size: int,
+        *,
+        publish: Callable[..., None],
+        write: Callable[..., None],
+    ) -> None:
+        #: Kombu compares it with the channel of its producer.
         self.channel = channel
-        self.max_size = max_size
+        self._max_size = max_size
+        # The channel's ``basic_publish``, and the ``write`` of its publisher.
+        self._publish = publish
+        self._write = write
         self._rows: list[NewMessage] = []
         # Whether a try to write these rows was made: it may have been committed.
         self._tried = False
 
     def publish(self, message: dict[str, Any], exchange: str = "", routing_key: str = "", **options: Any) -> None:
         """Keep the rows of a message, and write them all when there are enough."""
-        self.channel.basic_publish(message, exchange, routing_key, batch=self, **options)
-        if len(self._rows) >= self.max_size:
+        self._publish(message, exchange, routing_key, batch=self, **options)
+        if len(self._rows) >= self._max_size:
             self.flush()
 
     def add(self, rows: list[NewMessage]) -> None:
@@ -157,7 +161,7 @@ class Batch:
         """Write the rows with one statement; they stay if that fails. Raises as ``publish`` does."""
         if self._rows:
             again, self._tried = self._tried, True
-            self.channel.open_transport.publisher.write(self._rows, again=again)
+            self._write(self._rows, again=again)
         self.discard()
 
     def discard(self) -> None:
@@ -165,193 +169,3 @@ class Batch:
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
-
-
-#: How long a transport believes what it read of queues, in seconds.
-REMEMBER_SECONDS = 5.0
-
-
-class Declarations:
-    """The durable queues and their bindings, written apart from the caller's transaction and remembered.
-
-    A queue's row inside a long transaction would block every other first publisher, and a roll-back would remove
-    it while Kombu believes that it is declared.
-    """
-
-    def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
-        self._store = store
-        self._queues: dict[str, tuple[float, QueueRecord]] = {}
-        #: The rules of the queues that were declared here, in case that a queue has to be created, perhaps again.
-        self.declared: dict[str, Mapping[str, Any]] = {}
-
-    def ensure(self, name: str, *, anew: bool = False) -> None:
-        """Create the queue if it does not exist; ``anew`` ignores what is remembered. Raises InvalidMessage."""
-        if anew:
-            self._queues.pop(name, None)
-        if not self.exists(name):
-            self.create(name)
-
-    def create(self, name: str) -> None:
-        """Create a queue with its declared rules. Raises InvalidMessage for a name that no queue can have."""
-        with self._store() as store:
-            declare(store, name, self.declared.get(name))
-        self._record(name)
-
-    def note_use(self, name: str) -> None:
-        """Let the time of a queue with ``x-expires`` begin again, as its declaration does on RabbitMQ."""
-        with self._store() as store:
-            store.note_use([name])
-
-    def exists(self, name: str) -> bool:
-        return self._record(name) is not None
-
-    def knows(self, name: str) -> bool:
-        """Whether the queue exists, or did when it was last read: seldom a statement."""
-        return name in self._queues or self.exists(name)
-
-    def remembered(self, name: str) -> QueueOptions:
-        """Return what was last read of a queue, or the defaults. The database is never asked."""
-        known = self._queues.get(name)
-        return known[1] if known is not None else QueueOptions()
-
-    def refresh(self, names: Iterable[str]) -> None:
-        """Read again what is older than ``REMEMBER_SECONDS``, for ``remembered``."""
-        for name in names:
-            self._record(name)
-
-    def _record(self, name: str) -> QueueRecord | None:
-        known = self._queues.get(name)
-        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
-            return known[1]
-        validation.text(name, "The name of a queue")  # of a transient queue, too, which may be longer
-        with self._store() as store:
-            record = store.queue(name)
-        if record is not None:
-            self._queues[name] = (time.monotonic(), record)
-        return record
-
-    def delete(self, name: str, *, force: bool) -> int:
-        """Delete a queue and return how many messages went with it; 0 if it is in use or unknown."""
-        self._queues.pop(name, None)
-        with suppress(QueueInUse, UnknownQueue), self._store() as store:
-            return store.delete_queue(name, force=force)
-        return 0
-
-    def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str, selector: str = "") -> None:
-        self.ensure(queue)
-        with self._store() as store:
-            store.bind(
-                exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue, selector=selector
-            )
-
-    def unbind(self, queue: str, exchange: str, pattern: str) -> None:
-        with self._store() as store:
-            store.unbind(exchange=exchange, pattern=pattern, queue=queue)
-
-    def size(self, name: str, limit: int) -> int:
-        """Return how many messages a worker could be given now, counted up to the limit."""
-        with self._store() as store:
-            counts = store.counts([name], limit=limit).get(name)
-        return min(counts.deliverable, limit) if counts else 0
-
-    def purge(self, name: str) -> int:
-        """Remove the messages that no worker holds, except dead letters; return how many there were."""
-        with suppress(UnknownQueue), self._store() as store:
-            return store.purge(name, dead=False)
-        return 0
-
-
-# Which connection writes what must not wait for the caller's transaction: queues, bindings, transient queues.
-#
-# no transaction is open             Django's connection, which commits each statement
-# a transaction is open              a private connection, closed after use: most processes never need it again
-# ... and the database has           the caller's: a second writer would wait for the transaction of this thread
-#     one writer at a time
-# in a worker, no transaction        the transport's private connection: children would inherit Django's
-#
-# A thread with an open transaction never waits for a connection that other threads share: one of them may be
-# waiting, on that connection, for what the transaction has locked.
-
-#: This process, once one of its transports is on a worker's event loop.
-_workers: set[int] = set()
-#: Alias to the private store that a worker's transports without a session share: events, gossip, replies.
-_beside: dict[str, Store] = {}
-
-
-class Committing:
-    """Choose the connection for one transport. Calling it returns a context with the store to use."""
-
-    def __init__(self, alias: str, session: Callable[[], Session | None]) -> None:
-        self._alias = alias
-        # The session of the transport, None while it consumes no durable queue.
-        self._session = session
-
-    @contextmanager
-    def __call__(self) -> Iterator[Store]:
-        """Use a store that commits each statement, where that is possible."""
-        shared = shared_store(self._alias)
-        waits_for_itself = shared.in_transaction and not shared.features.concurrent_writers
-        if waits_for_itself or not (shared.in_transaction or self._in_worker()):
-            with _replacing_a_broken_connection(shared):
-                yield shared
-        else:
-            with self.private() as store:
-                yield store
-
-    @contextmanager
-    def reading(self) -> Iterator[Store]:
-        """Use a store to read what others have committed: inside a transaction that of the caller."""
-        shared = shared_store(self._alias)
-        if shared.in_transaction:
-            yield shared
-        else:
-            with self() as store:
-                yield store
-
-    @contextmanager
-    def private(self) -> Iterator[Store]:
-        """Use a store that commits each statement, even inside a transaction."""
-        session = self._session()
-        if self._in_worker() and not shared_store(self._alias).in_transaction:
-            kept = session.store if session is not None else _store_beside(self._alias)
-            with _replacing_a_broken_connection(kept):
-                yield kept
-        else:
-            store = private_store(self._alias)
-            try:
-                yield store
-            finally:
-                store.close()
-
-    def close(self) -> None:
-        """Close the connection that transports without a session share; it opens again at its next use."""
-        if self._alias in _beside:
-            _beside[self._alias].close()
-
-    def _in_worker(self) -> bool:
-        return self._session() is not None or os.getpid() in _workers
-
-    def enter_worker(self) -> None:
-        """Treat this process as a worker from now on, and close the connection that children would inherit."""
-        _workers.add(os.getpid())
-        shared_store(self._alias).disconnect()
-
-
-@contextmanager
-def _replacing_a_broken_connection(store: Store) -> Iterator[None]:
-    """Use a connection that is kept open: one that has ended meanwhile is replaced, and one that ends now, too.
-
-    Nothing else would: Kombu connects again through the same kept connection, and no request begins.
-    """
-    store.reconnect_if_ended()
-    try:
-        yield
-    except StoreUnavailable:
-        store.reconnect()
-        raise
-
-
-def _store_beside(alias: str) -> Store:
-    if alias not in _beside:
-        _beside.setdefault(alias, private_store(alias))
-    return _beside[alias]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import suppress
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,19 @@ from django_mq.delivery.consumer.driver import Loop
 from django_mq.delivery.consumer.handlers import check_transactions, sole_handlers
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
+from django_mq.errors import SessionLost, StoreError
 from django_mq.integrations.celery import failures, revocation
+from django_mq.integrations.celery.deliveries import ServedWorker
+from django_mq.integrations.celery.internals import keep_given, waiting_for_process
+from django_mq.integrations.celery.loop_driver import forget_left
 from django_mq.integrations.celery.native import NativeConsumer
-from django_mq.integrations.celery.pools import begin_if_certain, keep_given
-from django_mq.integrations.celery.transport import ServedWorker, forget_left
 from django_mq.integrations.celery.url import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
 
     from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.session import Session
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -38,7 +42,8 @@ class MQStep(bootsteps.StartStopStep):
     def start(self, consumer: Any) -> None:
         """Connect the worker with its transport. Celery calls this again after each reconnect."""
         transport = consumer.task_consumer.channel.connection
-        transport.serve(
+        deliveries = transport.deliveries
+        deliveries.serve(
             ServedWorker(
                 name=consumer.hostname,
                 slots=lambda: slots_of(consumer.pool) - len(state.reserved_requests),
@@ -55,7 +60,7 @@ class MQStep(bootsteps.StartStopStep):
         if conf.load().CELERY_HANDLERS:
             handlers = sole_handlers()
             for queue, handler in handlers.items():
-                transport.consume_native(queue, NativeConsumer(handler, consumer, transport))
+                deliveries.consume_native(queue, NativeConsumer(handler, consumer, deliveries))
             if handlers:
                 named = ", ".join(f"{handler.name} of {queue!r}" for queue, handler in handlers.items())
                 logger.info("This worker also runs the handlers %s", named)
@@ -63,7 +68,7 @@ class MQStep(bootsteps.StartStopStep):
     def stop(self, consumer: Any) -> None:
         """Stop claiming for native handlers."""
         if consumer.task_consumer is not None and consumer.task_consumer.channel.connection is not None:
-            consumer.task_consumer.channel.connection.cancel_native()
+            consumer.task_consumer.channel.connection.deliveries.cancel_native()
 
 
 def loop_of(consumer: Any) -> Loop:
@@ -122,13 +127,56 @@ def give_back_waiting(consumer: Any, queues: Set[str]) -> None:
 
 def _waiting(consumer: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the tasks that wait for a process or for their rate limit: where, as what, and the request."""
-    # Celery's semaphore has no other word for it: a function for each, and its arguments.
-    for_process: Any = getattr(consumer.controller.semaphore, "_waiting", ())
+    for_process = waiting_for_process(consumer.controller.semaphore)
     for item in list(for_process):
         yield for_process, item, item[1][0]
     for bucket in list(consumer.task_buckets.values()):
         for item in list(bucket.contents if bucket else ()):
             yield bucket.contents, item, item[0]
+
+
+# A task may begin only while its lease is certain.
+#
+# A pool of processes is given a task by the worker's loop when a process is free, after its ``before_events``. A
+# pool of threads or green threads begins a task by itself.
+
+#: Time between two tries to have the lease confirmed, in seconds.
+PAUSE_SECONDS = 0.5
+
+
+def begin_if_certain(pool: Any) -> None:
+    """Make a pool of threads, once, confirm the lease before each task. A pool of processes stays as it is."""
+    apply = pool.on_apply
+    if pool.uses_semaphore or hasattr(apply, "confirms_lease"):
+        return
+
+    def on_apply(*args: Any, accept_callback: Any = None, **options: Any) -> Any:
+        # The callback is a method of Celery's request, which has the message.
+        message = getattr(getattr(accept_callback, "__self__", None), "message", None)
+        session: Any = getattr(message, "session", None)
+
+        def accept(*given: Any) -> None:
+            # The pool calls this right before the task, in its thread. An error keeps the task from running.
+            if not _may_begin(session):
+                raise SessionLost
+            accept_callback(*given)
+
+        return apply(*args, accept_callback=accept_callback if session is None else accept, **options)
+
+    on_apply.confirms_lease = True  # type: ignore[attr-defined]
+    pool.on_apply = on_apply
+
+
+def _may_begin(session: Session) -> bool:
+    """Wait until the lease is certain; return False if the session has given the message back meanwhile."""
+    while not (session.may_begin or session.lost or session.retired):
+        try:
+            session.ensure_certain()
+        except SessionLost:
+            return False
+        except StoreError:
+            time.sleep(PAUSE_SECONDS)  # the heartbeat logs the outage
+    return not (session.lost or session.retired)
 
 
 def _end() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kombu import Connection, Consumer, Producer, Queue
 
-from django_mq.integrations.celery.qos import MOST_AHEAD, AdaptivePrefetch
+from django_mq.integrations.celery.credit import MOST_AHEAD, AdaptivePrefetch
 from django_mq.models import Message
 from tests.support.waiting import wait_until
 

@@ -16,8 +16,8 @@ from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.session import Session
 from django_mq.engine.decisions.session import SessionEvent
 from django_mq.errors import SessionLost
-from django_mq.integrations.celery import publisher
-from django_mq.integrations.celery.pools import begin_if_certain
+from django_mq.integrations.celery import declarations
+from django_mq.integrations.celery.step import begin_if_certain
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest
@@ -61,7 +61,7 @@ def session_of(connection: Connection) -> Session:
     """The consumer's session, which holds a message."""
     Producer(connection.default_channel).publish("held", routing_key="things")
     connection.drain_events(timeout=PATIENCE_SECONDS)
-    found: Session = connection.transport.session
+    found: Session = connection.transport.deliveries.session
     assert found.id is not None
     return found
 
@@ -69,7 +69,7 @@ def session_of(connection: Connection) -> Session:
 def test_a_loop_that_was_stopped_has_its_lease_confirmed_before_its_pool_is_given_anything(
     connection: Connection, consumer: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "_workers", set())
+    monkeypatch.setattr(declarations, "_workers", set())
     session = session_of(connection)
     hub = Hub()
     connection.register_with_event_loop(hub)
@@ -84,7 +84,7 @@ def test_a_loop_that_was_stopped_has_its_lease_confirmed_before_its_pool_is_give
 def test_a_loop_that_was_stopped_ends_when_its_session_was_reaped(
     connection: Connection, consumer: list[Any], committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "_workers", set())
+    monkeypatch.setattr(declarations, "_workers", set())
     session = session_of(connection)
     hub = Hub()
     connection.register_with_event_loop(hub)
@@ -103,7 +103,9 @@ def test_what_was_claimed_before_the_pause_is_handed_over_when_the_lease_is_conf
 ) -> None:
     session = session_of(connection)
     Producer(connection.default_channel).publish("one", routing_key="things")
-    connection.transport.buffer.add(session.settle_and_claim(ClaimRequest(queues=("things",), credit=1)).claimed)
+    connection.transport.deliveries.buffer.add(
+        session.settle_and_claim(ClaimRequest(queues=("things",), credit=1)).claimed
+    )
     pause(session)
 
     with pytest.raises(TimeoutError):

@@ -15,8 +15,8 @@ from celery.signals import worker_shutdown
 from celery.worker import state
 from kombu import Connection, Consumer, Producer, Queue
 
-from django_mq.integrations.celery import pools
-from django_mq.integrations.celery.pools import given_task_ids, keep_given
+from django_mq.integrations.celery import internals
+from django_mq.integrations.celery.internals import given_task_ids, keep_given
 from django_mq.integrations.celery.step import slots_of
 from django_mq.models import Message, WorkerSession
 
@@ -129,7 +129,7 @@ def half_written() -> Any:
 @pytest.fixture(autouse=True)
 def no_other_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is seen of the pools of the tests before."""
-    monkeypatch.setattr(pools, "_pools", WeakSet())
+    monkeypatch.setattr(internals, "_pools", WeakSet())
 
 
 @pytest.fixture

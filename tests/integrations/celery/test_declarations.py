@@ -11,7 +11,7 @@ from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publisher import publish
 from django_mq.errors import ConfigurationError, InvalidMessage, MalformedSelector
-from django_mq.integrations.celery import channel, publisher
+from django_mq.integrations.celery import channel, declarations
 from django_mq.models import Binding, Message
 from django_mq.models import Queue as QueueRow
 
@@ -143,7 +143,7 @@ def test_declaring_again_keeps_what_an_operator_changed(connection: Connection, 
 def test_what_is_remembered_of_a_queue_grows_old(
     connection: Connection, committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "REMEMBER_SECONDS", 0.0)
+    monkeypatch.setattr(declarations, "REMEMBER_SECONDS", 0.0)
     declare(connection, Queue("things"))
     known: Any = connection.transport.declarations
     known.refresh(["things"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kombu import Connection, Consumer, Producer, Queue
 
 from django_mq.api import pause, resume
-from django_mq.integrations.celery import qos
+from django_mq.integrations.celery import deliveries
 from django_mq.models import Consumer as ConsumerRow
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest
@@ -25,7 +25,7 @@ NAMES = ("things", "others")
 def test_of_a_paused_queue_what_no_callback_has_received_goes_back_and_comes_again(
     connection: Connection, committed_database: str, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(qos, "STALE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(deliveries, "STALE_SECONDS", PATIENCE_SECONDS)
     received: list[Any] = []
 
     def drain_until(condition: Any) -> None:
@@ -47,7 +47,9 @@ def test_of_a_paused_queue_what_no_callback_has_received_goes_back_and_comes_aga
         for name in NAMES:
             Producer(channel).publish(name, routing_key=name)
         request = ClaimRequest(queues=NAMES, credit=2)
-        connection.transport.buffer.add(connection.transport.session.settle_and_claim(request).claimed)
+        connection.transport.deliveries.buffer.add(
+            connection.transport.deliveries.session.settle_and_claim(request).claimed
+        )
 
         pause("things")
         drain_until(lambda: rows(state=Message.Status.READY) and shown() == {"things": "paused", "others": "busy"})

@@ -474,13 +474,13 @@ def test_acknowledging_in_another_thread_wakes_the_consumer(connection: Connecti
     inbox = Inbox(channel, THINGS, prefetch=1)
     connection.drain_events(timeout=PATIENCE_SECONDS)
     transport = connection.transport
-    transport.runtime.hear()
+    transport.deliveries.runtime.hear()
 
     thread = threading.Thread(target=inbox.messages[0].ack)
     thread.start()
     thread.join()
 
-    assert transport.runtime.wake.wait(0)
+    assert transport.deliveries.runtime.wake.wait(0)
     connection.drain_events(timeout=PATIENCE_SECONDS)
     assert inbox.bodies == [1, 2]
 
@@ -516,7 +516,7 @@ def test_a_consumer_counts_what_it_was_delivered(connection: Connection, channel
             simple.put({"a": number})
             simple.get(timeout=PATIENCE_SECONDS).ack()
 
-        (info,) = connection.transport._describe().consumers
+        (info,) = connection.transport.deliveries.describe().consumers
 
     assert (info.queue_name, info.delivered) == ("simple", 3)
 
@@ -524,7 +524,7 @@ def test_a_consumer_counts_what_it_was_delivered(connection: Connection, channel
 def test_a_consumer_may_have_rabbitmqs_priority(connection: Connection, channel: Channel) -> None:
     channel.basic_consume("things", arguments={"x-priority": 7})
 
-    assert [info.priority for info in connection.transport._describe().consumers] == [7]
+    assert [info.priority for info in connection.transport.deliveries.describe().consumers] == [7]
     with pytest.raises(ChannelError, match="whole number"):
         channel.basic_consume("things", arguments={"x-priority": "high"})
 
@@ -538,7 +538,7 @@ def test_a_consumer_with_a_selector_gets_only_what_it_matches(connection: Connec
     drain(connection)
 
     assert inbox.bodies == ["us"]
-    assert [info.selector for info in connection.transport._describe().consumers] == ["region = 'us'"]
+    assert [info.selector for info in connection.transport.deliveries.describe().consumers] == ["region = 'us'"]
 
 
 def test_a_consumer_cannot_have_a_selector_that_cannot_be_used(connection: Connection, channel: Channel) -> None:
@@ -564,14 +564,18 @@ def test_an_expired_message_is_not_delivered_whatever_its_type(
     assert not inbox.messages
 
 
-def test_a_cancelled_consumer_leaves_neither_its_priority_nor_its_selector(channel: Channel) -> None:
+def test_a_cancelled_consumer_leaves_neither_its_priority_nor_its_selector(
+    connection: Connection, channel: Channel
+) -> None:
+    deliveries = connection.transport.deliveries
     arguments = {"x-priority": 7, "x-selector": "colour = 'red'"}
     with Consumer(channel, [Queue("things", consumer_arguments=arguments)]):
-        assert channel.priorities == {"things": 7}
-        assert channel.selectors
+        (shown,) = deliveries.describe().consumers
+        assert (shown.priority, shown.selector) == (7, "colour = 'red'")
 
-    assert not channel.priorities
-    assert not channel.selectors
+    with Consumer(channel, [THINGS]):
+        (shown,) = deliveries.describe().consumers
+        assert (shown.priority, shown.selector) == (0, "")
 
 
 def test_a_channel_that_closes_leaves_a_queue_to_the_channel_that_consumes_it_now(

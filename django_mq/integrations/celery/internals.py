@@ -1,63 +1,50 @@
-"""Celery's pools: when a task may begin, and which tasks a child process was given."""
+"""What this package uses of Celery, Kombu and billiard that they do not promise to keep.
+
+No other file uses a private name of theirs. ``tests/integrations/celery/test_internals.py`` looks each name up,
+and says which one a release no longer has. The last table has the releases with which it passed.
+
+======================================  ==================  =================================================
+of                                      name                what for
+======================================  ==================  =================================================
+celery.concurrency.prefork.TaskPool     _pool               the processes of a pool
+celery.concurrency.asynpool.AsynPool    outbound_buffer     the jobs that wait for a child
+celery.concurrency.asynpool.AsynPool    _busy_workers       the children that are given nothing more
+billiard.pool.Pool                      _cache              the jobs that have not ended
+billiard.pool.Pool                      _pool               the children
+billiard.pool.Pool                      _state              whether the pool runs tasks
+billiard.process.BaseProcess            inqW_fd             which pipe a child reads
+billiard.process.BaseProcess            _is_alive           whether a child has ended
+billiard.pool.ApplyResult               _job                the number of a job
+billiard.pool.ApplyResult               _accepted           whether a child has begun a job
+billiard.pool.ApplyResult               _worker_pid         the child that has begun a job
+billiard.pool.ApplyResult               _write_to           the child that a job is written to
+billiard.pool.ApplyResult               _writer             whether all of a job is written
+billiard.pool.ApplyResult               _accept_callback    the request, and so the message, of a job
+billiard.common                         _should_have_exited whether the parent has ended this child
+kombu.asynchronous.semaphore.LaxBoundedSemaphore  _waiting  the tasks that wait for a process
+kombu.messaging.Consumer                _receive_callback   what a channel calls with a message
+======================================  ==================  =================================================
+
+======  ======  ========
+Celery  Kombu   billiard
+======  ======  ========
+5.5.0   5.5.2   4.2.1
+5.6.3   5.7.0   4.3.2
+5.7.0   5.7.0   4.3.2
+======  ======  ========
+"""
 
 # ruff: noqa: SLF001 - Celery's pools have no other words for their jobs and children
 from __future__ import annotations
 
-import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from django_mq.errors import SessionLost, StoreError
-
 if TYPE_CHECKING:
-    from django_mq.delivery.consumer.session import Session
+    from collections.abc import Callable, MutableSequence
 
 #: The state of a pool that runs tasks: billiard's ``RUN``, which programs that only publish need not import.
 RUN = 0
-
-# Celery's pools: a task may begin only while its lease is certain.
-#
-# A pool of processes is given a task by the worker's loop when a process is free, after ``before_events`` of the
-# transport. A pool of threads or green threads begins a task by itself.
-
-#: Time between two tries to have the lease confirmed, in seconds.
-PAUSE_SECONDS = 0.5
-
-
-def begin_if_certain(pool: Any) -> None:
-    """Make a pool of threads, once, confirm the lease before each task. A pool of processes stays as it is."""
-    apply = pool.on_apply
-    if pool.uses_semaphore or hasattr(apply, "confirms_lease"):
-        return
-
-    def on_apply(*args: Any, accept_callback: Any = None, **options: Any) -> Any:
-        # The callback is a method of Celery's request, which has the message.
-        message = getattr(getattr(accept_callback, "__self__", None), "message", None)
-        session: Any = getattr(message, "session", None)
-
-        def accept(*given: Any) -> None:
-            # The pool calls this right before the task, in its thread. An error keeps the task from running.
-            if not _may_begin(session):
-                raise SessionLost
-            accept_callback(*given)
-
-        return apply(*args, accept_callback=accept_callback if session is None else accept, **options)
-
-    on_apply.confirms_lease = True  # type: ignore[attr-defined]
-    pool.on_apply = on_apply
-
-
-def _may_begin(session: Session) -> bool:
-    """Wait until the lease is certain; return False if the session has given the message back meanwhile."""
-    while not (session.may_begin or session.lost or session.retired):
-        try:
-            session.ensure_certain()
-        except SessionLost:
-            return False
-        except StoreError:
-            time.sleep(PAUSE_SECONDS)  # the heartbeat logs the outage
-    return not (session.lost or session.retired)
-
 
 # Celery's prefork pool: what a child has been given counts as running.
 #
@@ -129,3 +116,23 @@ def _give_back(job: Any) -> None:
     message: Any = getattr(getattr(job._accept_callback, "__self__", None), "message", None)
     if getattr(message, "claimed", None) is not None and message.channel.qos.take(str(message.delivery_tag)):
         message.session.release(message.claimed)
+
+
+# Smaller needs.
+
+
+def waiting_for_process(semaphore: Any) -> MutableSequence[Any]:
+    """Return the functions that wait for a process of a pool, each with its arguments, the request first."""
+    return [] if semaphore is None else semaphore._waiting  # pools of threads have no semaphore
+
+
+def receiver_of(consumer: Any) -> Callable[[Any], Any]:
+    """Return what Kombu's consumer gives to its channel, to be called with each message."""
+    return consumer._receive_callback  # type: ignore[no-any-return]
+
+
+def is_ended_by_parent() -> bool:
+    """Whether the pool has ended this child."""
+    from billiard import common  # noqa: PLC0415 - programs that only publish have no pool
+
+    return bool(common._should_have_exited[0])  # type: ignore[attr-defined]
