@@ -139,7 +139,5 @@ def test_the_statements_of_an_exchange_are_planned_once():
 
     with store.connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_prepared_statements")
-        assert cursor.fetchone()[0] == len(
-            ("bound_transaction", "session_alive", "promote_due", "claim", "next_due")
-        )
+        assert cursor.fetchone()[0] == len(("bound_transaction", "promote_due", "claim"))
     store.close()

@@ -57,7 +57,6 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "claim_across_by_bytes": (ACROSS | BY_BYTES, "ready"),
     "promote_due": ({"queues": ["q1", "q2"], "limit": 100}, "due"),
     "promote_all": ({"limit": 100}, "due"),
-    "next_due": ({"queues": ["q1", "q2"]}, "due"),
     "find_expired": ({"limit": 100}, "expiring"),
     "find_unheld": ({"queue": "q1", "newest": 10**6, "dead": True, "limit": 100}, "ready"),
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
@@ -121,26 +120,17 @@ PREPARED = {
     "claim_chosen",
     "claim",
     "claim_across",
-    "claim_across_apart",
+    "claim_across_by_limits",
     "claim_across_by_bytes",
+    "claim_declared",
+    "claim_from_cursor",
     "promote_due",
-    "next_due",
     "settle_finished",
     "settle_released",
     "settle_dead",
     "record_attempts",
     "dying",
     "copy_dead",
-    "settle_and_claim",
-    "settle_and_claim_across",
-    "settle_and_claim_across_apart",
-    "settle_and_claim_across_by_bytes",
-    "settle_and_claim_from_cursor",
-    "claim_alone",
-    "claim_alone_across",
-    "claim_alone_across_apart",
-    "claim_alone_across_by_bytes",
-    "claim_alone_from_cursor",
 }
 #: PostgreSQL's own.
 PLACES = {"levels": [4, 0], "places": [0, 0], "passed": [5, 5]}
@@ -150,20 +140,21 @@ IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
         {"ids": [1, 2], "session": 1, "claim": 1, "lines": [1, 1], "slots": [1], "groups": [2]},
         "pkey",
     ),
-    "settle_and_claim": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]}, "ready"),
-    "settle_and_claim_across": (PLANS["claim_across"][0] | FINISHED, "ready"),
-    "settle_and_claim_across_apart": (PLANS["claim_across"][0] | FINISHED, "ready"),
-    "settle_and_claim_across_by_bytes": (ACROSS | BY_BYTES | FINISHED, "ready"),
-    "claim_alone_across_by_bytes": (ACROSS | BY_BYTES, "ready"),
-    "settle_and_claim_from_cursor": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]} | PLACES, "ready"),
-    "claim_alone": (PLANS["claim"][0] | {"queues": ["q1"]}, "ready"),
-    "claim_alone_across": (PLANS["claim_across"][0], "ready"),
-    "claim_across_apart": (PLANS["claim_across"][0], "ready"),
-    "claim_alone_across_apart": (PLANS["claim_across"][0], "ready"),
-    "claim_alone_from_cursor": (PLANS["claim"][0] | {"queues": ["q1"]} | PLACES, "ready"),
+    "claim": (PLANS["claim"][0] | FINISHED, "pkey ready due"),
+    "claim_from_cursor": (PLANS["claim"][0] | FINISHED | PLACES, "pkey ready due"),
+    "claim_declared": (PLANS["claim"][0] | FINISHED | {"meets": [1027, 1024]}, "pkey meets due"),
+    "claim_across": (ACROSS | FINISHED, "pkey ready due"),
+    "claim_across_by_limits": (ACROSS | FINISHED, "pkey ready due"),
+    "claim_across_by_bytes": (ACROSS | BY_BYTES | FINISHED, "pkey ready due"),
 }
+POSTGRESQL_PLANS = PLANS | IN_ONE_STATEMENT
+#: Each form of the claims that one statement makes: with settlements, and alone.
+CLAIMS = sorted(name for name in IN_ONE_STATEMENT if name != "claim_chosen")
+FORMS = [(name, alone) for name in CLAIMS for alone in (False, True)]
 #: SQLite's own, in the same way.
 MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
+    "next_due": ({"queues": ["q1", "q2"]}, "due"),
+    "claim_declared": (PLANS["claim"][0] | {"meets": "[1027, 1024, 0]"}, "meets"),
     "claimable": ({"queues": ["q1", "q2"]}, "ready"),
     "lock_chosen": ({"ids": [1, 2], "claim": 1}, "pkey"),
     "lease": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
@@ -245,7 +236,7 @@ def explained(
             text = re.sub(r"%\((\w+)\)s", lambda match: f"${names.index(match[1]) + 1}", text).replace("%%", "%")
             cursor.execute(f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {text}")
         else:
-            cursor.execute(f"EXPLAIN (FORMAT JSON) {text}", (PLANS | IN_ONE_STATEMENT)[name][0])
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {text}", POSTGRESQL_PLANS[name][0])
         found = cursor.fetchone()[0]
     yield from nodes((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])
 
@@ -274,7 +265,7 @@ def named(indexes: str, **others: str) -> set[str]:
 def test_every_statement_uses_its_index_on_postgresql(postgresql: SQLStore, generic: bool) -> None:
     found = {
         name: list(faults(list(explained(postgresql, name, generic=generic)), index))
-        for name, (_, index) in (PLANS | IN_ONE_STATEMENT).items()
+        for name, (_, index) in POSTGRESQL_PLANS.items()
         if not generic or name in PREPARED
     }
 
@@ -282,12 +273,24 @@ def test_every_statement_uses_its_index_on_postgresql(postgresql: SQLStore, gene
 
 
 @pytest.mark.django_db(databases=["postgresql"])
-@pytest.mark.parametrize("name", sorted(name for name in PREPARED if "claim" in name and name != "claim_chosen"))
-def test_a_claim_by_selectors_walks_the_ready_messages_in_order(postgresql: SQLStore, name: str) -> None:
+@pytest.mark.parametrize("generic", [False, True], ids=["custom plan", "generic plan"])
+def test_a_claim_that_settles_nothing_does_not_open_the_history(postgresql: SQLStore, generic: bool) -> None:
+    plans = {name: list(explained(postgresql, name, generic=generic, alone=True)) for name in CLAIMS}
+
+    for name, plan in plans.items():
+        assert list(faults(plan, IN_ONE_STATEMENT[name][1])) == [], name
+        assert not [node for node in plan if node["Node Type"] == "ModifyTable" and node["Operation"] != "Update"]
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+@pytest.mark.parametrize(("name", "alone"), [form for form in FORMS if form[0] != "claim_declared"])
+def test_a_claim_by_selectors_walks_the_ready_messages_in_order(
+    postgresql: SQLStore, name: str, alone: bool
+) -> None:
     condition = condition_of((Selector("region = 'eu' AND size < 10"),), "q1", "w0_")
     assert condition is not None
 
-    plan = list(explained(postgresql, name, generic=True, wanted=f"AND {condition.text}"))
+    plan = list(explained(postgresql, name, generic=True, wanted=f"AND {condition.text}", alone=alone))
 
     assert list(faults(plan, "ready")) == []
     assert any("jsonb_typeof" in node.get("Filter", "") for node in plan)
@@ -296,14 +299,14 @@ def test_a_claim_by_selectors_walks_the_ready_messages_in_order(postgresql: SQLS
 
 
 #: A claim by a declared selector, with one handler and with several.
-BY_DECLARED = sorted(name for name in PREPARED - {"claim_chosen"} if "claim" in name and "cursor" not in name)
+BY_DECLARED = [(name, alone) for name, alone in FORMS if name not in {"claim", "claim_from_cursor"}]
 MEETS = "UPDATE django_mq_message SET meets = 1024 + level WHERE queue_id = (SELECT min(id) FROM django_mq_queue)"
 
 
-def declared_plan(store: SQLStore, name: str) -> list[dict[str, Any]]:
+def declared_plan(store: SQLStore, name: str, alone: bool) -> list[dict[str, Any]]:
     condition = condition_of((Selector("region = 'eu' AND size < 10"),), "q1", "w0_")
     assert condition is not None
-    return list(explained(store, name, generic=True, wanted=f"AND {condition.text}", meets=""))
+    return list(explained(store, name, generic=True, wanted=f"AND {condition.text}", meets="", alone=alone))
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
@@ -313,9 +316,9 @@ def test_a_claim_by_a_declared_selector_reads_what_it_takes() -> None:
         cursor.execute(MEETS)
         cursor.execute("ANALYZE django_mq_message")
 
-        plans = {name: declared_plan(store, name) for name in BY_DECLARED}
+        plans = {form: declared_plan(store, *form) for form in BY_DECLARED}
 
-    for name, plan in plans.items():
+    for (name, _), plan in plans.items():
         assert list(faults(plan, "meets")) == [], name
         [walk] = [node for node in plan if node.get("Index Name") == "django_mq_message_meets"]
         assert all(column in walk["Index Cond"] for column in ("queue_id =", "meets =")), name
@@ -326,13 +329,13 @@ def test_a_claim_by_a_declared_selector_reads_what_it_takes() -> None:
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
 @pytest.mark.parametrize("dead", [0, 500])
-@pytest.mark.parametrize("name", BY_DECLARED)
-def test_a_plan_made_without_declared_messages_suits_many(name: str, dead: int) -> None:
+@pytest.mark.parametrize(("name", "alone"), BY_DECLARED)
+def test_a_plan_made_without_declared_messages_suits_many(name: str, alone: bool, dead: int) -> None:
     with worker_store() as store, store.connection.cursor() as cursor:
         leave_dead_rows(dead)
         cursor.execute("ANALYZE django_mq_message")
 
-        found = [node for node in declared_plan(store, name) if reads_messages(node)]
+        found = [node for node in declared_plan(store, name, alone) if reads_messages(node)]
 
         assert [node for node in found if not begins_with_its_first_column(node)] == []
         assert "django_mq_message_meets" in {node.get("Index Name") for node in found}
@@ -340,13 +343,13 @@ def test_a_plan_made_without_declared_messages_suits_many(name: str, dead: int) 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
 @pytest.mark.parametrize("dead", [0, 500])
-@pytest.mark.parametrize("name", sorted(PREPARED))
-def test_a_plan_made_while_a_workers_queues_are_empty_suits_full_ones(name: str, dead: int) -> None:
+@pytest.mark.parametrize(("name", "alone"), [*((name, False) for name in sorted(PREPARED - set(CLAIMS))), *FORMS])
+def test_a_plan_made_while_a_workers_queues_are_empty_suits_full_ones(name: str, alone: bool, dead: int) -> None:
     with worker_store() as store, store.connection.cursor() as cursor:
         leave_dead_rows(dead)
         cursor.execute("ANALYZE django_mq_message")
 
-        found = [node for node in explained(store, name, generic=True) if reads_messages(node)]
+        found = [node for node in explained(store, name, generic=True, alone=alone) if reads_messages(node)]
 
         assert found
         assert [node for node in found if not begins_with_its_first_column(node)] == []
@@ -358,11 +361,16 @@ def test_no_plan_of_a_worker_walks_over_all_messages_to_save_a_sort() -> None:
     filled("postgresql")
     with worker_store() as store:
         walked = {
-            name: [node["Index Name"] for node in explained(store, name, generic=True) if walks_over_all(node)]
-            for name in {*PLANS, *IN_ONE_STATEMENT} - {"occupied"}  # of all queues, and no worker's
+            (name, alone): [
+                node["Index Name"]
+                for node in explained(store, name, generic=True, alone=alone)
+                if walks_over_all(node)
+            ]
+            for name in {*POSTGRESQL_PLANS} - {"occupied"}  # of all queues, and no worker's
+            for alone in ((False, True) if name in CLAIMS else (False,))
         }
 
-    assert {name: indexes for name, indexes in walked.items() if indexes} == {}
+    assert {form: indexes for form, indexes in walked.items() if indexes} == {}
 
 
 def walks_over_all(node: dict[str, Any]) -> bool:
@@ -420,9 +428,9 @@ def begins_with_its_first_column(node: dict[str, Any]) -> bool:
 
 @pytest.mark.django_db(databases=["postgresql"])
 @pytest.mark.parametrize("generic", [False, True], ids=["custom plan", "generic plan"])
-@pytest.mark.parametrize("name", ["settle_and_claim_from_cursor", "claim_alone_from_cursor"])
-def test_a_claim_from_a_cursor_enters_the_index_there(postgresql: SQLStore, name: str, generic: bool) -> None:
-    plan = list(explained(postgresql, name, generic=generic))
+@pytest.mark.parametrize("alone", [False, True], ids=["settling", "alone"])
+def test_a_claim_from_a_cursor_enters_the_index_there(postgresql: SQLStore, alone: bool, generic: bool) -> None:
+    plan = list(explained(postgresql, "claim_from_cursor", generic=generic, alone=alone))
 
     [walk] = [node for node in plan if node.get("Index Name") == "django_mq_message_ready"]
     entry = re.sub(r"\bm(_\d)?\.", "", walk["Index Cond"])
@@ -432,7 +440,7 @@ def test_a_claim_from_a_cursor_enters_the_index_there(postgresql: SQLStore, name
 @pytest.mark.django_db(databases=["postgresql"])
 def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None:
     with postgresql.connection.cursor() as cursor:
-        text = postgresql.database.text("claim")
+        text = postgresql.database.text("claim", {"alone": True})
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", PLANS["claim"][0])
         plan = list(nodes(cursor.fetchone()[0][0]["Plan"]))
 
@@ -443,14 +451,14 @@ def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None
 
 
 @pytest.mark.django_db(databases=["postgresql"])
-@pytest.mark.parametrize("name", ["claim", "claim_alone_from_cursor", "claim_across"])
+@pytest.mark.parametrize("name", ["claim", "claim_from_cursor", "claim_declared", "claim_across"])
 def test_a_claim_decides_on_its_messages_in_one_pass(postgresql: SQLStore, name: str) -> None:
     """A second pass for bytes, or for limits of single queues, costs more than what it decides."""
     plan = list(explained(postgresql, name, generic=True))
 
     read = [node["CTE Name"] for node in plan if node["Node Type"] == "CTE Scan"]
     assert "parts" not in read
-    assert read.count("locked" if name == "claim_across" else "head") <= 2
+    assert read.count("head") <= 2
     assert not [node for node in plan if node["Node Type"] == "Append"]
 
 
@@ -474,7 +482,7 @@ LOCKED = {"ids": [1, 2], "claim": 1, **BYTES}
 PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     name: PLANS[name]
     for name in (
-        *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
+        *("claim", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "reschedule", "redrive_dead", "release_held"),
         *("measure_queue", "newest_in_queue", "overfull_rings", "lowest_level", "evictable"),
         *("older_values", "set_value_key", "mark_replaced", "end_replaced"),
@@ -483,6 +491,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("held_replaced", "bury"),
     )
 } | {
+    "next_due": ({"queues": ["q1", "q2"]}, "due"),
     "append_many": ({"messages": '[{"queue_id": 1, "priority": 4}]'}, "pkey"),
     "written": ({"message_ids": ["0" * 32, "1" * 32]}, "once"),
     "lock_chosen": (LOCKED, "pkey"),
@@ -575,7 +584,7 @@ def test_a_claim_by_a_declared_selector_reads_its_index_on_sqlite() -> None:
     with store.connection.cursor() as cursor:
         cursor.execute(MEETS, [])
         cursor.execute("ANALYZE")
-        text = store.database.text("claim", params)
+        text = store.database.text("claim_declared", params)
         cursor.execute(f"EXPLAIN QUERY PLAN {text}", store.database.fitted(params))
         steps = [row[3] for row in cursor.fetchall()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ SELECTOR = "a = AMQSize OR a = 'x' OR a = 1 OR NOT a OR 1 LIKE 'x' OR a LIKE 'x'
 CONDITION = "{position} " + condition_of((Selector(SELECTOR),), "orders", "w").text  # type: ignore[union-attr]
 
 
+@cache
 def texts(folder: str) -> dict[str, str]:
     """Every statement and fragment of a folder by name, with its heading."""
     files = sorted((FOLDER / folder / "sql").glob("*.sql"))
@@ -118,8 +120,12 @@ def test_every_shared_fragment_is_used() -> None:
 
 def fragments(folder: str) -> set[str]:
     """The names of a folder's fragments; a claim by selectors has some in place of others."""
-    names = {name.removeprefix("_") for name in texts(folder) if name.startswith("_")}
-    return {name.removesuffix("_wanted").removesuffix("_declared") for name in names}
+    return {word for name in texts(folder) if (word := fragment_of(name))}
+
+
+def fragment_of(name: str) -> str | None:
+    """The word for which a fragment stands, in whichever form of a claim."""
+    return re.sub("_(wanted|declared|alone)$", "", name[1:]) if name.startswith("_") else None
 
 
 def words_in(text: str) -> Iterator[str]:
@@ -127,6 +133,21 @@ def words_in(text: str) -> Iterator[str]:
     for word, argument in PLACEHOLDER.findall(text):
         yield word
         yield from words_in(argument)
+
+
+@every_package
+def test_a_claim_is_read_from_top_to_bottom(package: str) -> None:
+    """A part with lines of its own has at most one more in it; a word for an expression is no part."""
+    claims = [name for name in known(package) if name.startswith("claim")]
+
+    assert {name: depth for name in claims if (depth := depth_of(package, name)) > 2} == {}
+
+
+def depth_of(package: str, name: str) -> int:
+    """How deep the fragments of a statement that have several lines lie in each other, in any of its forms."""
+    used = set(words_in(code_of(known(package)[name])))
+    parts = [part for part, text in known(package).items() if fragment_of(part) in used and "\n" in code_of(text)]
+    return max((1 + depth_of(package, part) for part in parts), default=0)
 
 
 @every_package
@@ -199,7 +220,7 @@ FROM {paused}
 def test_a_placeholder_stands_for_a_fragment_with_its_argument_in_it(package_of: str) -> None:
     text = statement(package_of, "first", "NOW")
 
-    assert text.startswith("SELECT the first of NOW, \nFROM (q.paused AND")
+    assert text.startswith("SELECT the first of NOW,\nFROM (q.paused AND")
     assert "--" not in text
 
 

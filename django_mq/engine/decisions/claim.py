@@ -30,7 +30,7 @@ def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int, fir
     """Return how many of the first messages a claim brings; ``line`` gives for each (is suspect, size in bytes).
 
     It brings as many as have ``most_bytes`` together, and at least one, unless that one has more than
-    ``first_bytes``. A suspect comes alone, and only if a slot is free. PostgreSQL's ``_fits`` and SQLite's
+    ``first_bytes``. A suspect comes alone, and only if a slot is free. PostgreSQL's ``_chosen`` and SQLite's
     ``claim_across`` compute the same.
     """
     number = total = 0

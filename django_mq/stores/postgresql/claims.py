@@ -162,18 +162,10 @@ def _seen(spots: dict[int, Spot], end: Claimed | None) -> dict[int, Spot]:
     return passed
 
 
-#: The statements that also say when to look again: without settlements, and with them.
-AT_ONCE = {
-    "claim": ("claim_alone", "settle_and_claim"),
-    "claim_across": ("claim_alone_across", "settle_and_claim_across"),
-    "claim_across_apart": ("claim_alone_across_apart", "settle_and_claim_across_apart"),
-    "claim_across_by_bytes": ("claim_alone_across_by_bytes", "settle_and_claim_across_by_bytes"),
-    "claim_from_cursor": ("claim_alone_from_cursor", "settle_and_claim_from_cursor"),
-}
 #: What a cursor by selectors asks, in this order: every message up to the last number is committed, or its
 #: transaction is open.
 STEP: list[Statement] = [("last_arrival", {}), ("writers", {})]
-#: The columns before those of a claim.
+#: The columns before those of a claimed message.
 ANSWER_COLUMNS = 3
 #: Verdicts that write more than the message's row.
 ASKING = (Verdict.DEAD, Verdict.EXPIRE, DECLINE)
@@ -244,39 +236,40 @@ class PostgreSQLClaims(Claims):
     def _claim_statement(self, session_id: int, request: ClaimRequest) -> tuple[str, dict[str, Any]]:
         name, params = super()._claim_statement(session_id, request)
         if name == "claim_across" and min(params["limits"]) < request.credit:
-            name = "claim_across_apart"
-        if name != "claim" and "wanted" in params:
+            name = "claim_across_by_limits"
+        if name == "claim":
+            name = "claim_declared" if "meets" in params else name
+        elif "wanted" in params:
             params |= spots(ScanCursor())
         params |= {name: numbers(params[name]) for name in ("met_by", "meets") if name in params}
-        return name, params
+        return name, params | {"alone": True}
 
     def _one_statement(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest
     ) -> ClaimResult:
         """Settle and claim in one statement, which is a transaction by itself."""
         name, params = self._claim_statement(session_id, request)
-        params.setdefault("queues", list(request.queues))
         if settlements:
-            params |= fence(session_id, settlements) | {"outcome": ACCEPTED}
+            params |= fence(session_id, settlements) | {"outcome": ACCEPTED, "alone": False}
             params |= {name: numbers(params[name]) for name in ("ids", "claims")}
         # An index of declared selectors passes nothing.
-        if not self._has_cursor(request) or (name == "claim" and "meets" in params):
-            return self._answered(name, params, request)
+        if not self._has_cursor(request) or name == "claim_declared":
+            return self._answered(self.database.prepared_rows(name, params), request)
         return self._from_cursor(name, params, request)
 
-    def _answered(
-        self, name: str, params: dict[str, Any], request: ClaimRequest, steps: SelectingCursor | None = None
-    ) -> ClaimResult:
-        """Run a claim, in the form that settles if there are settlements. Raises SessionLost.
+    def _stepping(self, name: str, params: dict[str, Any], cursor: SelectingCursor | None) -> Rows:
+        """Run a claim; a cursor that is to step asks its questions in the same round trip, before the claim."""
+        if cursor is None:
+            return self.database.prepared_rows(name, params)
+        *answers, rows = self.database.sent([*STEP, (name, params)])
+        cursor.take_step(*answers)
+        return rows
 
-        The cursor that ``steps`` asks its questions in the same round trip, before the claim.
-        """
-        name = AT_ONCE[name]["ids" in params]
-        if steps is None:
-            rows = self.database.prepared_rows(name, params)
-        else:
-            *answers, rows = self.database.sent([*STEP, (name, params)])
-            steps.take_step(*answers)
+    def _ready(self, session_id: int, request: ClaimRequest) -> ClaimResult:
+        return self._answered(self._claim_rows(session_id, request), request)
+
+    def _answered(self, rows: Rows, request: ClaimRequest) -> ClaimResult:
+        """Return the result of a claim from its rows. Raises SessionLost."""
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
             raise SessionLost
@@ -295,11 +288,11 @@ class PostgreSQLClaims(Claims):
             else:
                 cursor.step(frozenset(row[0] for row in self.rows("writers")), begin)
         if request.full_scan or cursor.seconds_until_look(begin) <= 0:
-            result = self._answered(name, params, request, steps)
+            result = self._answered(self._stepping(name, params, steps), request)
             self._has_looked(request, result, begin)
             return result
         name = "claim_from_cursor" if name == "claim" else name
-        result = self._answered(name, params | spots(cursor), request, steps)
+        result = self._answered(self._stepping(name, params | spots(cursor), steps), request)
         cursor.advance(self._passed(request, result), cut=self._is_cut(request, result))
         cursor.expect(result.next_due_seconds, time.monotonic())
         if not result.more:
@@ -351,16 +344,11 @@ class PostgreSQLClaims(Claims):
         settling = list(statements(session_id, settlements))
         claiming: list[Statement] = []
         if request is not None:
-            queues = {"queues": list(request.queues)}
-            claiming = [
-                ("session_alive", {"session": session_id}),
-                ("promote_due", queues | {"limit": PROMOTE_LIMIT}),
-                self._claim_statement(session_id, request),
-                ("next_due", queues),
-            ]
+            promoting = {"queues": list(request.queues), "limit": PROMOTE_LIMIT}
+            claiming = [("promote_due", promoting), self._claim_statement(session_id, request)]
         cursor = None
         # A claim from several queues reads one of them if the handlers of the others have no credit.
-        if request is not None and self._has_cursor(request) and claiming[2][0] == "claim":
+        if request is not None and self._has_cursor(request) and claiming[-1][0] == "claim":
             cursor = self._cursor(request)
             if isinstance(cursor, SelectingCursor) and cursor.wants_step(begin):
                 cursor.take_step(*self.database.sent(STEP))
@@ -369,10 +357,7 @@ class PostgreSQLClaims(Claims):
         done = {row[0] for rows in answers[: len(settling)] for row in rows}
         result = ClaimResult()
         if request is not None:
-            alive, _, rows, due = answers[len(settling) :]
-            if not alive:
-                raise SessionLost
-            result = self._result_of(rows, request, due[0][0])
+            result = self._answered(answers[-1], request)
             if cursor is not None:
                 self._has_looked(request, result, begin)
         result.void = frozenset(item.id for item in settlements) - done

@@ -168,12 +168,16 @@ class Claims(Part):
         if self.needs_facts(session_id, request):
             return self.by_rules(session_id, request)[0]
         with self.database.transaction():
-            if not self.rows("session_alive", session=session_id):
-                raise SessionLost
             if request.promote:
                 self.store.messages.promote(PROMOTE_LIMIT, request.queues)
-            rows = self._claim_rows(session_id, request)
-            due = self.rows("next_due", queues=list(request.queues))[0][0]
+            return self._ready(session_id, request)
+
+    def _ready(self, session_id: int, request: ClaimRequest) -> ClaimResult:
+        """Claim what is ready, if the rows alone decide. Raises SessionLost."""
+        if not self.rows("session_alive", session=session_id):
+            raise SessionLost
+        rows = self._claim_rows(session_id, request)
+        due = self.rows("next_due", queues=list(request.queues))[0][0]
         return self._result_of(rows, request, due)
 
     def portions(self, request: ClaimRequest) -> list[Portion] | None:

@@ -60,8 +60,8 @@ class Database:
         raise NotImplementedError
 
     def text(self, name: str, params: Mapping[str, Any] = NO_PARAMS) -> str:
-        wanted, declared = params.get("wanted", ""), "meets" in params
-        return statement(self.package, name, self.now(), wanted, declared=declared, mark=self.mark)
+        forms = {"declared": "meets" in params, "alone": params.get("alone", False)}
+        return statement(self.package, name, self.now(), params.get("wanted", ""), **forms, mark=self.mark)
 
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return params
@@ -216,7 +216,7 @@ class Part:
 
 # Statements are kept by subject: ``claim.sql`` has all that a claim runs.
 #
-# A statement begins with a line ``-- name: claim_alone.`` and its comment: what it locks, which index serves it,
+# A statement begins with a line ``-- name: claim.`` and its comment: what it locks, which index serves it,
 # what it returns. ``stores/sql/sql`` has what databases share; the folder of a database has its own form of the
 # others. ``{now}`` in a statement stands for the store's one time expression, ``{option_columns}`` and its like
 # for columns of a queue's options, ``{name}`` for the fragment ``_name``, and ``{name:argument}`` for that
@@ -237,24 +237,35 @@ HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 
 @lru_cache(maxsize=4096)
 def statement(
-    package: str, name: str, now: str, wanted: str = "", *, declared: bool = False, mark: str = ""
+    package: str,
+    name: str,
+    now: str,
+    wanted: str = "",
+    *,
+    declared: bool = False,
+    alone: bool = False,
+    mark: str = "",
 ) -> str:
     """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
 
-    ``wanted`` is the condition of a claim by selectors; ``declared`` says that their queue declares some of them.
-    The text begins with ``mark``.
+    A claim has forms. ``wanted`` is its condition by selectors, ``declared`` says that their queue declares some,
+    ``alone`` that it settles nothing: ``_name_wanted``, or the like, takes the place of ``_name``. The text begins
+    with ``mark``. Its lines are not indented: psycopg parses a text of more than 4096 characters each time.
 
     Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
     in a folder or has no text: programming errors.
     """
     texts = _defined(SHARED) | _defined(package)
+    forms = {"_wanted": wanted, "_declared": wanted and declared, "_alone": alone}
+    for suffix in [suffix for suffix, holds in forms.items() if holds]:
+        chosen = [name for name in texts if name.startswith("_") and name.endswith(suffix)]
+        texts |= {name.removesuffix(suffix): texts[name] for name in chosen}
     if wanted:
-        for suffix in ["_wanted", "_declared"][: 1 + declared]:
-            texts |= {key.removesuffix(suffix): text for key, text in texts.items() if key.endswith(suffix)}
         texts["_wanted"] = wanted
     if name not in texts:
         raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
-    return mark + _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()
+    text = _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}")
+    return mark + "\n".join(line.strip() for line in text.strip().splitlines())
 
 
 def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place: str) -> str:

@@ -83,12 +83,14 @@ class SQLiteClaims(Claims):
         name, params = super()._claim_statement(session_id, request)
         meets = params.pop("meets", None)
         params.pop("met_by", None)
+        if meets and name == "claim":
+            return "claim_declared", params | {"meets": json.dumps(meets)}
         # A claim for several handlers, or from several queues, asks all messages.
-        return name, params | ({"meets": json.dumps(meets)} if meets and name == "claim" else {})
+        return name, params
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
-        if name == "claim":
+        if name in {"claim", "claim_declared"}:
             most, first = params["max_bytes"], params["first_bytes"]
             read = self._first_rows(name, params, most)
             line = ((row[SUSPECT_COLUMN], len(row[BODY_COLUMN])) for row in read)

@@ -23,10 +23,6 @@
 {now} - interval '{it}'
 -- name: _past_grace. Whether the server has run for longer than the grace that follows a start.
 pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
--- name: _running_totals
-row_number() OVER delivery AS turn,
-            count(*) FILTER (WHERE suspect) OVER delivery AS suspects, sum(size_bytes) OVER delivery AS total_bytes
-
 -- name: _read_committed. Whether the statement sees every queue that was deleted before it began. Above READ COMMITTED
 -- a transaction sees the queues of its own beginning. So a statement that writes messages locks the queue there, which
 -- fails where the queue has been deleted since.

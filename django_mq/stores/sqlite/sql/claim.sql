@@ -51,12 +51,6 @@ WHERE q.name IN (SELECT value FROM json_each(%(queues)s)) AND NOT {paused}
                WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}))
 LIMIT 1
 
--- name: _first. What a claim from one queue reads.
-m.queue_id = chosen.id AND m.state = 1 {wanted}
-
--- name: _first_declared. A claim by a declared selector looks where the index has what matches.
-m.id IN ({known:0} UNION ALL {known:1} UNION ALL {known:2})
-
 -- name: _known. The first messages with one of the numbers of a selector.
 SELECT id FROM (
     SELECT m.id FROM django_mq_message m
@@ -69,7 +63,15 @@ SELECT id FROM (
 -- the store itself cuts them before a suspect.
 SELECT {claimed_columns}
 FROM (SELECT q.id, q.name AS queue_name FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) chosen
-CROSS JOIN django_mq_message m ON {first}
+CROSS JOIN django_mq_message m ON m.queue_id = chosen.id AND m.state = 1 {wanted}
+ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s
+
+-- name: claim_declared. Reads as claim does, by a declared selector: it looks where the index has what matches.
+-- Locks: nothing; runs inside the write transaction. Index: django_mq_message_meets, entered once per value. Returns: as
+-- claim.
+SELECT {claimed_columns}
+FROM (SELECT q.id, q.name AS queue_name FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) chosen
+CROSS JOIN django_mq_message m ON m.id IN ({known:0} UNION ALL {known:1} UNION ALL {known:2})
 ORDER BY m.level DESC, m.place, m.id LIMIT %(credit)s
 
 -- name: _candidates
