@@ -132,6 +132,10 @@ class UnknownConsumer(MQError):
     """The consumer is not subscribed to this queue."""
 
 
+class UnknownStatement(MQError, LookupError):
+    """The store in use has no SQL statement of this name."""
+
+
 class UnknownListKind(MQError, LookupError):
     """No list of this kind is known; register it first."""
 

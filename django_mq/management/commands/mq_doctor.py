@@ -9,6 +9,7 @@ from django.db import DEFAULT_DB_ALIAS
 
 from django_mq.diagnosis.doctor.examination import examine
 from django_mq.diagnosis.doctor.findings import Level
+from django_mq.diagnosis.doctor.statements import printed
 from django_mq.errors import ConfigurationError
 from django_mq.management.arguments import argument, more_than_zero
 from django_mq.management.command import MQCommand
@@ -27,6 +28,13 @@ class Command(MQCommand):
     requires_system_checks = ()
 
     arguments: ClassVar = (
+        argument(
+            "--sql",
+            nargs="?",
+            const="",
+            metavar="NAME",
+            help="Print an SQL statement and its plan, and examine nothing; without NAME, list the statements.",
+        ),
         argument("--strict", action="store_true", help="Notices count as problems."),
         argument(
             "--timeout",
@@ -36,7 +44,7 @@ class Command(MQCommand):
             help="Longest wait for the database's first answer; default: 5.",
         ),
     )
-    json = "a JSON array"
+    json = "a JSON array, or the statement as a JSON object"
 
     def _alias(self, given: str | None) -> str:
         try:
@@ -45,6 +53,11 @@ class Command(MQCommand):
             return DEFAULT_DB_ALIAS  # the findings name the error
 
     def run(self, alias: str, **options: Any) -> None:
+        if options["sql"] is not None:
+            found = printed(alias, options["sql"])
+            plan = "\n".join(found.plan) or "The database makes no plan for it."
+            self.answer(asdict(found), f"{found.heading}\n{found.text}\n\n{plan}")
+            return
         findings = list(examine(alias, patience_seconds=options["timeout"]))
         objects = [{**asdict(finding), "level": finding.level.value} for finding in findings]
         self.answer(objects, "\n".join(map(self._lines, findings)))

@@ -6,6 +6,7 @@ the next one changes them, in a transaction.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
@@ -16,7 +17,7 @@ from django_mq import conf
 from django_mq.errors import StoreError, StoreUnavailable
 from django_mq.stores import connections
 from django_mq.stores.connections import LOCK_SECONDS, translating
-from django_mq.stores.sql.database import Database
+from django_mq.stores.sql.database import PARAMETER, Database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -131,6 +132,15 @@ class MySQLDatabase(Database):
         else:
             super().execute(text)
 
+    def _plan(self, text: str) -> list[str]:
+        with self.connection.cursor() as cursor:
+            cursor.execute("SELECT name FROM django_mq_queue ORDER BY id LIMIT 1")
+            queue = next(iter(cursor.fetchone() or ("orders",)))
+            cursor.execute(f"EXPLAIN {text}", sample(text, queue))
+            names = [column[0] for column in cursor.description]
+            steps = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return [(LINE % step).rstrip() for step in steps]
+
     def speak_for(self, session_id: int) -> None:
         """Let the server know for which session a private connection works, once for each new connection."""
         if self.private and (self.connection.connection, session_id) not in self._speaks_for:
@@ -183,6 +193,28 @@ def retried(method: Method) -> Method:
         return method(store, *args, **kwargs)
 
     return cast("Method", trying)
+
+
+#: A step of a plan.
+LINE = "%(id)s %(select_type)s %(table)s: %(type)s %(key)s, %(rows)s rows; %(Extra)s"
+#: Parameters that are compared with texts, and those that are times; the others are numbers, or may be.
+QUEUES = {"queue", "queues", "name", "names", "target"}
+TEXTS = {"exchange", "key", "message_id", "message_ids", "correlation_ids", "selectors"}
+TIMES = {"deliver_at", "expires_at", "since", "start", "end", "before"}
+
+
+def sample(text: str, queue: str) -> dict[str, Any]:
+    """Return parameters for the plan of a statement: the database makes none for any values.
+
+    It looks for a queue that does not exist while it makes the plan, and plans nothing more then.
+    """
+    kinds = [(QUEUES, queue), (TEXTS, "1"), (TIMES, "2031-01-01")]
+    lists = set(re.findall(r"IN %\((\w+)\)s", text))
+    values: dict[str, Any] = {}
+    for name in PARAMETER.findall(text):
+        value = next((value for names, value in kinds if name in names), 1)
+        values[name] = [value, value] if name in lists else value
+    return values
 
 
 #: Some six thousand years: beyond the end of its calendar the database returns null.

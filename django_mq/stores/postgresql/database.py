@@ -366,6 +366,18 @@ class PostgreSQLDatabase(Database):
                 self.roll_back()
                 raise
 
+    def _plan(self, text: str) -> list[str]:
+        # Prepared, as workers do: the plan is for any values.
+        names = list(dict.fromkeys(PARAMETER.findall(text)))
+        numbered = PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", text).replace("%%", "%")
+        nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
+        with self.transaction():
+            self.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+            self.execute(f"PREPARE django_mq_plan AS {numbered}")
+            rows = self.fetch(f"EXPLAIN EXECUTE django_mq_plan{nulls}", ())
+            self.execute("DEALLOCATE django_mq_plan")
+        return [line for (line,) in rows]
+
     @property
     def begin(self) -> str:  # type: ignore[override]
         return f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {connections.IDLE_SECONDS * 1000}"

@@ -87,6 +87,15 @@ class Database:
             cursor.execute(query, params)
             return list(cursor.fetchall())
 
+    def plan(self, text: str) -> list[str]:
+        """Return the lines of the plan of a statement, which does not run; none if the database makes no plan."""
+        first = text.split(maxsplit=1)[0].lstrip("(")
+        with self.alone(), translating(self.connection):
+            return self._plan(text) if first in PLANNED else []
+
+    def _plan(self, text: str) -> list[str]:
+        raise NotImplementedError
+
     @property
     def is_watched(self) -> bool:
         """Whether the project wraps or logs the statements of cursors, and so must see each of them."""
@@ -231,6 +240,8 @@ SHARED = "django_mq.stores.sql"
 PLACEHOLDER = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
 #: A parameter in a statement's text.
 PARAMETER = re.compile(r"%\((\w+)\)s")
+#: The first words of the statements that databases plan.
+PLANNED = {"SELECT", "WITH", "INSERT", "UPDATE", "DELETE"}
 #: The first line of a statement; its comment may begin there.
 HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 
@@ -255,6 +266,14 @@ def statement(
     Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
     in a folder or has no text: programming errors.
     """
+    text = readable(package, name, now, wanted, declared=declared, alone=alone)
+    return mark + "\n".join(line.strip() for line in text.splitlines())
+
+
+def readable(
+    package: str, name: str, now: str, wanted: str = "", *, declared: bool = False, alone: bool = False
+) -> str:
+    """Return the same text as it is read: its lines are indented. Raises the same errors."""
     texts = _defined(SHARED) | _defined(package)
     forms = {"_wanted": wanted, "_declared": wanted and declared, "_alone": alone}
     for suffix in [suffix for suffix, holds in forms.items() if holds]:
@@ -264,8 +283,18 @@ def statement(
         texts["_wanted"] = wanted
     if name not in texts:
         raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
-    text = _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}")
-    return mark + "\n".join(line.strip() for line in text.strip().splitlines())
+    return _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()
+
+
+def names_of(package: str) -> list[str]:
+    """Return the names of all statements of a database, its own and those that databases share."""
+    return sorted(name for name in _written(SHARED) | _written(package) if not name.startswith("_"))
+
+
+def heading_of(package: str, name: str) -> str:
+    """Return the comment of a statement: what it does, what it locks, which index serves it, what it returns."""
+    text = (_written(SHARED) | _written(package))[name]
+    return "\n".join(line for line in text.splitlines() if line.startswith("--"))
 
 
 def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place: str) -> str:
@@ -275,7 +304,9 @@ def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place
             return given[word]
         if (fragment := f"_{word}") not in texts:
             raise LookupError(f"{place}: no heading defines {fragment}, for {match[0]}.")
-        return _filled(texts, texts[fragment].replace("{it}", argument), given, f"{place}, {fragment}")
+        found = _filled(texts, texts[fragment].replace("{it}", argument), given, f"{place}, {fragment}")
+        line = text[: match.start()].rpartition("\n")[-1]
+        return found.replace("\n", "\n" + line[: len(line) - len(line.lstrip())])
 
     return PLACEHOLDER.sub(fill, text)
 
@@ -283,6 +314,12 @@ def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place
 @cache
 def _defined(package: str) -> dict[str, str]:
     """Return the texts of a package's folder by name, without comments."""
+    return {name: code_of(text) for name, text in _written(package).items()}
+
+
+@cache
+def _written(package: str) -> dict[str, str]:
+    """Return the texts of a package's folder by name, as they are written."""
     texts: dict[str, str] = {}
     found = [file for file in (files(package) / "sql").iterdir() if file.name.endswith(".sql")]
     for file in sorted(found, key=lambda file: file.name):
@@ -292,9 +329,9 @@ def _defined(package: str) -> dict[str, str]:
         for name, text in named(content):
             if name in texts:
                 raise ValueError(f"{place}: {name} is defined twice in this folder.")
-            texts[name] = code_of(text)
+            texts[name] = text
             # A fragment may be empty for some databases: then its comment says why.
-            if not texts[name] and not (name.startswith("_") and HEADING.sub("", text).strip(" .")):
+            if not code_of(text) and not (name.startswith("_") and HEADING.sub("", text).strip(" .")):
                 raise ValueError(f"{place}: nothing stands under {name}.")
     return texts
 

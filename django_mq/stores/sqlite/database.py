@@ -94,6 +94,15 @@ class SQLiteDatabase(Database):
                 self.rows("lock_for_writing")
             yield
 
+    def _plan(self, text: str) -> list[str]:
+        with self.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {text}", dict.fromkeys(PARAMETER.findall(text)))
+            steps = cursor.fetchall()
+        indents = {0: ""}
+        for step, parent, _, _ in steps:
+            indents[step] = f"  {indents[parent]}"
+        return [f"{indents[parent]}{detail}" for _, parent, _, detail in steps]
+
     def change_marker(self) -> int:
         version = self.rows("change_marker")[0][0]
         if self.connection.connection is not self._marked:
