@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from django.apps import AppConfig
 from django.core.signals import setting_changed
 from django.utils.translation import gettext_lazy as _
@@ -17,7 +19,20 @@ class DjangoMQConfig(AppConfig):
 
         checks.register_all()
         setting_changed.connect(conf.forget, dispatch_uid="django_mq.conf.forget")
+        self.add_options_of_extensions()
+        setting_changed.connect(self.add_options_of_extensions, dispatch_uid="django_mq.apps.options")
         self.register_celery_scheme()
+
+    @staticmethod
+    def add_options_of_extensions(**_: object) -> None:
+        """Let the rows of queues have the options of extensions. Wrong settings are told by the checks."""
+        from django_mq import conf  # noqa: PLC0415 - as above
+        from django_mq.errors import ConfigurationError  # noqa: PLC0415 - as above
+        from django_mq.models.queue import add_options  # noqa: PLC0415 - as above
+
+        with suppress(ConfigurationError, TypeError):
+            if "EXTENSIONS" in conf.raw():
+                add_options(conf.extensions().queue_options)
 
     @staticmethod
     def register_celery_scheme() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -47,12 +46,16 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     """E001: no dictionary; E002: unknown; E003: impossible; E006: contradictions; E013; and what follows."""
     try:
         unknown = conf.unknown_names()
+    except UnusableExtension as error:
+        return [
+            _error(str(error), "Correct DJANGO_MQ['EXTENSIONS']. Until then nothing of django_mq works.", "E013")
+        ]
     except ConfigurationError as error:
         return [_error(str(error), "Write DJANGO_MQ = {...} in the settings.", "E001")]
     if unknown:
         hint = (
             "Remove them, or correct the spelling. The settings are"
-            f" {', '.join(sorted(item.name for item in fields(conf.Settings)))};"
+            f" {', '.join(sorted(conf.SETTINGS))};"
             f" the options of a queue are {', '.join(sorted(OPTIONS))}."
         )
         return [_error(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}.", hint, "E002")]
@@ -61,10 +64,6 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     except ContradictoryOptions as error:
         hint = "Leave one of the two out."
         return [_error(str(error), hint, "E006")]
-    except UnusableExtension as error:
-        return [
-            _error(str(error), "Correct DJANGO_MQ['EXTENSIONS']. Until then nothing of django_mq works.", "E013")
-        ]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "Correct the value in DJANGO_MQ. The message says what is allowed.", "E003")]
     return [

@@ -20,13 +20,15 @@ from django.conf import settings as django_settings
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.decisions.dead_letters import leads_back
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.engine.options import QueueOptions, wrong_types
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, QueueOptions, wrong_types
 from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
 from django_mq.seams.extension import Extension
 from django_mq.seams.registry import imported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from django_mq.engine.options import Option
 
 #: The longest time that a setting may be: a timer, a socket and PostgreSQL's statement_timeout take little more.
 LONGEST_WAIT_SECONDS = 7 * 86400
@@ -90,11 +92,16 @@ class Settings:
 
     #: What other packages add: dotted paths of values of ``seams.extension.Extension``.
     EXTENSIONS: tuple[Extension, ...] = ()
+    #: The values of settings that extensions declare.
+    added: Mapping[str, Any] = field(default_factory=dict)
 
     def problems(self) -> Iterator[str]:
         """Yield one sentence for every value that cannot work."""
         wrong = list(wrong_types(self))
         yield from wrong or self._out_of_range()
+        for option in all_of(self.EXTENSIONS).settings:
+            if option.name in self.added and (fault := option.fault(self.added[option.name])):
+                yield f"{option.name} is {shown(self.added[option.name])}; {fault}"
         yield from self._queue_problems()
 
     def _out_of_range(self) -> Iterator[str]:
@@ -144,7 +151,7 @@ class Settings:
         for name, queue in self.QUEUES.items():
             if not is_name(name):
                 yield f"QUEUES[{name!r}]: {WHAT_A_NAME_IS}"
-            for problem in queue.problems():
+            for problem in queue.problems(all_of(self.EXTENSIONS).queue_options):
                 yield f"QUEUES[{name!r}]: {problem}"
             if leads_back(name, following):
                 yield f"QUEUES[{name!r}]: its dead letters would come back to it"
@@ -155,6 +162,10 @@ class Settings:
         """Yield one sentence for options of a queue that make no sense together."""
         for name, queue in self.QUEUES.items():
             yield from (f"QUEUES[{name!r}]: {sentence}" for sentence in queue.contradictions())
+
+
+#: The names of the settings.
+SETTINGS = tuple(item.name for item in fields(Settings) if item.name != "added")
 
 
 def _url_problems(url: str) -> Iterator[str]:
@@ -195,9 +206,9 @@ def raw() -> dict[str, Any]:
 
 def unknown_names() -> list[str]:
     """Return the unknown settings and queue options, so that a check reports misspelt names."""
-    known = {item.name for item in fields(Settings)}
-    given = raw()
-    known_options = {item.name for item in fields(QueueOptions)}
+    given, added = raw(), all_of(_extensions())
+    known = {*SETTINGS, *(option.name for option in added.settings)}
+    known_options = {*OPTIONS, *MEMORY_OPTIONS, *(option.name for option in added.queue_options)}
     names = sorted(str(name) for name in set(given) - known)
     for queue_name, queue in given.get("QUEUES", {}).items():
         names += [f"QUEUES[{queue_name!r}][{option!r}]" for option in sorted(set(queue) - known_options, key=str)]
@@ -213,13 +224,12 @@ def load() -> Settings:
     unknown = unknown_names()
     if unknown:
         raise ConfigurationError(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}")
-    given = dict(raw())
-    queues = {name: QueueOptions(**options) for name, options in given.pop("QUEUES", {}).items()}
+    given = dict(raw()) | {"EXTENSIONS": _extensions()}
+    queues = {name: QueueOptions.of(options) for name, options in given.pop("QUEUES", {}).items()}
+    added = {name: given.pop(name) for name in given.keys() - set(SETTINGS)}
     if isinstance(given.get("MASK"), (list, set, frozenset)):
         given["MASK"] = tuple(given["MASK"])
-    if "EXTENSIONS" in given:
-        given["EXTENSIONS"] = imported(given["EXTENSIONS"])
-    loaded = Settings(**given, QUEUES=MappingProxyType(queues))
+    loaded = Settings(**given, QUEUES=MappingProxyType(queues), added=MappingProxyType(added))
     problems = list(loaded.problems())
     if problems:
         raise ConfigurationError("DJANGO_MQ is wrong: " + "; ".join(problems))
@@ -245,15 +255,30 @@ def remove_extension(name: str) -> None:
     extensions.cache_clear()
 
 
+def _extensions() -> tuple[Extension, ...]:
+    """Import the extensions of the settings. Raises UnusableExtension."""
+    return imported(raw()["EXTENSIONS"]) if "EXTENSIONS" in raw() else ()
+
+
 @lru_cache(maxsize=1)
 def extensions() -> Extension:
     """Return what all extensions add, in their order, as one extension. Cached as the settings are."""
     named = load().EXTENSIONS
     names = {extension.name for extension in named}
-    given = [*named, *(extension for name, extension in _added.items() if name not in names)]
+    return all_of([*named, *(extension for name, extension in _added.items() if name not in names)])
+
+
+def queue_options() -> dict[str, Option]:
+    """Return the options of queues by name: those of django_mq, then those of extensions."""
+    return {**OPTIONS, **{option.name: option for option in extensions().queue_options}}
+
+
+def all_of(given: Iterable[Extension]) -> Extension:
+    """Return what these extensions add, as one extension."""
+    every = tuple(given)
     added = [item.name for item in fields(Extension) if item.name != "name"]
     return Extension(
-        name="all", **{name: tuple(chain.from_iterable(getattr(each, name) for each in given)) for name in added}
+        name="all", **{name: tuple(chain.from_iterable(getattr(each, name) for each in every)) for name in added}
     )
 
 

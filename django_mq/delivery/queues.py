@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -61,7 +60,7 @@ def _plan(
     """
     name = validation.queue_name(name)
     options = conf.load().QUEUES.get(name, QueueOptions())
-    given = asdict(options) if not rules else _checked(name, asdict(options) | dict(rules))
+    given = options.as_dict() if not rules else _checked(name, options.as_dict() | dict(rules))
     for link in LINKS:
         if (target := given[link]) in (*above, name):
             circular.setdefault(name, {})[link] = target
@@ -72,8 +71,8 @@ def _plan(
 
 
 def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    settings = QueueOptions(**options)
-    problems = list(settings.problems()) or list(settings.contradictions())
+    settings = QueueOptions.of(options)
+    problems = list(settings.problems(conf.extensions().queue_options)) or list(settings.contradictions())
     if problems:
         raise ConfigurationError(f"Queue {name!r} cannot be declared so: {'; '.join(problems)}.")
     return options

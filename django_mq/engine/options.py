@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from math import isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.declared import problems_of
@@ -19,7 +19,7 @@ from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.errors import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 #: The longest time span, which every database can add to the current time.
 LONGEST_SECONDS: Final = 100 * 365 * 86400
@@ -69,16 +69,17 @@ class Argument:
 class Option:
     """The declaration of one option. The pages translate ``label``, ``help`` and the labels of choices."""
 
-    label: str
+    label: str = ""
     help: str
-    section: str
+    #: The section of the admin's form.
+    section: str = ""
     #: Whether the admin's form shows the option beside the option before, in the same line.
     beside: bool = False
     #: The values to choose from, each with its label.
     choices: Mapping[str, str] = field(default_factory=dict)
     #: The smallest and the largest number.
     least: float = 0
-    most: float = 0
+    most: float | None = None
     #: Whether the value is the name of another queue.
     is_link: bool = False
     #: The most characters of a text, for options that have no choices and name no queue.
@@ -91,8 +92,13 @@ class Option:
     memory_only: bool = False
     # ``_declared`` sets these from the field of QueueOptions.
     name: str = ""
+    #: int, float, str or bool; with "| None" if None is a value.
     type: str = ""
     default: Any = None
+
+    def __post_init__(self) -> None:
+        if self.most is None:
+            object.__setattr__(self, "most", MOST.get(self.base_type, 0))
 
     @property
     def optional(self) -> bool:
@@ -106,7 +112,11 @@ class Option:
 
     def takes(self, value: Any) -> bool:
         """Whether the value is of the option's type and within its bounds."""
-        return _is_of_type(value, self.type) and self.problem(value) is None
+        return self.fault(value) is None
+
+    def fault(self, value: Any) -> str | None:
+        """Return what is wrong with a value, or None."""
+        return self.problem(value) if _is_of_type(value, self.type) else f"it must be of type {self.type}"
 
     def problem(self, value: Any) -> str | None:
         """Return what is wrong with a value of the right type, or None."""
@@ -119,9 +129,22 @@ class Option:
         if self.length:
             fits = is_storable(value, self.length)
             return None if fits else f"use at most {self.length} characters that a database can store"
-        if self.least <= value <= self.most:
+        if self.least <= value <= (self.most or 0):
             return None
         return f"use {self.least} to {self.most}" + (", or None" if self.optional else "")
+
+    def value_in(self, holder: Extended) -> Any:
+        """Return the value that an extension's option has in a queue, a handler or the settings."""
+        value = holder.added.get(self.name, self.default)
+        return value if self.takes(value) else self.default
+
+
+class Extended(Protocol):
+    """What has values of options that extensions declare."""
+
+    @property
+    def added(self) -> Mapping[str, Any]:
+        """The values by name; an option that is not there has its default."""
 
 
 def _option(default: Any, label: str, help: str, section: str, **declared: Any) -> Any:  # noqa: A002 - as the field
@@ -380,6 +403,19 @@ class QueueOptions:
         False, help="Whether each consumer gets every message, and no message is removed."
     )
 
+    #: The values of options that extensions declare.
+    added: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> QueueOptions:
+        """Return the options with these values by name; the others have their defaults."""
+        own = {name: value for name, value in values.items() if name in _ALL}
+        return cls(**own, added={name: value for name, value in values.items() if name not in _ALL})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by name."""
+        return {name: getattr(self, name) for name in _ALL} | dict(self.added)
+
     # Derived from the options.
 
     @property
@@ -441,15 +477,11 @@ class QueueOptions:
 
     # Validation.
 
-    def problems(self) -> Iterator[str]:
-        """Yield a sentence for each value of the wrong type; if there are none, for each value out of range."""
-        wrong = list(wrong_types(self))
-        yield from wrong or self._out_of_range()
-
-    def _out_of_range(self) -> Iterator[str]:
-        for name, option in _ALL.items():
-            value = getattr(self, name)
-            problem = option.problem(value)
+    def problems(self, added: Iterable[Option] = ()) -> Iterator[str]:
+        """Yield a sentence for each value that its option does not take; ``added`` are those of extensions."""
+        known = _ALL | {option.name: option for option in added}
+        for name, value in self.as_dict().items():
+            problem = known[name].fault(value) if name in known else "there is no such option"
             if problem is not None:
                 yield f"{name} is {shown(value)}; {problem}"
 
@@ -495,9 +527,9 @@ class QueueOptions:
 
 def _declared() -> Iterator[tuple[str, Option]]:
     for item in fields(QueueOptions):
-        name, type_ = item.name, str(item.type)
-        found = {"column": name, "most": MOST.get(type_.partition(" | ")[0], 0)} | item.metadata["option"]
-        yield name, Option(**found, name=name, type=type_, default=item.default)
+        if "option" in item.metadata:
+            found = {"column": item.name} | item.metadata["option"]
+            yield item.name, Option(**found, name=item.name, type=str(item.type), default=item.default)
 
 
 def _of_stores(*, memory_only: bool) -> Mapping[str, Option]:
@@ -515,13 +547,19 @@ OTHERS: Final = tuple(name for name, option in OPTIONS.items() if option.column 
 LINKS: Final = tuple(name for name, option in OPTIONS.items() if option.is_link)
 
 
-def others_in(stored: Any) -> dict[str, Any]:
-    """Return the options without a column from a stored JSON value.
+def others_in(stored: Any, added: Iterable[Option] = ()) -> dict[str, Any]:
+    """Return the options without a column from a stored JSON value; ``added`` are those of extensions.
 
     Unknown options and wrong values are left out: another version, or a person, may have written them.
     """
     given = stored if isinstance(stored, dict) else {}
-    return {name: given[name] for name in OTHERS if name in given and OPTIONS[name].takes(given[name])}
+    options = (*(OPTIONS[name] for name in OTHERS), *added)
+    return {each.name: given[each.name] for each in options if each.name in given and each.takes(given[each.name])}
+
+
+def added_in(stored: Any) -> dict[str, Any]:
+    """Return what a stored JSON value has besides: options of extensions, or of another version."""
+    return {name: stored[name] for name in stored if name not in OTHERS} if isinstance(stored, dict) else {}
 
 
 def wrong_types(given: Any) -> Iterator[str]:

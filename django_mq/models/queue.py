@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
 from django_mq.engine.decisions.routing import SELECTOR_LENGTH
-from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions, others_in
+from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions, added_in, others_in
 from django_mq.models.times import UTCDateTimeField
 
 if TYPE_CHECKING:
@@ -128,32 +128,45 @@ class Queue(models.Model):
     def save(self, *args: Any, update_fields: Iterable[str] | None = None, **kwargs: Any) -> None:
         """Save the queue; ``update_fields`` may name options that have no column."""
         if update_fields is not None:
-            update_fields = {"other_options" if name in OTHERS else name for name in update_fields}
+            columns = {column.name for column in self._meta.concrete_fields}
+            update_fields = {name if name in columns else "other_options" for name in update_fields}
         super().save(*args, update_fields=update_fields, **kwargs)
 
     @property
     def options(self) -> QueueOptions:
         """The options as one value."""
         values = {name: getattr(self, name) for name in OPTIONS}
-        return QueueOptions(**values | {name: values[name] and values[name].name for name in LINKS})
+        links = {name: values[name] and values[name].name for name in LINKS}
+        return QueueOptions(**values | links, added=added_in(self.other_options))
+
+    def value_of(self, option: str) -> Any:
+        """Return the value of an option by its name; of a link, the name of the queue."""
+        value = getattr(self, option)
+        return value and value.name if option in LINKS else value
 
 
 def _attribute(option: Option) -> property:
     """Return an attribute that reads and sets an option without a column."""
 
     def read(queue: Queue) -> Any:
-        return others_in(queue.other_options).get(option.name, option.default)
+        return others_in(queue.other_options, [option]).get(option.name, option.default)
 
     def write(queue: Queue, value: Any) -> None:
         stored = queue.other_options if isinstance(queue.other_options, dict) else {}
         kept = {name: stored[name] for name in stored if name != option.name}
         queue.other_options = kept if value == option.default else {**kept, option.name: value}
 
+    read.short_description = _(option.label)  # type: ignore[attr-defined] # the admin's label of a read-only field
     return property(read, write, doc=option.help)
 
 
-for _name in OTHERS:
-    setattr(Queue, _name, _attribute(OPTIONS[_name]))
+def add_options(options: Iterable[Option]) -> None:
+    """Give queues an attribute for each of these options, which have no column."""
+    for option in options:
+        setattr(Queue, option.name, _attribute(option))
+
+
+add_options(OPTIONS[name] for name in OTHERS)
 
 
 class DuplicateId(models.Model):

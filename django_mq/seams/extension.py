@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from django_mq.engine.options import Option
     from django_mq.seams.middleware import AttemptMiddleware, PublishingMiddleware
 
 
@@ -39,7 +40,7 @@ class Extension:
     values of all extensions, in the order of the setting.
     """
 
-    #: Says in errors and figures which extension is meant. No two extensions have the same name.
+    #: Says in errors and figures which extension is meant: an identifier that no other extension has.
     name: str
     #: What to do in the maintenance, besides the duties of django_mq.
     duties: tuple[Duty, ...] = ()
@@ -47,3 +48,8 @@ class Extension:
     publishing: tuple[PublishingMiddleware, ...] = ()
     #: Functions around an attempt, the first one outermost.
     attempts: tuple[AttemptMiddleware, ...] = ()
+    #: Options of queues and handlers (arguments of ``@consumer``), and keys of ``DJANGO_MQ``. Their names begin
+    #: with the name of the extension and "_"; names of settings are in capitals. ``Option.value_in`` reads them.
+    queue_options: tuple[Option, ...] = ()
+    handler_options: tuple[Option, ...] = ()
+    settings: tuple[Option, ...] = ()

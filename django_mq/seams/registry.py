@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils.module_loading import import_string
 
-from django_mq.engine.names import WHAT_A_NAME_IS, is_name
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES
 from django_mq.errors import UnusableExtension, shown
 from django_mq.seams.extension import Extension
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.engine.options import Option
 
 
 def imported(paths: Any) -> tuple[Extension, ...]:
@@ -35,6 +40,41 @@ def _imported(path: Any) -> Extension:
         raise UnusableExtension(f"EXTENSIONS has {path!r}, which cannot be imported: {error}") from error
     if not isinstance(found, Extension):
         raise UnusableExtension(f"EXTENSIONS has {path!r}, which is no Extension, but {shown(found)}.")
-    if not is_name(found.name):
-        raise UnusableExtension(f"EXTENSIONS has {path!r}, whose name is {shown(found.name)}: {WHAT_A_NAME_IS}.")
+    if problem := next(_problems(found), None):
+        raise UnusableExtension(f"EXTENSIONS has {path!r}, {problem}.")
     return found
+
+
+def _problems(extension: Extension) -> Iterator[str]:
+    """Yield what is wrong with an extension, as the end of a sentence."""
+    if not (isinstance(extension.name, str) and extension.name.isidentifier() and extension.name.islower()):
+        yield f"whose name is {shown(extension.name)}; use an identifier in small letters"
+        return
+    prefix = f"{extension.name}_"
+    kinds = [
+        (prefix, extension.queue_options),
+        (prefix, extension.handler_options),
+        (prefix.upper(), extension.settings),
+    ]
+    for beginning, options in kinds:
+        for option in options:
+            if option.name in {*OPTIONS, *MEMORY_OPTIONS}:
+                yield f"whose option {option.name!r} is one of django_mq"
+            elif not option.name.startswith(beginning):
+                yield f"whose option {option.name!r} has another extension's name; begin it with {beginning!r}"
+            elif options is extension.queue_options and not (option.label and option.section):
+                yield f"whose option {option.name!r} has no label or no section, which the admin shows"
+            elif problem := _problem(option):
+                yield f"whose option {option.name!r} {problem}"
+
+
+def _problem(option: Option) -> str | None:
+    if not option.name.isidentifier():
+        return "has a name that is no identifier"
+    if option.base_type not in TYPES or option.type not in (option.base_type, f"{option.base_type} | None"):
+        return f"has the type {option.type!r}; use one of {', '.join(TYPES)}, perhaps with ' | None'"
+    if option.base_type == "str" and not (option.choices or option.length or option.is_link):
+        return "is a text; give its length, or choices"
+    if (fault := option.fault(option.default)) is not None:
+        return f"has the default {shown(option.default)}; {fault}"
+    return None

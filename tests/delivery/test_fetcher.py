@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -185,7 +184,7 @@ def test_with_groups_the_next_is_claimed_with_the_settlement_of_the_one_before(
     fetcher: Fetcher, committed_database: str
 ) -> None:
     store = shared_store(committed_database)
-    store.declare("steps", asdict(QueueOptions(grouping="shared")))
+    store.declare("steps", QueueOptions(grouping="shared").as_dict())
     fetcher.consume(("steps",))
     for number in range(3):
         publish("steps", number, group_key="a")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -532,7 +531,7 @@ def test_an_async_publisher_does_not_wait_for_ever(committed_database: str) -> N
 
 
 def defaults() -> dict[str, object]:
-    return asdict(QueueOptions())
+    return QueueOptions().as_dict()
 
 
 def test_an_unknown_queue_is_refused_with_a_similar_name(database: str, settings: Settings) -> None:

@@ -6,7 +6,7 @@ import ast
 import importlib
 import subprocess
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +16,7 @@ from django_mq.api import browse, publish
 from django_mq.delivery.consumer import handlers
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.engine.states import DEAD, READY, SCHEDULED
+from django_mq.seams.extension import Extension
 from tests.docs.pages import DOCS, README, name, pages, python
 
 if TYPE_CHECKING:
@@ -74,13 +75,19 @@ def test_every_example_imports_the_names_that_it_uses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)
-def test_every_example_of_settings_can_be_loaded(page: Path, settings: Settings) -> None:
+def test_every_example_of_settings_can_be_loaded(
+    page: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module: dict[str, Any] = {"INSTALLED_APPS": [], "DATABASES": {"default": {}}, "DJANGO_MQ": {}}
     for text in python(page):
         if "DJANGO_MQ" in text:
             module = execute(text, **module)
             # The other aliases of an example are no aliases of the tests.
             settings.DJANGO_MQ = {**module["DJANGO_MQ"], "DATABASE": "default", "LISTEN_DATABASE": None}
+            for path in module["DJANGO_MQ"].get("EXTENSIONS", ()):
+                file = ModuleType(path.rpartition(".")[0])
+                file.EXTENSION = Extension(name="shop")  # type: ignore[attr-defined]
+                monkeypatch.setitem(sys.modules, file.__name__, file)
 
             assert set(conf.load().QUEUES) == set(module["DJANGO_MQ"].get("QUEUES", {}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django_mq.engine.options import Option
 from django_mq.seams.extension import Extension
 
 FIRST = Extension(name="first")
@@ -9,3 +10,10 @@ SECOND = Extension(name="second")
 SAME = Extension(name="first")
 NAMELESS = Extension(name="")
 SOMETHING = 3
+CAPITAL = Extension(name="Shop")
+FOREIGN = Extension(name="shop", settings=(Option(name="OTHER_SECONDS", type="int", default=0, help="What."),))
+NAMESAKE = Extension(name="max", queue_options=(Option(name="max_attempts", type="int", default=0, help="What."),))
+UNSHOWN = Extension(name="shop", queue_options=(Option(name="shop_size", type="int", default=0, help="What."),))
+LISTED = Extension(name="shop", settings=(Option(name="SHOP_SIZES", type="list", default=[], help="What."),))
+ENDLESS = Extension(name="shop", settings=(Option(name="SHOP_TEXT", type="str", default="", help="What."),))
+MISSING = Extension(name="shop", settings=(Option(name="SHOP_SIZE", type="int", help="What."),))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -24,7 +23,7 @@ DEADLINE_SECONDS = 15.0
 
 def options(**given: Any) -> dict[str, Any]:
     """A queue's options, the defaults where nothing is given."""
-    return asdict(QueueOptions(**given))
+    return QueueOptions(**given).as_dict()
 
 
 def declare(store: Store, name: str = "orders", **given: Any) -> str:

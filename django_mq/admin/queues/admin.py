@@ -24,7 +24,7 @@ from django_mq.admin.overview import log, space
 from django_mq.admin.overview import page as overview
 from django_mq.admin.overview.alerts import delivery_column
 from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, PURGE, REDRIVE, RESUME
-from django_mq.admin.queues.form import QueueForm, option_fieldsets
+from django_mq.admin.queues.form import QueueForm, form_class, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.admin.tabs import tabs_of
 from django_mq.diagnosis.messages.indexes import RETRYING
@@ -99,7 +99,6 @@ class QueueAdmin(ActionAdmin):
     fieldsets = [
         (None, {"fields": ["name", "closed"]}),
         (gettext_lazy("Now"), {"fields": NOW}),
-        *option_fieldsets(),
     ]
 
     name_shown = columns.name_column("name", gettext_lazy("name"))
@@ -109,8 +108,11 @@ class QueueAdmin(ActionAdmin):
         return with_facts(queues.select_related(*self.list_select_related))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        fieldsets = super().get_fieldsets(request, obj)
+        fieldsets = [*super().get_fieldsets(request, obj), *option_fieldsets()]
         return fieldsets if obj else [entry for entry in fieldsets if entry[1]["fields"] is not NOW]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return super().get_form(request, obj, change, form=form_class(), **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return ["name", "dropped", *LIVE] if obj else ["dropped"]

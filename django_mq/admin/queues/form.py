@@ -9,8 +9,10 @@ from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from django_mq import conf
 from django_mq.admin.table import TableForm, alias
 from django_mq.delivery.operator.queue_editor import leads_back
+from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.options import LINKS, OPTIONS, OTHERS, SECTIONS, QueueOptions
 from django_mq.models import Queue
 
@@ -26,14 +28,15 @@ DROPPING = "Limits"
 
 def option_fieldsets() -> list[Any]:
     """Return the fieldsets of the options."""
-    return [(_(section), {"fields": _lines(section)}) for section in SECTIONS]
+    sections = dict.fromkeys([*SECTIONS, *(option.section for option in conf.extensions().queue_options)])
+    return [(_(section), {"fields": _lines(section)}) for section in sections]
 
 
 def _lines(section: str) -> list[Any]:
     lines: list[list[str]] = []
-    for name, option in OPTIONS.items():
+    for name, option in conf.queue_options().items():
         if option.section == section:
-            if not option.beside:
+            if not option.beside or not lines:
                 lines.append([])
             lines[-1].append(name)
     if section == DROPPING:
@@ -55,7 +58,7 @@ class QueueForm(TableForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in OTHERS:
+        for name in _without_column():
             self.initial.setdefault(name, getattr(self.instance, name))
 
     def clean_dead_letter_queue(self) -> Queue | None:
@@ -78,11 +81,11 @@ class QueueForm(TableForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors:
-            given = {name: cleaned[name] for name in OPTIONS if name not in LINKS}
-            options = QueueOptions(**given)
-            for sentence in [*options.problems(), *options.contradictions()]:
+            given = {name: cleaned[name] for name in conf.queue_options() if name not in LINKS}
+            options = QueueOptions.of(given)
+            for sentence in [*options.problems(conf.extensions().queue_options), *options.contradictions()]:
                 self.add_error(None, sentence + ".")
-            for name in OTHERS:
+            for name in _without_column():
                 setattr(self.instance, name, cleaned[name])
         return cleaned
 
@@ -99,6 +102,16 @@ class QueueForm(TableForm):
             self.add_error("name", self.instance.unique_error_message(Queue, ("name",)))
 
 
+def _without_column() -> tuple[str, ...]:
+    return (*OTHERS, *(option.name for option in conf.extensions().queue_options))
+
+
+def form_class() -> type[QueueForm]:
+    """Return the form with the fields of all options, also of extensions."""
+    added = {option.name: _field(option) for option in conf.extensions().queue_options}
+    return type("QueueForm", (QueueForm,), added) if added else QueueForm
+
+
 def _field(option: Option) -> forms.Field:
     """Return the form field of an option without a column."""
     texts: dict[str, Any] = {"label": capfirst(_(option.label)), "help_text": _(option.help)}
@@ -107,6 +120,8 @@ def _field(option: Option) -> forms.Field:
     if option.choices:
         choices = [(value, _(label)) for value, label in option.choices.items()]
         return forms.ChoiceField(choices=choices, **texts)
+    if option.base_type == "str":
+        return forms.CharField(required=False, max_length=option.length or NAME_LENGTH, **texts)
     number: Any = {"int": forms.IntegerField, "float": forms.FloatField}[option.base_type]
     form_field: forms.Field = number(
         min_value=option.least, max_value=option.most, required=not option.optional, **texts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import combinations
@@ -59,6 +59,8 @@ class Handler:
     shared: bool = False
     #: Which messages it takes, blank for those that no other handler of the queue takes.
     selector: str = ""
+    #: The values of options that extensions declare.
+    added: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:
@@ -87,6 +89,7 @@ def consumer(
     priority: int = 0,
     shared: bool = False,
     selector: str = "",
+    **added: Any,
 ) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
 
@@ -110,11 +113,14 @@ def consumer(
     Otherwise a queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of
     them, by priority, and to those of equal priority in turn. Only ``mq_worker`` runs several handlers of a queue.
 
+    Extensions may declare further options.
+
     Raises ConfigurationError for impossible options, for a second handler with the same selector, or none, that is
     not shared, and for a function that does not run when it is called with one message, such as a coroutine
     function or a generator. Raises MalformedSelector for a selector that cannot be parsed.
     """
     _check_options(queue, credit, credit_bytes, time_limit_seconds, priority)
+    _check_added(queue, added)
 
     condition = _condition(queue, selector)
 
@@ -145,6 +151,7 @@ def consumer(
             priority=priority,
             shared=shared,
             selector=condition,
+            added=added,
         )
         _handlers[name] = [*others, handler]
         return function
@@ -170,6 +177,16 @@ def _check_options(
         raise ConfigurationError(
             f"priority of the handler of {queue!r} is {priority!r}; use a whole number, 0 being the usual one."
         )
+
+
+def _check_added(queue: str, added: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError for options that no extension declares, or does not take."""
+    known = {option.name: option for option in conf.extensions().handler_options} if added else {}
+    for name, value in added.items():
+        if name not in known:
+            raise ConfigurationError(f"@consumer({queue!r}) has no option {name!r}; correct or remove it.")
+        if (fault := known[name].fault(value)) is not None:
+            raise ConfigurationError(f"{name} of the handler of {queue!r} is {shown(value)}; {fault}.")
 
 
 def _condition(queue: str, selector: str) -> str:

@@ -53,9 +53,9 @@ def differences(names: Iterable[str] | None = None, *, using: str) -> list[Diffe
     found: list[Difference] = []
     for name in wanted:
         if name in rows:
-            stored = rows[name].options
+            stored = rows[name]
             for option in given[name]:
-                new, old = plain(getattr(declared[name], option)), getattr(stored, option)
+                new, old = plain(declared[name].as_dict()[option]), stored.value_of(option)
                 if new != old:
                     found.append(Difference(name, option, new, old))
     return found

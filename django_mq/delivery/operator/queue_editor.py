@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
@@ -11,7 +11,7 @@ from django_mq import conf
 from django_mq.delivery import publisher
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions import dead_letters
-from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
+from django_mq.engine.options import LINKS, MEMORY_OPTIONS, OPTIONS, QueueOptions, others_in
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
 from django_mq.stores.errors import no_such_queue
@@ -20,8 +20,10 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What an operator may set: the options of a queue, and whether it refuses new messages.
-EDITABLE = (*OPTIONS, "closed")
+
+def editable() -> tuple[str, ...]:
+    """Return what an operator may set: the options of a queue, and whether it refuses new messages."""
+    return (*conf.queue_options(), "closed")
 
 
 def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
@@ -30,9 +32,9 @@ def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
     Raises ConfigurationError, also if the queue exists, and UnknownQueue.
     """
     store = shared_store(using)
-    declared = asdict(conf.load().QUEUES.get(name, QueueOptions()))
+    declared = conf.load().QUEUES.get(name, QueueOptions()).as_dict()
     # The settings are checked, and the queues that they name may not exist yet.
-    alone = {option: declared[option] for option in OPTIONS if option not in LINKS}
+    alone = {option: value for option, value in declared.items() if option not in (*LINKS, *MEMORY_OPTIONS)}
     _check(Queue(name=name), {**alone, **options}, using=using)
     with store.transaction():
         if not declare(store, name, {key: value for key, value in options.items() if key != "closed"}):
@@ -65,7 +67,7 @@ def queue_named(name: str, *, using: str) -> Queue:
 
 def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]:
     """Apply the changes to the row and check it; return the changed columns."""
-    unknown = sorted(set(changes) - set(EDITABLE))
+    unknown = sorted(set(changes) - set(editable()))
     if unknown:
         raise ConfigurationError(f"Unknown options: {', '.join(unknown)}.")
     for option, value in changes.items():
@@ -74,8 +76,10 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
         else:
             setattr(queue, option, value)
     # The values as given: the row would read an impossible option without a column as its default.
-    settings = replace(queue.options, **{name: value for name, value in changes.items() if name in OPTIONS})
-    problems = [*settings.problems(), *_broken_columns(queue), *_lead_back(queue, using=using)]
+    added = conf.extensions().queue_options
+    kept = replace(queue.options, added={}).as_dict() | others_in(queue.other_options, added)
+    settings = QueueOptions.of(kept | {name: value for name, value in changes.items() if name != "closed"})
+    problems = [*settings.problems(added), *_broken_columns(queue), *_lead_back(queue, using=using)]
     problems = problems or list(settings.contradictions())
     if problems:
         raise ConfigurationError("; ".join(problems) + ".")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from django_mq import __version__
+from django_mq import __version__, conf
 from django_mq.delivery.consumer.handlers import TASK_HEADERS, discover
 from django_mq.delivery.operator.drift import differences
 from django_mq.diagnosis.doctor.findings import notice, ok, problem
@@ -156,7 +156,8 @@ def _unknown_values(alias: str) -> Iterator[tuple[str, str, str]]:
             value = getattr(queue, field.attname)
             if value not in dict(field.flatchoices):
                 yield queue.name, field.name, str(value)
-        if queue.other_options is not None and queue.other_options != others_in(queue.other_options):
+        stored = queue.other_options
+        if stored is not None and stored != others_in(stored, conf.extensions().queue_options):
             yield queue.name, "other_options", str(queue.other_options)
 
 

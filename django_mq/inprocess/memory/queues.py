@@ -42,7 +42,7 @@ class Queues(Part):
         queues = self.broker.queues
         if name in queues:
             return False
-        settings = QueueOptions(**options)
+        settings = QueueOptions.of(options)
         if settings.dead_letter_queue not in queues:
             settings = replace(settings, dead_letter_queue=None)
         if settings.expiry_queue not in queues:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, BooleanOptionalAction
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +12,21 @@ from django.db.models import Q
 
 from django_mq import conf
 from django_mq.delivery.operator.drift import differences, overwrite
-from django_mq.delivery.operator.queue_editor import EDITABLE, create_queue, edit_queue, queue_named
+from django_mq.delivery.operator.queue_editor import create_queue, edit_queue, editable, queue_named
 from django_mq.delivery.queues import declare, similar
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.wording import plural
 from django_mq.engine.options import OPTIONS
+from django_mq.errors import ConfigurationError
 from django_mq.management.command import MQCommand
 from django_mq.models import Queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from django_mq.engine.options import Option
 
 #: The functions that read an option's value; other values are text.
 READERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
@@ -75,8 +79,8 @@ class Command(MQCommand):
 
     def show(self, alias: str, *, name: str, **_: Any) -> None:
         """Show the options of a queue, and those of the settings that differ."""
-        options = asdict(queue_named(name, using=alias).options)
-        stored = {option: options[option] for option in OPTIONS}
+        queue = queue_named(name, using=alias)
+        stored = {option: queue.value_of(option) for option in conf.queue_options()}
         differing = {each.option: each.declared for each in differences([name], using=alias)}
         lines = [
             f"{option} = {value!r}" + (f" (the settings: {differing[option]!r})" if option in differing else "")
@@ -130,7 +134,10 @@ def _deleted(name: str, words: str, messages: int) -> str:
 
 def _add_options(parser: ArgumentParser) -> None:
     """Add the options of a queue; options that are not given are absent from the result."""
-    for name, option in OPTIONS.items():
+    known: Mapping[str, Option] = OPTIONS
+    with suppress(ConfigurationError):  # the command says it
+        known = conf.queue_options()
+    for name, option in known.items():
         flag = name.replace("_", "-")
         more: dict[str, Any] = {"dest": name, "default": SUPPRESS, "help": option.help}
         if option.base_type == "bool":
@@ -146,4 +153,4 @@ def _add_options(parser: ArgumentParser) -> None:
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in EDITABLE if name in options}
+    return {name: options[name] for name in editable() if name in options}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from django.db import transaction
 
-from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, others_in
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, added_in, others_in
 from django_mq.stores.connections import has_ended, lock_of, translating
 from django_mq.stores.errors import unsupported
 
@@ -376,6 +376,7 @@ def options_written(options: Mapping[str, Any]) -> dict[str, Any]:
         if options.get(name, option.default) != option.default:
             raise unsupported(f"the option {name} of a queue")
     others = {name: options[name] for name in OTHERS if options[name] != OPTIONS[name].default}
+    others |= {name: options[name] for name in options.keys() - OPTIONS.keys() - MEMORY_OPTIONS.keys()}
     own = {option.name: options[option.name] for option in OWN}
     return own | {OTHER: json.dumps(others) if others else None}
 
@@ -386,4 +387,5 @@ def options_read(values: Sequence[Any]) -> dict[str, Any]:
     pairs = zip(OWN, own, strict=True)
     # Some databases store true as 1.
     found = {option.name: bool(value) if option.base_type == "bool" else value for option, value in pairs}
-    return found | others_in(json.loads(other) if other else None)
+    stored = json.loads(other) if other else None
+    return found | others_in(stored) | {"added": added_in(stored)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.limits import Overflow
@@ -50,7 +49,7 @@ def read_options(rules: Rules, scale: float, *, in_memory: bool) -> dict[str, An
         **_backoff(rules.backoff, scale),
         **_limits(rules),
     )
-    return asdict(settings)
+    return settings.as_dict()
 
 
 def _grouping(rules: Rules) -> str:
