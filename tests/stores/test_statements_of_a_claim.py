@@ -28,11 +28,11 @@ class Most(NamedTuple):
 
     default: int = 6
     postgresql: int = 3
-    mariadb: int = 5
+    mariadb: int = 4
 
 
 #: With one more statement, which writes the slot and the groups that become the session's.
-OWNING = Most(default=7, mariadb=6)
+OWNING = Most(default=7, mariadb=5)
 
 
 CONSTRAINED: dict[str, tuple[dict[str, Any], Most]] = {

@@ -20,11 +20,11 @@ from django_mq.stores.connections import LOCK_SECONDS, translating
 from django_mq.stores.sql.database import PARAMETER, Database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.stores.sql.database import Rows
+    from django_mq.stores.sql.database import Asking, Rows, Statement
 
 
 ISOLATION = "read committed"
@@ -62,6 +62,9 @@ def problems(name: str, version: tuple[int, ...], variables: Mapping[str, str]) 
         )
 
 
+BEGIN, COMMIT = "BEGIN", "COMMIT"
+
+
 class MySQLDatabase(Database):
     package = "django_mq.stores.mysql"
 
@@ -72,8 +75,10 @@ class MySQLDatabase(Database):
         self._bounded: Any = None
         #: The driver's connection and a session for which it was said to work.
         self._speaks_for: set[tuple[Any, int]] = set()
-        #: Whether a transaction begins with its first statement, in one round trip.
-        self._begins = False
+        #: Whether a transaction begins with its first statement, and ends with this one, in one round trip.
+        self._begins = self._ends = False
+        #: Whether the transaction has ended with its last statement.
+        self._has_ended = False
         if private:
             connection.settings_dict = bounded(connection.settings_dict, self._statement_seconds)
 
@@ -103,12 +108,31 @@ class MySQLDatabase(Database):
 
     def run(self, name: str, fitted: dict[str, Any]) -> Rows:
         begins, self._begins = self._begins, False
+        ends, self._ends = self._ends, False
         with self.connection.cursor() as cursor:
-            text = self.text(name, fitted)
-            cursor.execute(f"BEGIN; {text}" if begins else text, fitted)
+            cursor.execute("; ".join([BEGIN] * begins + [self.text(name, fitted)] + [COMMIT] * ends), fitted)
             if begins:
                 cursor.nextset()
-            return list(cursor.fetchall()) if cursor.description else [(cursor.lastrowid,)] * cursor.rowcount
+            rows = list(cursor.fetchall()) if cursor.description else [(cursor.lastrowid,)] * cursor.rowcount
+            if ends:
+                cursor.nextset()
+                self._has_ended = True
+        return rows
+
+    @contextmanager
+    def conversation(self) -> Iterator[Asking]:
+        """Run a transaction in steps; COMMIT is sent with the last statement of one that is the last."""
+        is_own = self.private and not self.begun and self._takes_several
+
+        def ask(statements: Sequence[Statement], *, is_last: bool = False) -> list[Rows]:
+            answers = []
+            for number, (name, params) in enumerate(statements, 1):
+                self._ends = is_own and is_last and number == len(statements)
+                answers.append(self.rows(name, **params))
+            return answers
+
+        with self.transaction():
+            yield ask
 
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return parameters(params)
@@ -125,12 +149,18 @@ class MySQLDatabase(Database):
 
     def execute(self, text: str) -> None:
         self._bound()
-        if text == self.begin and self.connection.settings_dict["OPTIONS"].get("multi_statements", True):
+        has_ended, self._has_ended = self._has_ended, False
+        if text == BEGIN and self._takes_several:
             self._begins = True
         elif self._begins:  # the transaction ends, and nothing has run in it
             self._begins = False
-        else:
+        elif not (has_ended and text == COMMIT):
             super().execute(text)
+
+    @property
+    def _takes_several(self) -> bool:
+        """Whether the server takes several statements in one round trip."""
+        return bool(self.connection.settings_dict["OPTIONS"].get("multi_statements", True))
 
     def _plan(self, text: str) -> list[str]:
         with self.connection.cursor() as cursor:

@@ -503,11 +503,11 @@ class Claims(Part):
                 closed.add(line)
             elif line not in closed:
                 leased.add(id_)
-        if leased:
-            ask([("lease", {"ids": sorted(leased), **lease})])
+        leasing: list[Statement] = [("lease", {"ids": sorted(leased), **lease})] if leased else []
         owned = [(id_, False) for id_ in slots if id_ in leased] + [(id_, True) for id_ in groups if id_ in leased]
         if owned:
-            ask([("own_chosen", {"owned": json.dumps(owned), "session": lease["session"]})])
+            leasing.append(("own_chosen", {"owned": json.dumps(owned), "session": lease["session"]}))
+        ask(leasing, is_last=True)
         return [(id_, *(row if id_ in leased else [None])) for id_, row in found.items()]
 
 
