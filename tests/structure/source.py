@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import grimp
+
 from django_mq.stores.sql.database import HEADING
 from tests.structure.tracing import PACKAGE
 
@@ -64,6 +66,16 @@ def naming(option: str) -> list[str]:
     """Return the files that name an option, one for all dialects of a subject."""
     word = re.compile(rf"\b{option}\b")
     return sorted({statement_of(path) for path, text in sources() if word.search(text)})
+
+
+def circles() -> list[list[str]]:
+    """Return the circles of files that import each other, those for type checking included, the largest first."""
+    graph = grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=False, cache_dir=None)
+    found = {
+        frozenset(graph.find_upstream_modules(module) & graph.find_downstream_modules(module) | {module})
+        for module in graph.modules
+    }
+    return sorted((sorted(circle) for circle in found if len(circle) > 1), key=lambda files: (-len(files), files))
 
 
 def sizes() -> dict[str, int]:

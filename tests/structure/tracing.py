@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2] / "django_mq"
 #: Code objects with this flag are functions; bodies of modules and classes have it not.
 CO_OPTIMIZED = 0x01
-#: Where Python's frames are while it imports a module.
-IMPORTING = "<frozen importlib._bootstrap>"
+#: Where the frames are of what runs beside a message: Python's import of a module, and maintenance.
+BESIDE = {"<frozen importlib._bootstrap>", str(PACKAGE / "delivery" / "consumer" / "maintenance.py")}
 
 
 @contextmanager
 def functions_entered() -> Iterator[list[tuple[str, str]]]:
     """Yield the functions that are called, in the order of their first calls: file inside the package, and name.
 
-    What is called while a module is imported does not count.
+    What is called while a module is imported, or by maintenance, does not count.
     """
     entered: list[tuple[str, str]] = []
     unseen: dict[CodeType, bool] = {}
@@ -36,7 +36,7 @@ def functions_entered() -> Iterator[list[tuple[str, str]]]:
         wanted = unseen.get(code)
         if wanted is None:
             wanted = unseen[code] = bool(code.co_flags & CO_OPTIMIZED) and is_ours(code.co_filename)
-        if wanted and not _is_importing(frame):
+        if wanted and not _is_beside(frame):
             unseen[code] = False
             entered.append((inside(code.co_filename), code.co_qualname))
 
@@ -112,9 +112,10 @@ def inside(path: str) -> str:
     return str(Path(path).relative_to(PACKAGE))
 
 
-def _is_importing(frame: FrameType | None) -> bool:
+def _is_beside(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, or maintenance runs."""
     while frame is not None:
-        if frame.f_code.co_filename == IMPORTING:
+        if frame.f_code.co_filename in BESIDE:
             return True
         frame = frame.f_back
     return False
