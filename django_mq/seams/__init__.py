@@ -2,5 +2,6 @@
 
 extension.py  what an extension may add
 middleware.py functions around publishing, and around an attempt
+findings.py   what an examination found, and how to mend it
 registry.py   imports the extensions
 """

@@ -13,11 +13,11 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from django_mq.diagnosis.doctor import environment
-from django_mq.diagnosis.doctor.findings import Level
 from django_mq.diagnosis.state import question
 from django_mq.diagnosis.state.health import Demands, Probe
 from django_mq.integrations.health import health_page
 from django_mq.integrations.prometheus.collector import QueueCollector
+from django_mq.seams.findings import Level
 from tests.settings.databases import to_url
 from tests.support.site import a_site_on
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

@@ -1,7 +1,6 @@
 """The checks of ``mq_doctor``.
 
 examination.py  runs all checks in order
-findings.py     what a check found, and how to mend it
 environment.py  the settings, and Redis
 database.py     the connection, the migrations, the clock
 tables.py       tables, columns, indexes and privileges

@@ -8,17 +8,17 @@ from django.db import connections
 from django.db.migrations.exceptions import NodeNotFoundError
 from django.db.migrations.executor import MigrationExecutor
 
-from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.doctor.tables import APP, look_at_shape
 from django_mq.diagnosis.state.question import Question
 from django_mq.errors import StoreError
+from django_mq.seams.findings import notice, ok, problem
 from django_mq.stores.connections import translating
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.diagnosis.doctor.findings import Finding
+    from django_mq.seams.findings import Finding
 
 #: Difference of the clocks from which times that a publisher computes are noticeably wrong.
 SKEW_SECONDS = 2.0

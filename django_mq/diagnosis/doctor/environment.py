@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from django.core import checks
 
 from django_mq import conf
-from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.notifications.registry import hints_of, notifier
+from django_mq.seams.findings import notice, ok, problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.diagnosis.doctor.findings import Finding
+    from django_mq.seams.findings import Finding
 
 
 #: Part of the error of a pooler that does not know the options of a worker's connection.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from django.db import DatabaseError
 
 from django_mq.diagnosis.doctor import database, environment, tables, work
-from django_mq.diagnosis.doctor.findings import Level, problem
 from django_mq.errors import MQError
+from django_mq.seams.findings import Level, problem
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from django_mq.diagnosis.doctor.findings import Finding
+    from django_mq.seams.findings import Finding
 
 
 def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.apps import apps
 from django.db import DatabaseError, connections, transaction
 
-from django_mq.diagnosis.doctor.findings import notice, ok, problem
+from django_mq.seams.findings import notice, ok, problem
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Model
 
-    from django_mq.diagnosis.doctor.findings import Finding
+    from django_mq.seams.findings import Finding
 
 APP = "django_mq"
 #: A statement for each privilege. It touches no row.

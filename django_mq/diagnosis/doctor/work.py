@@ -11,7 +11,6 @@ from django.db.models import Exists, OuterRef, Subquery
 from django_mq import __version__, conf
 from django_mq.delivery.consumer.handlers import TASK_HEADERS, discover
 from django_mq.delivery.operator.drift import differences
-from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
@@ -24,6 +23,7 @@ from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.models.message import having, in_state
 from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
+from django_mq.seams.findings import notice, ok, problem
 from django_mq.stores.connections import IDLE_SECONDS
 from django_mq.stores.registry import shared_store
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from django_mq.diagnosis.doctor.findings import Finding
     from django_mq.diagnosis.state.overview import QueueState
+    from django_mq.seams.findings import Finding
 
 #: An operation without progress for so long was not taken over: workers do that sooner, if they can.
 TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.db import DEFAULT_DB_ALIAS
 
 from django_mq.diagnosis.doctor.examination import examine
-from django_mq.diagnosis.doctor.findings import Level
 from django_mq.diagnosis.doctor.statements import printed
 from django_mq.errors import ConfigurationError
 from django_mq.management.arguments import argument, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
+from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
-    from django_mq.diagnosis.doctor.findings import Finding
+    from django_mq.seams.findings import Finding
 
 
 class Command(MQCommand):
