@@ -11,6 +11,7 @@ from django_mq.delivery.consumer import lease
 from django_mq.delivery.consumer.session import Session
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.base import Wake
+from django_mq.stores import connections as store_connections
 from django_mq.stores.mysql.database import LOCK_SECONDS
 from django_mq.stores.mysql.database import bounded as bounded_on_mysql
 from django_mq.stores.postgresql.settings import bounded
@@ -53,6 +54,52 @@ def test_a_connection_to_mariadb_has_its_limits_again_when_it_was_opened_anew():
     store.disconnect()
     assert store.database.rows("waiting_limit") == [(LOCK_SECONDS,)]
     store.close()
+
+
+#: What a project may set for its connections, and the limits then: idle in a transaction, waiting for a lock.
+LIMITS = {
+    "none": ("", ("5s", "3s")),
+    "shorter": ("-c idle_in_transaction_session_timeout=2s -c lock_timeout=500ms", ("2s", "500ms")),
+    "longer": ("-c idle_in_transaction_session_timeout=1min -c lock_timeout=1min", ("5s", "3s")),
+}
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+@pytest.mark.parametrize("given", LIMITS)
+def test_a_transaction_of_postgresql_keeps_a_shorter_limit_of_the_project(given, monkeypatch):
+    monkeypatch.setattr(store_connections, "IDLE_SECONDS", 5)
+    options, (idle, lock) = LIMITS[given]
+    with closing(private_store("postgresql")) as store:
+        store.connection.settings_dict["OPTIONS"]["options"] += f" {options}"
+        [[(outside,)]] = shown(store, ["idle_in_transaction_session_timeout"])
+
+        with store.transaction():
+            [[begun]] = shown(store, ["idle_in_transaction_session_timeout"])
+        with store.database.conversation() as ask:
+            ask([])
+            in_steps = [row[0][0] for row in shown(store, ["idle_in_transaction_session_timeout", "lock_timeout"])]
+
+        assert (begun, in_steps) == ((idle,), [idle, lock])
+        assert shown(store, ["idle_in_transaction_session_timeout"]) == [[(outside,)]]
+
+
+def shown(store, names):
+    return [store.database.fetch(f"SHOW {name}", ()) for name in names]
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_a_connection_to_mariadb_keeps_a_shorter_limit_of_the_project(monkeypatch):
+    monkeypatch.setattr(store_connections, "IDLE_SECONDS", 5)
+    names = ["innodb_lock_wait_timeout", "net_read_timeout", "idle_transaction_timeout", "max_statement_time"]
+    for given, expected in ((1, [1, 1, 1, 1.0]), (100, [LOCK_SECONDS, 5, 5, 30.0])):
+        with closing(private_store("mariadb")) as store:
+            values = ", ".join(f"{name} = {given}" for name in names)
+            store.connection.settings_dict["OPTIONS"]["init_command"] = f"SET SESSION {values}"
+            store.database.rows("clock")
+
+            assert (
+                list(*store.database.fetch(f"SELECT {', '.join(f'@@{name}' for name in names)}", ())) == expected
+            )
 
 
 def test_what_the_project_sets_itself_is_kept_on_mariadb():

@@ -197,9 +197,9 @@ LOADERS: dict[str, type[Loader]] = {
 
 
 @lru_cache(maxsize=64)
-def _with_literals(text: str, time_zone: str) -> bytes:
-    """Return several statements for one round trip, which has no parameters."""
-    return PARAMETER.sub(Literal(time_zone).as_string(None), text).encode()
+def _with_literal(text: str, value: str) -> bytes:
+    """Return several statements for one round trip, which has no parameters: all of them are this value."""
+    return PARAMETER.sub(Literal(value).as_string(None), text).encode()
 
 
 class PostgreSQLDatabase(Database):
@@ -285,7 +285,7 @@ class PostgreSQLDatabase(Database):
         expected = None if isolation is None else IsolationLevel(isolation), None, None
         if (driver.isolation_level, driver.read_only, driver.deferrable) != expected:
             return False  # set on the driver, which knows no way back
-        query = _with_literals(self.text("reset_connection"), connection.timezone_name)
+        query = _with_literal(self.text("reset_connection"), connection.timezone_name)
         with translating(connection), driver.lock:
             driver.pgconn.send_query(query)
             _result(driver)
@@ -380,7 +380,8 @@ class PostgreSQLDatabase(Database):
 
     @property
     def begin(self) -> str:  # type: ignore[override]
-        return f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {connections.IDLE_SECONDS * 1000}"
+        limit = _with_literal(self.text("bound_idling"), f"{connections.IDLE_SECONDS}s").decode()
+        return f"BEGIN; {limit}"
 
     def execute(self, text: str) -> None:
         self.connection.ensure_connection()
@@ -399,7 +400,10 @@ class PostgreSQLDatabase(Database):
                 self.execute("BEGIN")
                 # The wait must not end as that of a slow statement, or the claim would not look for the holder.
                 lock = min(1000 * connections.LOCK_SECONDS, self._statement_milliseconds // 2)
-                limits = {"idle": f"{connections.IDLE_SECONDS}s", "lock": f"{lock}ms"}
+                limits = {
+                    "idle_in_transaction_session_timeout": f"{connections.IDLE_SECONDS}s",
+                    "lock_timeout": f"{lock}ms",
+                }
                 Cursor(driver).execute(self.text("bound_transaction"), limits, prepare=True)
             cursors = [
                 Cursor(driver).execute(self.text(name, params), params, prepare=True, binary=True)

@@ -32,13 +32,18 @@ SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED
 
 -- name: bound_statements. Ends any statement of this session that takes too long: on MariaDB in seconds, on MySQL,
 -- which bounds those that read, in milliseconds. Ends the session if its process does not take an answer, or send the
--- rest of a request; on MariaDB also if nothing comes in a transaction. Each server passes over what is written for the
--- other.
+-- rest of a request; on MariaDB also if nothing comes in a transaction. A shorter limit of the project's own is kept; 0
+-- is no limit. Each server passes over what is written for the other.
 -- Locks: nothing. Returns: nothing.
-SET SESSION innodb_lock_wait_timeout = %(limit)s, net_write_timeout = %(idle)s, net_read_timeout = %(idle)s
-    /*M!100100 , max_statement_time = %(statement_seconds)s */
-    /*M!100300 , idle_transaction_timeout = %(idle)s */
-    /*!80000 , max_execution_time = %(statement_milliseconds)s */
+SET SESSION innodb_lock_wait_timeout = least(@@innodb_lock_wait_timeout, %(limit)s),
+    net_write_timeout = least(@@net_write_timeout, %(idle)s),
+    net_read_timeout = least(@@net_read_timeout, %(idle)s)
+    /*M!100100 , max_statement_time = coalesce(
+        least(nullif(@@max_statement_time, 0), %(statement_seconds)s), %(statement_seconds)s) */
+    /*M!100300 , idle_transaction_timeout = coalesce(
+        least(nullif(@@idle_transaction_timeout, 0), %(idle)s), %(idle)s) */
+    /*!80000 , max_execution_time = coalesce(
+        least(nullif(@@max_execution_time, 0), %(statement_milliseconds)s), %(statement_milliseconds)s) */
 
 -- name: _own_lock. The name of the lock that the connection of a session holds. It ends with the connection.
 concat('django_mq.', crc32(DATABASE()), '.', {it})

@@ -76,21 +76,25 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 -- Locks: nothing. Returns: the limit before.
 SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(limit)s, true)
 
--- name: bound_transaction. Limits how long this transaction may do nothing, and wait for a lock. A shorter limit of
--- the connection on waits for locks is kept: the project's own, or the heartbeat's. 0 is no limit.
+-- name: _shorter. Gives this transaction the limit of a setting, unless the connection has a shorter one: the project's
+-- own, or the heartbeat's. 0 is no limit.
+set_config(
+    '{it}',
+    CASE
+        WHEN current_setting('{it}') <> '0' AND current_setting('{it}')::interval < %({it})s::text::interval
+        THEN current_setting('{it}')
+        ELSE %({it})s::text
+    END,
+    true
+)
+
+-- name: bound_idling. Limits how long this transaction may do nothing.
+-- Locks: nothing. Returns: the limit.
+SELECT {shorter:idle_in_transaction_session_timeout}
+
+-- name: bound_transaction. Limits how long this transaction may do nothing, and wait for a lock.
 -- Locks: nothing. Returns: the limits.
-SELECT
-    set_config('idle_in_transaction_session_timeout', %(idle)s, true),
-    set_config(
-        'lock_timeout',
-        CASE
-            WHEN current_setting('lock_timeout') <> '0'
-                AND current_setting('lock_timeout')::interval < %(lock)s::text::interval
-            THEN current_setting('lock_timeout')
-            ELSE %(lock)s::text
-        END,
-        true
-    )
+SELECT {shorter:idle_in_transaction_session_timeout}, {shorter:lock_timeout}
 
 -- name: _worker. The worker of a statement that is marked, as a worker session names host and process.
 substring(a.query FROM '^/\* django_mq (\S+) \*/')
