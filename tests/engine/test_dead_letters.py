@@ -13,11 +13,10 @@ from django_mq.engine.decisions.dead_letters import (
     REJECTED,
     Departure,
     Dying,
-    address_in,
     cycles,
     departure,
 )
-from django_mq.engine.decisions.routing import Exchange, Route
+from django_mq.engine.decisions.routing import Exchange, Route, address_in
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from django_mq.engine.decisions.routing import Exchange, queues_reached
+from django_mq.engine.decisions.routing import DeliveryAddress, Exchange, address_in, queues_reached
 from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.message import Message
 
@@ -97,24 +97,6 @@ def delays_retries(
 def keeps_dropped(options: Targets) -> bool:
     """Whether a message that a ring replaces becomes a dead letter of the queue."""
     return destination(options, MAXLEN) is not None
-
-
-class DeliveryAddress(NamedTuple):
-    """How a message came to its queue, as AMQP's delivery says."""
-
-    exchange: str
-    routing_key: str
-
-
-def address_in(properties: Mapping[str, Any], queue: str) -> DeliveryAddress:
-    """Return how the message came to this queue: as it was published or dead-lettered, or moved by an operator."""
-    about = properties.get("delivery_info")
-    if not isinstance(about, dict) or about.get("queue", queue) != queue:
-        return DeliveryAddress("", queue)
-    exchange, key = about.get("exchange"), about.get("routing_key")
-    return DeliveryAddress(
-        exchange if isinstance(exchange, str) else "", key if isinstance(key, str) and key else queue
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

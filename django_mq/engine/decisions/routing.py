@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from django_mq.engine.message import Message
 from django_mq.engine.selector import Selector
@@ -196,3 +196,21 @@ def _topic(pattern: str) -> re.Pattern[str]:
 def _dotted(words: str) -> str:
     """Return the words with a dot before each; the empty text has no words."""
     return f".{words}" if words else ""
+
+
+class DeliveryAddress(NamedTuple):
+    """How a message came to its queue, as AMQP's delivery says."""
+
+    exchange: str
+    routing_key: str
+
+
+def address_in(properties: Mapping[str, Any], queue: str) -> DeliveryAddress:
+    """Return how the message came to this queue: as it was published or dead-lettered, or moved by an operator."""
+    about = properties.get("delivery_info")
+    if not isinstance(about, dict) or about.get("queue", queue) != queue:
+        return DeliveryAddress("", queue)
+    exchange, key = about.get("exchange"), about.get("routing_key")
+    return DeliveryAddress(
+        exchange if isinstance(exchange, str) else "", key if isinstance(key, str) and key else queue
+    )

@@ -2,8 +2,7 @@
 
     url.py        the broker URL and its scheme; known.py is the entry point that registers it with Kombu
     checks.py     the checks of broker URLs and result backends; results.py is what Celery finds as such a backend
-    transport.py  the Kombu transport, which puts the parts of one connection together
-    channel.py    declaring, publishing, consuming, as Kombu calls them
+    transport.py  the Kombu transport and its channel, which put the parts of one connection together
     message.py    Kombu's message to a row and back
     declarations.py  queues, exchanges and bindings, and over which connection they are written
     publisher.py  what a transport publishes

@@ -15,7 +15,8 @@ from kombu.transport import virtual
 from django_mq.delivery.codecs import decode_headers, encode_headers, encode_json, new_message_id
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
-from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, address_in, deaths_in
+from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, deaths_in
+from django_mq.engine.decisions.routing import address_in
 from django_mq.engine.decisions.verdict import verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown

@@ -210,7 +210,8 @@ def install(sender: Any) -> None:
             check_transactions(handlers.values(), transport.alias)
             check_handled(handlers, using=transport.alias)
             _show_in_banner(sender, handlers)
-        log_differences(None, using=transport.alias)
+        if conf.load().QUEUES:
+            log_differences(None, using=transport.alias)
     except Exception as error:
         # Celery logs any other exception of a signal's receiver and goes on, here without the step.
         why = f"The worker does not start, its handlers cannot be loaded: {type(error).__name__}: {error}"

@@ -11,7 +11,7 @@ from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publisher import publish
 from django_mq.errors import ConfigurationError, InvalidMessage, MalformedSelector
-from django_mq.integrations.celery import channel, declarations
+from django_mq.integrations.celery import declarations, transport
 from django_mq.models import Binding, Message
 from django_mq.models import Queue as QueueRow
 
@@ -176,7 +176,7 @@ def test_a_process_that_declares_a_queue_to_publish_does_not_count_its_whole_bac
     assert channel.queue_declare("things").message_count == 0
     for number in range(3):
         Producer(channel).publish(number, routing_key="things")
-    monkeypatch.setattr("django_mq.integrations.celery.channel.FEW_COUNTED", 2)
+    monkeypatch.setattr("django_mq.integrations.celery.transport.FEW_COUNTED", 2)
 
     assert channel.queue_declare("things").message_count == 2
     assert channel.queue_declare("things", passive=True).message_count == 3
@@ -381,7 +381,7 @@ def test_priorities_that_count_as_the_highest_are_named_once_when_a_queue_is_dec
     *,
     is_told: bool,
 ) -> None:
-    monkeypatch.setattr(channel, "_noted", set())
+    monkeypatch.setattr(transport, "_noted", set())
 
     for _ in range(2):
         declare(connection, Queue("tens", **options))

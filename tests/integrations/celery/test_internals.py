@@ -17,7 +17,7 @@ from kombu.asynchronous.semaphore import LaxBoundedSemaphore
 from kombu.utils.imports import symbol_by_name
 from packaging.requirements import Requirement
 
-from django_mq.integrations.celery import channel, deliveries, internals, message, native, step, transport
+from django_mq.integrations.celery import deliveries, internals, message, native, step, transport
 
 HERE = Path(internals.__file__).parent
 TABLE = re.compile(r"^(\w+(?:\.\w+)+) +(\w+) +(\w.+)$", re.MULTILINE)
@@ -82,7 +82,7 @@ def test_no_other_file_reaches_into_others(path: Path) -> None:
         assert not re.search(r"(from|import) (celery|kombu|billiard)[\w.]*\._", text)
 
 
-@pytest.mark.parametrize("module", [channel, deliveries, message, native, step, transport])
+@pytest.mark.parametrize("module", [deliveries, message, native, step, transport])
 def test_no_class_replaces_a_private_method_of_others(module: Any) -> None:
     ours = [
         each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from django_mq.engine.decisions.dead_letters import address_in
+from django_mq.engine.decisions.routing import address_in
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import QueueInUse
