@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from django_mq.engine.decisions.dead_letters import EXPIRED, REJECTED, targets_o
 from django_mq.errors import StoreError
 from django_mq.notifications.base import WORKERS_TOPIC, News, queue_topic
 from django_mq.notifications.registry import notifier
+from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ READY = News(messages=1)
 def _news(message: NewMessage) -> News:
     seconds = message.delay_seconds
     if message.deliver_at is not None:
-        seconds = (message.deliver_at - datetime.now(UTC)).total_seconds()
+        seconds = (message.deliver_at - clock.now()).total_seconds()
     return READY if not seconds or seconds <= 0 else News(due_seconds=seconds)
 
 

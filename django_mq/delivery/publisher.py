@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +19,7 @@ from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.routing import queues_reached
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.seams.middleware import Publication, surrounded
+from django_mq.stores.clock import clock
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.errors import undeclared
 from django_mq.stores.records import NewMessage
@@ -28,7 +28,7 @@ from django_mq.stores.values import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from django_mq.stores.base import Store
@@ -237,7 +237,7 @@ def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[
     exchange = store.exchange(validation.plain(outgoing.exchange))
     if exchange is None:
         return []
-    as_message = partial(message.as_message, datetime.now(UTC))
+    as_message = partial(message.as_message, clock.now())
     reached = queues_reached(exchange, outgoing.routing_key or "", as_message, store.exchange)
     return [replace(message, queue_name=name) for name in reached.durable]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores import errors
+from django_mq.stores.clock import clock
 from django_mq.stores.records import ClaimResult, Settlement
 
 if TYPE_CHECKING:
@@ -542,7 +543,7 @@ class Store(Protocol):
 
     def now_skew_seconds(self) -> float:
         """Return the database's clock minus this machine's."""
-        return self.clock_offset.total_seconds()
+        return (self.clock_offset + clock.offset).total_seconds()
 
     def shape(self) -> Set[tuple[str, str]]:
         """Return (table, name) of each column and index of our tables; none in memory."""

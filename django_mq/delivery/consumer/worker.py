@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections
@@ -27,6 +26,7 @@ from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable, WorkerInTransaction
+from django_mq.stores.clock import clock
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class Worker:
 
     def _leave_to_celery(self, message: Claimed) -> None:
         """Give a Celery task back, uncounted and delayed, so that a Celery worker can claim it."""
-        self.session.release(message, delay_seconds=pause_seconds(message, datetime.now(UTC)))
+        self.session.release(message, delay_seconds=pause_seconds(message, clock.now()))
         self._give_back_behind(self._shift, message)
         if message.queue_name not in self._queues_with_tasks:
             self._queues_with_tasks.add(message.queue_name)

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from django_mq.inprocess import broker as engine
 from django_mq.inprocess.memory.row import MOST_REMEMBERED, row_of
 from django_mq.inprocess.rules import SHARED_TABLE, Rules
 from django_mq.models import History
+from django_mq.stores.clock import clock
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.records import QueueRecord, failed_attempt
 
@@ -131,7 +132,7 @@ class SharedBroker:
             yield
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self.clock_offset
+        return clock.now() + self.clock_offset
 
     def existing(self, name: str) -> BrokerQueue:
         queue = self.queues.get(name)

@@ -20,6 +20,7 @@ from django_mq.engine.decisions.routing import address_in
 from django_mq.engine.decisions.verdict import verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
+from django_mq.stores.clock import clock
 from django_mq.stores.records import NewMessage, Settlement
 from django_mq.stores.values import storable
 
@@ -254,7 +255,7 @@ def _due(headers: dict[str, Any]) -> dict[str, Any]:
         due_at = eta(headers)
     except ValueError:
         return headers  # Celery reports it
-    return headers | {"eta": None} if due_at is not None and due_at > datetime.now(UTC) else headers
+    return headers | {"eta": None} if due_at is not None and due_at > clock.now() else headers
 
 
 def decode_properties(text: str | None) -> dict[str, Any]:

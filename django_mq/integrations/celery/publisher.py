@@ -8,7 +8,6 @@ lost), a publish under a running event loop (see ``apart_from_event_loops``), an
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.notifications.registry import notifier
+from django_mq.stores.clock import clock
 from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.registry import shared_store
 
@@ -47,7 +47,7 @@ class Publisher:
 
     def as_message(self, message: dict[str, Any]) -> Message:
         """Return a Kombu message dictionary as the selectors of bindings read it."""
-        return new_message("", message, priority=self._priority_of(message)).as_message(datetime.now(UTC))
+        return new_message("", message, priority=self._priority_of(message)).as_message(clock.now())
 
     def _priority_of(self, message: dict[str, Any]) -> int:
         return urgency(message["properties"].get("priority"), redis_order=self._redis_order)

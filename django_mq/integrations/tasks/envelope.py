@@ -7,7 +7,7 @@ the ``@task`` decorator made, in a module of this project or of an installed app
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +17,7 @@ from django.conf import settings
 from django_mq import conf
 from django_mq.errors import UnknownTask
 from django_mq.integrations.tasks.compat import Task, normalize_json
+from django_mq.stores.clock import clock
 
 #: Our priority of Django's 0, and how many of Django's are one of ours. Django has -100 to 100, we have 0 to 9.
 USUAL = 4
@@ -39,7 +40,7 @@ def pack(task: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         "priority": task.priority,
         "backend": task.backend,
         "run_after": task.run_after and task.run_after.isoformat(),
-        "enqueued_at": datetime.now(UTC).isoformat(),
+        "enqueued_at": clock.now().isoformat(),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import as_django, is_envelope, time_of, unpack
 from django_mq.models import Attempt, History, Message, TaskResult
+from django_mq.stores.clock import clock
 from django_mq.stores.records import path_of
 from django_mq.stores.registry import store_for
 from django_mq.stores.values import told
@@ -63,7 +64,7 @@ def row_of(message_id: UUID, alias: str) -> TaskResult | None:
 
 def write(result: Any, envelope: Any, *, successful: bool, days: float, using: str) -> None:
     """Write the outcome of an attempt, in place of the last one. Raises StoreError."""
-    end = (result.finished_at or datetime.now(UTC)).astimezone(UTC)
+    end = (result.finished_at or clock.now()).astimezone(UTC)
     # One statement: Django's bulk_create() takes a transaction, two more round trips.
     store_for(connections[using]).write_result(
         message_id=UUID(result.id),

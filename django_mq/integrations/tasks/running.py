@@ -11,7 +11,6 @@ import os
 import socket
 import time
 import traceback
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +27,7 @@ from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import AGREE, our_backends
 from django_mq.integrations.tasks.envelope import as_django, time_of, unpack
 from django_mq.integrations.tasks.results import earlier_attempts, error_of, row_of, write
+from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _is_repeated(message: ReceivedMessage) -> bool:
 
 
 def _now() -> Any:
-    return as_django(datetime.now(UTC))
+    return as_django(clock.now())
 
 
 def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:

@@ -16,6 +16,7 @@ from uuid import UUID
 from django_mq import conf
 from django_mq.errors import StoreError, StoreUnavailable
 from django_mq.stores import connections
+from django_mq.stores.clock import clock
 from django_mq.stores.connections import LOCK_SECONDS, translating
 from django_mq.stores.sql.database import PARAMETER, Database
 
@@ -84,9 +85,9 @@ class MySQLDatabase(Database):
 
     def now(self) -> str:
         # The statement's time in UTC, in any time zone of the session.
-        if not self.clock_offset:
+        if not (self.clock_offset or clock.offset):
             return "utc_timestamp(6)"
-        return f"(utc_timestamp(6) + INTERVAL {self.clock_offset.total_seconds():f} SECOND)"
+        return f"(utc_timestamp(6) + INTERVAL {self.offset().total_seconds():f} SECOND)"
 
     @property
     def is_inside(self) -> bool:

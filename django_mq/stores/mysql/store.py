@@ -299,7 +299,7 @@ class MySQLDeclaredSelectors(DeclaredSelectors):
 
 class MySQLMaintenance(Maintenance):
     def _grace(self) -> dict[str, Any]:
-        running = float(self.rows("uptime")[0][1]) + self.database.clock_offset.total_seconds()
+        running = float(self.rows("uptime")[0][1]) + self.database.offset().total_seconds()
         return super()._grace() | {"running_seconds": running}
 
 

@@ -27,6 +27,7 @@ from psycopg.types.string import ByteaBinaryLoader
 
 from django_mq import conf
 from django_mq.stores import connections
+from django_mq.stores.clock import clock
 from django_mq.stores.connections import translating
 from django_mq.stores.postgresql.settings import SILENCE_SECONDS, bounded, mark_of_process
 from django_mq.stores.sql.database import PARAMETER, Database
@@ -242,9 +243,9 @@ class PostgreSQLDatabase(Database):
     def now(self) -> str:
         # Not the transaction's time: a long transaction must not publish into the past. Not clock_timestamp(): it
         # is volatile, which no index condition may be.
-        if not self.clock_offset:
+        if not (self.clock_offset or clock.offset):
             return "statement_timestamp()"
-        return f"(statement_timestamp() + interval '{self.clock_offset.total_seconds():f} seconds')"
+        return f"(statement_timestamp() + interval '{self.offset().total_seconds():f} seconds')"
 
     def cursor(self) -> Any:
         cursor = super().cursor()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from django.db import transaction
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, added_in, others_in
+from django_mq.stores.clock import clock
 from django_mq.stores.connections import has_ended, lock_of, translating
 from django_mq.stores.errors import unsupported
 
@@ -50,10 +51,14 @@ class Database:
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
         self.connection = connection
         self.private = private
-        #: Added to the database's clock; only tests set it.
+        #: Added to the database's clock for this store; only tests set it.
         self.clock_offset = timedelta(0)
         #: Whether a transaction of a private connection is open.
         self.begun = False
+
+    def offset(self) -> timedelta:
+        """Return what is added to the database's clock: nothing, except in tests."""
+        return self.clock_offset + clock.offset
 
     def now(self) -> str:
         """Return the one time expression of the statements."""

@@ -96,7 +96,7 @@ class DeclaredSelectors(Part):
         return is_left
 
     def _now(self) -> float:
-        return time.monotonic() + self.database.clock_offset.total_seconds()
+        return time.monotonic() + self.database.offset().total_seconds()
 
     def _go_on(self, name: str, declared: Declared, queue_id: int, coverage: Coverage, end: float) -> bool:
         """Ask the messages of the next parts of the table; return whether the time has ended first."""

@@ -115,7 +115,7 @@ class Maintenance(Part):
 
     def bury_unwanted(self) -> int:
         # The audiences are those that this process has seen, by its own clock.
-        now = time.monotonic() + self.database.clock_offset.total_seconds()
+        now = time.monotonic() + self.database.offset().total_seconds()
         grace_seconds = conf.load().DECLINE_GRACE_SECONDS
         queues = self.rows("declining_queues")
         consumers = self._consumers() if queues else {}

@@ -61,7 +61,7 @@ class SQLiteDatabase(Database):
         return "%(now)s"
 
     def moment(self) -> datetime:
-        return datetime.now(UTC) + self.clock_offset
+        return datetime.now(UTC) + self.offset()
 
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return parameters(params, self.moment())
