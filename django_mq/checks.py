@@ -233,10 +233,16 @@ def _check_store() -> list[checks.CheckMessage]:
 
 
 def _check_hints() -> list[checks.CheckMessage]:
-    """E011: the database cannot notify workers."""
-    from django_mq.notifications.registry import carries_hints  # noqa: PLC0415 - as above
+    """E011: the database cannot notify workers, or the class that HINTS names cannot be used."""
+    from django_mq.notifications.registry import carries_hints, class_named  # noqa: PLC0415 - as above
 
     settings = conf.load()
+    if "." in (settings.HINTS or ""):
+        try:
+            class_named(str(settings.HINTS))
+        except Exception as error:  # noqa: BLE001 - a module of the project may raise anything
+            problem = f"HINTS is {settings.HINTS!r}, which cannot be used: {error}."
+            return [_error(problem, "Give the dotted path of a subclass of Notifier.", "E011")]
     if settings.HINTS != "postgresql" or carries_hints(settings.DATABASE):
         return []
     problem = f"HINTS is 'postgresql', and DATABASES[{settings.DATABASE!r}] is another kind of database."

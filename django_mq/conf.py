@@ -47,8 +47,9 @@ class Settings:
 
     #: Database alias of the queues. One alias holds all tables of django_mq.
     DATABASE: str = "default"
-    #: What wakes idle workers: "redis", "postgresql" (the database of the queues), or "none" for nothing that
-    #: reaches other processes. None = Redis where REDIS_URL is set, else PostgreSQL where the queues are there.
+    #: What wakes idle workers: "redis", "postgresql" (the database of the queues), "none" for nothing that
+    #: reaches other processes, or the dotted path of a subclass of Notifier. None = Redis where REDIS_URL is set,
+    #: else PostgreSQL where the queues are there.
     HINTS: str | None = None
     #: Database alias by which workers listen to PostgreSQL, where DATABASE leads through a pooler: a direct
     #: connection to the same database.
@@ -124,8 +125,9 @@ class Settings:
             yield f"SESSION_SECONDS is {self.SESSION_SECONDS!r}; below 2 seconds a busy machine loses its sessions"
 
     def _hint_problems(self) -> Iterator[str]:
-        if self.HINTS not in (None, *HINTS):
-            yield f"HINTS is {self.HINTS!r}; give one of {', '.join(HINTS)}, or leave it out"
+        if self.HINTS not in (None, *HINTS) and "." not in (self.HINTS or ""):
+            named = ", ".join(HINTS)
+            yield f"HINTS is {self.HINTS!r}; give one of {named}, the dotted path of a class, or leave it out"
         if self.HINTS == "redis" and not self.REDIS_URL:
             yield "HINTS is 'redis'; give REDIS_URL, too"
         if self.LISTEN_DATABASE is not None and self.LISTEN_DATABASE not in django_settings.DATABASES:

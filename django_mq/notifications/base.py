@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Set
+from django_mq.seams.findings import ok, problem
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+
+    from django_mq.seams.findings import Finding
     from django_mq.stores.base import Store
 
 
@@ -99,9 +103,22 @@ class Notifier(ABC):
     def listen(self, wake: Wake) -> Listener:
         """Return a listener that sets ``wake``; it hears nothing until it subscribes."""
 
-    def problem(self) -> str:
-        """Send a hint to this process; return why it did not come back, or nothing. For ``mq_doctor``."""
-        return ""
+    def findings(self) -> Iterator[Finding]:
+        """Send a hint to this process, and say whether it came back. For ``mq_doctor``."""
+        wake = Wake()
+        listener = self.listen(wake)
+        try:
+            listener.subscribe([EXAMINATION])
+            heard = _heard(self, listener, wake)
+        finally:
+            listener.close()
+            wake.close()
+        name = f"{type(self).__module__}.{type(self).__qualname__}"
+        if heard:
+            yield ok("hints", f"A hint went through {name} and came back.")
+        else:
+            mend = "Correct DJANGO_MQ['HINTS'], or what the class connects to. Until then workers look regularly."
+            yield problem("hints", f"A hint through {name} did not come back within {PATIENCE_SECONDS:g} s.", mend)
 
 
 class Listener(ABC):
@@ -142,6 +159,24 @@ class Listener(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stop listening."""
+
+
+#: The topic of a hint that examines the way, and how long to wait for it.
+EXAMINATION, PATIENCE_SECONDS = "examination", 5.0
+#: Time between two such hints: the listener may not hear the first ones.
+AGAIN_SECONDS = 0.2
+
+
+def _heard(notifier: Notifier, listener: Listener, wake: Wake) -> bool:
+    """Send hints until one is heard; return whether one was."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        if listener.connected:
+            notifier.send([EXAMINATION])
+        wake.wait(AGAIN_SECONDS)
+        if EXAMINATION in wake.take_topics():
+            return True
+    return False
 
 
 #: Stands for every topic: something happened, look at everything.

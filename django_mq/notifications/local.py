@@ -8,11 +8,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from django_mq.notifications.base import Listener, News, Notifier, Registration, notification_topic, queue_topic
+from django_mq.seams.findings import ok
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from django_mq.notifications.base import Wake
+    from django_mq.seams.findings import Finding
     from django_mq.stores.base import Store
 
 
@@ -102,6 +104,20 @@ class LocalNotifier(Notifier):
         self._idle: dict[str, dict[LocalListener, tuple[int, int]]] = defaultdict(dict)
         self._missed: dict[str, int] = {}
         self._arrivals = 0
+
+    def findings(self) -> Iterator[Finding]:
+        yield ok("hints", "Hints stay within a process, and workers look regularly.")
+
+
+class Unusable(LocalNotifier):
+    """Keeps hints in this process, because what the settings name cannot be used."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__()
+        self._finding = finding
+
+    def findings(self) -> Iterator[Finding]:
+        yield self._finding
 
 
 class LocalListener(Listener):

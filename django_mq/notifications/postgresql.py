@@ -31,12 +31,14 @@ from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications.base import Listener, Notifier, Registration, Wake, notification_topic
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
 from django_mq.outages import PAUSES, Outage
+from django_mq.seams.findings import ok, problem
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from django_mq.notifications.base import News
+    from django_mq.seams.findings import Finding
     from django_mq.stores.base import Store
     from django_mq.stores.sql.database import Rows
 
@@ -70,6 +72,10 @@ FULL = 0.5
 
 class UnheardError(Exception):
     """The connection works, but notifications do not arrive over it."""
+
+
+#: Part of the error of a pooler that does not know the options of a worker's connection.
+REFUSED = "unsupported startup parameter"
 
 
 class PostgreSQLNotifier(Notifier):
@@ -163,7 +169,21 @@ class PostgreSQLNotifier(Notifier):
     def listen(self, wake: Wake) -> PostgreSQLListener:
         return PostgreSQLListener(self, wake)
 
+    def findings(self) -> Iterator[Finding]:
+        error = self.problem()
+        if not error:
+            yield ok("hints", "A notification went through PostgreSQL and came back.")
+            return
+        mend = "Do what the error says, or correct LISTEN_DATABASE or HINTS. Until then workers look regularly."
+        if REFUSED in error:
+            mend = (
+                "A pooler refuses the options of a worker. Set DISABLE_SERVER_SIDE_CURSORS to True for the"
+                " database, and name a direct connection in DJANGO_MQ['LISTEN_DATABASE'], or set HINTS to 'none'."
+            )
+        yield problem("hints", f"A notification did not come back: {error}", mend)
+
     def problem(self) -> str:
+        """Return why notifications do not come back, or nothing."""
         line = ListeningConnection(self.alias, self._listen_alias, self._outage)
         try:
             line.connect()

@@ -48,11 +48,13 @@ from django_mq.notifications.base import (
 )
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
 from django_mq.outages import Outage
+from django_mq.seams.findings import ok, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from django_mq.notifications.base import News, Wake
+    from django_mq.seams.findings import Finding
     from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.notifications")
@@ -61,6 +63,11 @@ logger = logging.getLogger("django_mq.notifications")
 ANSWER_MS = 2000
 
 
+#: How to mend hints through Redis.
+MEND = (
+    "Start Redis, correct DJANGO_MQ['REDIS_URL'], or allow its user the keys and channels of django_mq. Until then"
+    " messages are only found a little later."
+)
 #: What an outage costs, for the log.
 LOST = "; hints are dropped, workers look regularly instead"
 
@@ -178,7 +185,15 @@ class RedisNotifier(Notifier):
         self._breaker.succeeded()
         self.outage.succeeded(part)
 
+    def findings(self) -> Iterator[Finding]:
+        """Send a hint to this process through Redis, and register for hints as a worker does."""
+        if error := self.problem():
+            yield problem("redis", f"Hints do not work: {error}", MEND)
+        else:
+            yield ok("redis", "A hint went through Redis and came back, and a worker can register for hints.")
+
     def problem(self) -> str:
+        """Return why hints do not work, or nothing."""
         # With more time than a publisher has, and past the breaker.
         channel = f"{self.prefix}:examination:{os.urandom(8).hex()}"
         try:

@@ -7,14 +7,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from django.db import connections
+from django.utils.module_loading import import_string
 
 from django_mq import conf
 from django_mq.errors import UnsupportedDatabase
-from django_mq.notifications.local import LocalNotifier
+from django_mq.notifications.base import Notifier
+from django_mq.notifications.local import LocalNotifier, Unusable
+from django_mq.seams.findings import problem
 from django_mq.stores.registry import kind_of
 
 if TYPE_CHECKING:
-    from django_mq.notifications.base import Notifier
+    from django_mq.seams.findings import Finding
 
 logger = logging.getLogger("django_mq.notifications")
 
@@ -31,12 +34,14 @@ def notifier() -> Notifier:
             # Renewed at every safety poll; one that is late for four is hung.
             max(4 * settings.SAFETY_POLL_SECONDS, 10.0),
         )
-    return _postgresql(settings.DATABASE, settings.LISTEN_DATABASE) if kind == "postgresql" else _local()
+    if kind == "postgresql":
+        return _postgresql(settings.DATABASE, settings.LISTEN_DATABASE)
+    return _local() if kind == "none" else _imported(kind)
 
 
 def hints_of(settings: conf.Settings) -> str:
     """Return what carries hints: ``HINTS``, or else what there is."""
-    if settings.HINTS in ("redis", "none"):
+    if settings.HINTS not in (None, "postgresql"):
         return settings.HINTS
     if settings.REDIS_URL and settings.HINTS is None:
         return "redis"
@@ -65,13 +70,38 @@ def _postgresql(alias: str, listen_alias: str | None) -> Notifier:
 
 @lru_cache(maxsize=8)
 def _redis(url: str, prefix: str, timeout_seconds: float, registration_seconds: float) -> Notifier:
-    from django_mq.notifications.redis import RedisNotifier  # noqa: PLC0415 - Redis only where it is used
+    from django_mq.notifications.redis import MEND, RedisNotifier  # noqa: PLC0415 - Redis only where it is used
 
     try:
         return RedisNotifier(
             url, prefix=prefix, timeout_seconds=timeout_seconds, registration_seconds=registration_seconds
         )
     except ValueError:
-        # The error may hold a part of a password. A publisher comes here when its message has been written.
-        logger.error("The Redis client cannot read an option of REDIS_URL: no hint leaves this process.")  # noqa: TRY400
-        return LocalNotifier()
+        # The error may hold a part of a password.
+        return _unusable(
+            problem("redis", "Hints do not work: the client cannot read an option of REDIS_URL.", MEND)
+        )
+
+
+@lru_cache(maxsize=8)
+def _imported(path: str) -> Notifier:
+    """Return a notifier of the class with this dotted path."""
+    try:
+        return class_named(path)()
+    except Exception as error:  # noqa: BLE001 - a class of the project may raise anything
+        mend = "Correct DJANGO_MQ['HINTS']. Until then workers look regularly."
+        return _unusable(problem("hints", f"HINTS is {path!r}, which cannot be used: {error}", mend))
+
+
+def class_named(path: str) -> type[Notifier]:
+    """Return the class of notifiers with this dotted path. Raises TypeError, and what its import raises."""
+    found = import_string(path)
+    if not (isinstance(found, type) and issubclass(found, Notifier)):
+        raise TypeError(f"{path} is no class of notifiers")
+    return found
+
+
+def _unusable(finding: Finding) -> Notifier:
+    """Return a notifier for this process alone: a publisher comes here when its message has been written."""
+    logger.error("%s No hint leaves this process.", finding.sentence)
+    return Unusable(finding)

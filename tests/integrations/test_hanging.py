@@ -12,11 +12,11 @@ from django.db import connections
 from django.test import RequestFactory
 from django.urls import reverse
 
-from django_mq.diagnosis.doctor import environment
 from django_mq.diagnosis.state import question
 from django_mq.diagnosis.state.health import Demands, Probe
 from django_mq.integrations.health import health_page
 from django_mq.integrations.prometheus.collector import QueueCollector
+from django_mq.notifications.registry import notifier
 from django_mq.seams.findings import Level
 from tests.settings.databases import to_url
 from tests.support.site import a_site_on
@@ -129,7 +129,7 @@ def test_a_frozen_redis_does_not_hold_up_pages_and_probes(
     redis_server.freeze()
 
     answer = admin_client.get(reverse("admin:django_mq_queue_overview"))
-    (found,) = environment.look_at_redis()
+    (found,) = notifier().findings()
 
     assert answer.status_code == 200
     assert found.level is Level.PROBLEM

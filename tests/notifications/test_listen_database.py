@@ -8,8 +8,7 @@ from django.db import connections
 
 from django_mq.api import publish
 from django_mq.checks import check_database
-from django_mq.diagnosis.doctor.environment import REFUSED
-from django_mq.notifications.postgresql import PostgreSQLNotifier
+from django_mq.notifications.postgresql import REFUSED, PostgreSQLNotifier
 from django_mq.stores.registry import shared_store
 from tests.conftest import skip_or_fail
 from tests.delivery.builders import a_handler, running

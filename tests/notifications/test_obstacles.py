@@ -14,10 +14,10 @@ from psycopg import sql
 
 from django_mq import api
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis.doctor.environment import look_at_hints
 from django_mq.errors import InvalidMessage
 from django_mq.notifications.base import News
 from django_mq.notifications.postgresql import PostgreSQLNotifier
+from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
 from tests.notifications.conformance.conftest import Ears
@@ -93,7 +93,7 @@ def test_a_role_that_may_not_notify_polls_and_the_doctor_says_why(
             assert not worker.runtime.hears
 
         assert caplog.text.count("PostgreSQL's NOTIFY cannot be used") == 1
-        (finding,) = look_at_hints()
+        (finding,) = notifier().findings()
         assert "permission denied" in finding.sentence
 
 

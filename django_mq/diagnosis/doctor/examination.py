@@ -8,6 +8,7 @@ from django.db import DatabaseError
 
 from django_mq.diagnosis.doctor import database, environment, tables, work
 from django_mq.errors import MQError
+from django_mq.notifications.registry import notifier
 from django_mq.seams.findings import Level, problem
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
     """
     if not (yield from _checked("settings", environment.look_at_settings())):
         return
-    yield from _checked("hints", environment.look_at_hints())
+    yield from _checked("hints", notifier().findings())
     if not (yield from _checked("database", database.look_at_connection(alias, patience_seconds))):
         return
     yield from _checked("database", environment.look_at_database_settings(alias))

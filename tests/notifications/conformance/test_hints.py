@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from django_mq.seams.findings import Level
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -111,4 +112,4 @@ def test_a_name_of_any_kind_is_a_topic(notifier: Notifier, ears: Ears) -> None:
 
 
 def test_an_examination_finds_nothing_wrong(notifier: Notifier) -> None:
-    assert notifier.problem() == ""
+    assert [finding.level for finding in notifier.findings()] == [Level.OK]
