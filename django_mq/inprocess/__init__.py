@@ -8,13 +8,14 @@ Used by
 
 Files, in the order a message meets them
     ``rules`` are the settings of a queue. ``broker`` finds queues by name, ``queue`` is the interface of one
-    queue, and ``work`` is a unit of work. ``entries/`` has what a queue holds, and ``consumers/`` consumers,
-    groups and dispatch. ``memory/`` is the store over the broker, which ``stores.registry`` imports by name.
+    queue, and ``work`` is a unit of work. ``parts/`` are what a queue consists of, ``entries/`` has what it holds,
+    and ``consumers/`` consumers, groups and dispatch. ``memory/`` is the store over the broker, which
+    ``stores.registry`` imports by name.
 
 Locks
-    One lock per queue, or one for all queues of a broker. Every method of a queue takes it. Nothing
-    else in the package takes a lock. A consumer's
-    ``wake`` is called under the queue's lock and must not call the queue.
+    One lock per queue, or one for all queues of a broker. Each method of ``Queue``, ``Control``, ``Broker`` and
+    ``UnitOfWork`` takes it, and the memory store around each of its calls. Nothing else here takes a lock. A
+    consumer's ``wake`` is called under the lock and must not call the queue.
 
 States (the table is in ``engine.states``)::
 

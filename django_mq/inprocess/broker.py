@@ -5,7 +5,8 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from django_mq.errors import QueueInUse, UnknownQueue
-from django_mq.inprocess.queue import Arrivals, Queue
+from django_mq.inprocess.parts.state import ArrivalNumbers
+from django_mq.inprocess.queue import Queue
 from django_mq.inprocess.rules import IN_PROCESS, QueuePolicy, Rules
 from django_mq.inprocess.work import UnitOfWork
 
@@ -24,7 +25,7 @@ class Broker:
         self.lock = RLock()
         self._policy = policy
         self._listener = listener
-        self._arrivals = None if listener is None else Arrivals()
+        self._numbers = None if listener is None else ArrivalNumbers()
         self._queues: dict[str, Queue] = {}
 
     def declare(self, name: str, rules: Rules | None = None) -> Queue:
@@ -38,11 +39,11 @@ class Broker:
                     lock=self.lock,
                     resolve=self._find,
                     policy=self._policy,
-                    arrivals=self._arrivals,
+                    numbers=self._numbers,
                     listener=self._listener,
                 )
             elif rules is not None:
-                queue.change(rules)
+                queue.control.change(rules)
             return queue
 
     def queue(self, name: str) -> Queue:
@@ -61,7 +62,7 @@ class Broker:
             return iter([queue for queue in self._queues.values() if not queue.deleted])
 
     def delete(self, name: str, now: float) -> None:
-        """Delete a queue, as ``Queue.delete``.
+        """Delete a queue, as ``Control.delete``.
 
         Raises QueueInUse if it is the dead-letter or expiry queue of another.
         """
@@ -70,7 +71,7 @@ class Broker:
             for other in self:
                 if other is not queue and name in (other.rules.dead_letter_queue, other.rules.expiry_queue):
                     raise QueueInUse(f"The queue {name!r} is the dead-letter or expiry queue of {other.name!r}.")
-            queue.delete(now)
+            queue.control.delete(now)
             self.forget_deleted()
 
     def forget(self) -> None:

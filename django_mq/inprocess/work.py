@@ -53,8 +53,8 @@ class UnitOfWork:
         self._check_open()
         with self._lock:
             try:
-                queue.check_ids([message])
-                is_welcome = queue.admit([message])[0]
+                queue.arrivals.check_ids([message])
+                is_welcome = queue.arrivals.admit([message])[0]
             except PublishError as error:
                 self._spoiled_by = self._spoiled_by or error
                 raise
@@ -65,7 +65,7 @@ class UnitOfWork:
     def enter(self, queue: "Queue", message: "Message") -> None:
         """Add a message, which was admitted or needs no admission, with the commit."""
         with self._lock:
-            queue.reserve(message)
+            queue.arrivals.reserve(message)
             self._publications.append((queue, message))
 
     def entering(self, queue: "Queue") -> "list[Message]":
@@ -105,7 +105,7 @@ class UnitOfWork:
                 consumer.settling.discard(entry)
                 settle()
             for queue, message in self._publications:
-                queue.publish_reserved(message, now)
+                queue.arrivals.enter_reserved(message, now)
 
     def rollback(self, now: float) -> None:
         """Publish nothing; settled entries return to their places as failed, or are held as before."""
@@ -113,7 +113,7 @@ class UnitOfWork:
         with self._lock:
             self.phase = Phase.ROLLED_BACK
             for queue, message in self._publications:
-                queue.unreserve(message)
+                queue.arrivals.unreserve(message)
             for queue, entry, consumer, claim_number, _ in self._settlements:
                 consumer.settling.discard(entry)
                 if not self._holds_on_rollback:

@@ -119,7 +119,7 @@ class Scene:
 
     def ask(self) -> None:
         self.queue.counts()
-        self.queue.heads()
+        list(self.queue.contents.dispatch.ready.heads())
         self.queue.next_time()
 
 
@@ -237,7 +237,7 @@ def test_removing_from_the_middle_costs_a_search(size: int) -> None:
     def cost(entries: int) -> int:
         scene = Scene(entries)
         middle = list(scene.queue.browse())[entries // 2 : entries // 2 + 30]
-        return worst(lambda: scene.queue.remove(middle.pop()))
+        return worst(lambda: scene.queue.control.remove(middle.pop()))
 
     assert cost(size) <= cost(SMALL) + 2 * more_looks(size)
 
@@ -247,6 +247,6 @@ def test_moving_one_message_to_another_level_costs_the_same_in_a_large_queue(siz
     def cost(entries: int) -> int:
         scene = Scene(entries)
         low = list(scene.queue.browse())[-30:]
-        return worst(lambda: scene.queue.change_priority(low.pop(), 9, 0.0))
+        return worst(lambda: scene.queue.control.change_priority(low.pop(), 9, 0.0))
 
     assert cost(size) <= cost(SMALL) + 2 * more_looks(size)

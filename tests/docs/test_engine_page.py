@@ -22,6 +22,7 @@ from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.consumers.groups import Groups
 from django_mq.inprocess.entries import lists
 from django_mq.inprocess.entries.contents import Statistics
+from django_mq.inprocess.parts.control import Control
 from django_mq.inprocess.queue import Queue
 from django_mq.inprocess.rules import Rules
 from tests.docs.pages import DOCS, blocks
@@ -112,15 +113,16 @@ def test_the_table_of_consumers_has_every_option_with_its_default() -> None:
 
 def test_the_tables_of_calls_have_every_call() -> None:
     documented = set(table("## Calls")) - set(Fate.__members__)
-    attributes = {"admission", "duplicate_ids", "paused", "statistics"}
+    attributes = {"admission", "duplicate_ids", "statistics"}
 
-    assert documented == public(Queue) | attributes
+    assert documented == public(Queue) | public(Control) | attributes
     assert attributes <= set(vars(Queue()))
 
 
 def test_the_tables_of_calls_give_a_call_its_own_parameters() -> None:
     for name, written in re.findall(r"`(\w+)\(([^`]*)\)`", section("## Calls")):
-        parameters = list(inspect.signature(getattr(Queue, name)).parameters)[1:]
+        owner = Queue if hasattr(Queue, name) else Control
+        parameters = list(inspect.signature(getattr(owner, name)).parameters)[1:]
         documented = re.findall(r"\w+", written)
 
         # The rare ones may be missing: they stand last.

@@ -67,7 +67,7 @@ def snapshot(queue: Queue) -> dict[str, object]:
             (each, each.interest, dict(each.unsettled), list(each.reserved), look(each.credit, CREDIT))
             for each in queue.consumers()
         ],
-        "owners": queue.group_owners(),
+        "owners": queue.subscribers.group_owners(),
         "next": queue.next_time(),
         "paused": queue.paused,
         "rules": queue.rules,
@@ -147,7 +147,7 @@ def test_removing_a_consumer_of_another_queue_touches_neither(queue: Queue, hold
 
     with unchanged(queue, other):
         assert other.remove_consumer(holder) == []
-        assert other.clear() == 0
+        assert other.control.clear() == 0
 
     assert queue.deliver(holder, 10.0) is reserved
 
@@ -256,7 +256,7 @@ def test_what_was_never_delivered_is_not_settled(
 @pytest.mark.parametrize("settle", SETTLEMENTS)
 def test_what_was_removed_is_not_settled(queue: Queue, holder: Consumer, settle: Callable[..., Fate]) -> None:
     first = held(holder)
-    queue.remove(first)
+    queue.control.remove(first)
 
     with unchanged(queue):
         assert settle(queue, first, holder) is VOID
@@ -270,7 +270,7 @@ def test_what_is_given_back_to_a_deleted_queue_is_a_dead_letter() -> None:
     publish(queue, "held")
     first = queue.deliver(consumer, 0.0)
     assert first is not None
-    queue.delete(1.0)
+    queue.control.delete(1.0)
 
     assert queue.release(first, consumer)
 
@@ -294,12 +294,12 @@ def test_steering_an_entry_of_another_queue_does_nothing(state: str) -> None:
 
     with unchanged(queue, home, third):
         assert not queue.move(each, third, 1.0)
-        assert queue.change_priority(each, 9, 1.0) is None
-        assert not queue.deliver_now(each)
-        assert not queue.redrive(each)
-        assert not queue.cancel(each)
-        assert not queue.remove(each)
-        assert not queue.discard(each)
+        assert queue.control.change_priority(each, 9, 1.0) is None
+        assert not queue.control.deliver_now(each)
+        assert not queue.control.redrive(each)
+        assert not queue.control.cancel(each)
+        assert not queue.control.remove(each)
+        assert not queue.control.discard(each)
     assert not each.doomed
 
 
@@ -317,7 +317,7 @@ def test_a_priority_outside_0_to_9_is_refused(queue: Queue, holder: Consumer, pr
     waiting = next(queue.browse())
 
     with unchanged(queue), pytest.raises(OutOfRange):
-        queue.change_priority(waiting, priority, 10.0)
+        queue.control.change_priority(waiting, priority, 10.0)
 
 
 @pytest.mark.parametrize("priority", [-(10**9), -1, 10, 10**9])
@@ -344,7 +344,7 @@ def test_what_the_target_refuses_is_not_moved(queue: Queue, holder: Consumer) ->
 
 def test_nothing_is_moved_to_a_deleted_queue(queue: Queue, holder: Consumer) -> None:
     gone = Queue("gone")
-    gone.delete(10.0)
+    gone.control.delete(10.0)
     waiting = next(queue.browse())
 
     with unchanged(queue, gone), pytest.raises(QueueDeleted):
@@ -354,9 +354,9 @@ def test_nothing_is_moved_to_a_deleted_queue(queue: Queue, holder: Consumer) -> 
 def test_a_queue_keeps_its_kind(queue: Queue, holder: Consumer) -> None:
     with unchanged(queue):
         with pytest.raises(IllegalMove):
-            queue.change(Rules(kind="fifo"))
+            queue.control.change(Rules(kind="fifo"))
         with pytest.raises(IllegalMove):
-            queue.change(Rules(key="key"))
+            queue.control.change(Rules(key="key"))
 
 
 # Deleted queues.
@@ -364,7 +364,7 @@ def test_a_queue_keeps_its_kind(queue: Queue, holder: Consumer) -> None:
 
 def test_a_deleted_queue_takes_nothing_in() -> None:
     queue = Queue()
-    queue.delete(0.0)
+    queue.control.delete(0.0)
 
     with unchanged(queue):
         for refused in (
@@ -372,7 +372,7 @@ def test_a_deleted_queue_takes_nothing_in() -> None:
             lambda: queue.publish(message(), 1.0, immediate=True),
             lambda: queue.offer(entry(arrival=1)),
             lambda: queue.add_consumer(Consumer("late")),
-            lambda: queue.admit([message()]),
+            lambda: queue.arrivals.admit([message()]),
         ):
             with pytest.raises(QueueDeleted):
                 refused()
@@ -380,8 +380,8 @@ def test_a_deleted_queue_takes_nothing_in() -> None:
 
 def test_other_rules_do_not_open_a_deleted_queue() -> None:
     queue = Queue()
-    queue.delete(0.0)
-    queue.change(Rules(levels=2))
+    queue.control.delete(0.0)
+    queue.control.change(Rules(levels=2))
 
     with unchanged(queue), pytest.raises(QueueDeleted):
         queue.publish(message(), 1.0)
@@ -390,10 +390,10 @@ def test_other_rules_do_not_open_a_deleted_queue() -> None:
 def test_a_queue_is_deleted_once() -> None:
     queue = Queue()
     publish(queue, "m")
-    queue.delete(0.0)
+    queue.control.delete(0.0)
 
     with unchanged(queue):
-        queue.delete(1.0)
+        queue.control.delete(1.0)
 
 
 def test_what_is_not_declared_is_named() -> None:
@@ -436,7 +436,7 @@ def test_what_was_refused_is_no_duplicate_later() -> None:
     queue = Queue(rules=Rules(limits=Limits(messages=0), overflow=Overflow.REJECT))
     with pytest.raises(QueueFull):
         queue.publish(message(duplicate_id="same"), 0.0)
-    queue.change(Rules())
+    queue.control.change(Rules())
 
     assert queue.publish(message(duplicate_id="same"), 1.0).state is State.READY
 
@@ -487,7 +487,7 @@ def test_a_clock_that_goes_back_unmakes_nothing() -> None:
     with unchanged(queue):
         assert queue.promote(1.0) == []
         assert queue.expire(1.0) == []
-        assert queue.unhold(1.0) == []
+        assert queue.due.unhold(1.0) == []
         queue.keep_house(1.0)
 
     assert drain(queue, consumer, 1.0) == ["due"]

@@ -59,6 +59,10 @@ class WatchedLock:
         self.release()
 
 
+#: What a queue consists of, but its interface to operators, which takes the lock as the queue does.
+PARTS = ("deliveries", "due", "arrivals", "outcomes", "state", "subscribers")
+
+
 def test_dg1_consumers_are_woken_and_parts_are_touched_under_the_one_lock_only() -> None:
     lock: Any = WatchedLock()
     depths: list[int] = []
@@ -68,7 +72,8 @@ def test_dg1_consumers_are_woken_and_parts_are_touched_under_the_one_lock_only()
     )
 
     def watch(frame: FrameType, event: str, _: object) -> None:
-        inner = ("inprocess/entries/contents.py", "inprocess/consumers/dispatch.py")
+        folders = ("entries/contents", "consumers/dispatch", *(f"parts/{name}" for name in PARTS))
+        inner = tuple(f"inprocess/{name}.py" for name in folders)
         if event == "call" and frame.f_code.co_filename.endswith(inner):
             depths.append(lock.depth)
 
@@ -90,15 +95,14 @@ def work_through(queue: Queue, consumer: Consumer) -> None:
         entry = queue.deliver(consumer, 1.0)
         assert entry is not None
         settle(entry, consumer)
-    queue.pause()
-    queue.resume()
+    queue.control.pause()
+    queue.control.resume()
     queue.keep_house(6.0)
-    queue.remove(first)
-    queue.purge()
+    queue.control.remove(first)
+    queue.control.purge()
     queue.counts()
-    queue.heads()
     queue.entries()
-    queue.delete(9.0)
+    queue.control.delete(9.0)
 
 
 def test_dg1_the_same_calls_have_the_same_results() -> None:
@@ -277,7 +281,7 @@ def test_dg4_what_becomes_ready_wakes_another_consumer_at_once(woken: list[Consu
     elif event == "close":
         queue.remove_consumer(holder)
     elif event == "redrive":
-        queue.redrive(held)
+        queue.control.redrive(held)
     else:
         queue.keep_house(5.0)
 
@@ -287,11 +291,11 @@ def test_dg4_what_becomes_ready_wakes_another_consumer_at_once(woken: list[Consu
 def test_dg4_a_queue_that_goes_on_wakes_as_many_as_there_is_work_for(woken: list[Consumer]) -> None:
     queue = Queue()
     idle = [subscribe(queue, str(number), wake=woken.append) for number in range(3)]
-    queue.pause()
+    queue.control.pause()
     publish(queue, "1", "2")
     assert woken == []
 
-    queue.resume()
+    queue.control.resume()
 
     assert woken == idle[:2]
 
@@ -468,7 +472,7 @@ def test_dg8_a_browser_stuck_at_a_large_message_is_told_when_it_can_go_on(
     woken.clear()
 
     if event == "the large one goes":
-        queue.remove(large)
+        queue.control.remove(large)
     else:
         publish(queue, "small", size=1, priority=9)
 
@@ -502,9 +506,9 @@ def test_dg9_a_queue_that_ends_does_not_stop_the_others(end: str) -> None:
     publish(one, "1") if end != "empty" else None
     publish(other, "2", "3")
     if end == "paused":
-        one.pause()
+        one.control.pause()
     if end == "deleted":
-        one.delete(0.0)
+        one.control.delete(0.0)
 
     pulled = [delivered[1].message.id for _ in range(3) if (delivered := target.pull(0.0))]
 

@@ -4,7 +4,6 @@ import pytest
 
 from django_mq.inprocess.consumers.consumer import Consumer, Interest
 from django_mq.inprocess.queue import Queue
-from tests.engine.builders import message
 from tests.inprocess.builders import drain, names, publish, subscribe
 
 
@@ -213,12 +212,12 @@ def test_after_a_vain_turn_everybody_can_be_woken_again(queue: Queue, woken: lis
 
 def test_a_paused_queue_delivers_nothing_and_wakes_on_resume(queue: Queue, woken: list[str], wake) -> None:
     consumers = [subscribe(queue, name, wake=wake) for name in "abc"]
-    queue.pause()
+    queue.control.pause()
     publish(queue, "m1", "m2")
     assert [queue.deliver(consumer, 0.0) for consumer in consumers] == [None, None, None]
     assert (queue.deliver_next(0.0), woken) == (None, [])
 
-    queue.resume()
+    queue.control.resume()
 
     assert woken == ["a", "b"]
 
@@ -226,11 +225,11 @@ def test_a_paused_queue_delivers_nothing_and_wakes_on_resume(queue: Queue, woken
 def test_a_consumer_that_pulled_while_paused_is_woken_by_the_resume(queue: Queue, woken: list[str], wake) -> None:
     consumer = subscribe(queue, wake=wake)
     publish(queue, "m")
-    queue.pause()
+    queue.control.pause()
     queue.deliver(consumer, 0.0)
     woken.clear()
 
-    queue.resume()
+    queue.control.resume()
 
     assert woken == ["c"]
 
@@ -283,24 +282,3 @@ def test_a_browser_is_in_nobodys_way(queue: Queue) -> None:
     publish(queue, "m")
 
     assert drain(queue, taker) == ["m"]
-
-
-def test_a_store_is_asked_for_the_free_credit_less_what_waits_here(queue: Queue) -> None:
-    subscribe(queue, "a", messages=5)
-    subscribe(queue, "b", messages=3)
-    assert (queue.wanted(100), queue.wanted(4)) == (8, 4)
-
-    queue.publish(message(), 0.0)
-    assert queue.wanted(100) == 7
-
-    queue.pause()
-    assert queue.wanted(100) == 0
-
-
-def test_unlimited_credit_wants_a_full_batch_to_wait(queue: Queue) -> None:
-    assert queue.wanted(10) == 0
-    subscribe(queue)
-
-    publish(queue, "m1", "m2")
-
-    assert queue.wanted(10) == 8

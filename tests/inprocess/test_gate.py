@@ -96,11 +96,11 @@ def test_nothing_is_delivered_before_enough_consumers_are_there_and_then_they_ar
 
 def test_a_paused_queue_stays_paused_when_its_gate_opens() -> None:
     queue = Queue(rules=Rules(consumers_before=1))
-    queue.pause()
+    queue.control.pause()
     publish(queue, "m")
     consumer = subscribe(queue)
 
     assert drain(queue, consumer) == []
-    queue.resume()
+    queue.control.resume()
 
     assert drain(queue, consumer) == ["m"]

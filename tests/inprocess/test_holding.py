@@ -48,7 +48,7 @@ def test_a_consumer_that_has_passed_it_does_not_look_again_by_itself(queue: Queu
     assert drain(queue, consumer, 1.0) == ["later"]
 
     assert drain(queue, consumer, 6.0) == []
-    assert names(queue.unhold(6.0)) == ["held"]
+    assert names(queue.due.unhold(6.0)) == ["held"]
     assert drain(queue, consumer, 6.0) == ["held"]
 
 
@@ -75,7 +75,7 @@ def test_standing_ready_again_wakes_a_consumer(queue: Queue) -> None:
     publish(queue, "held", deliver_at=5.0)
     assert woken == []
 
-    queue.unhold(5.0)
+    queue.due.unhold(5.0)
 
     assert woken == [consumer]
 
@@ -86,8 +86,8 @@ def test_a_held_message_can_expire_be_removed_or_be_purged(queue: Queue) -> None
     publish(queue, "purged", deliver_at=9.0)
 
     assert names(queue.expire(5.0)) == ["expiring"]
-    assert queue.remove(removed)
-    assert names(queue.purge()) == ["purged"]
+    assert queue.control.remove(removed)
+    assert names(queue.control.purge()) == ["purged"]
     assert (queue.entries(), queue.statistics.depth) == ([], 0)
 
 
@@ -105,7 +105,7 @@ def test_a_consumer_that_left_and_came_back_sees_what_stands_before_it(queue: Qu
 
 def test_a_queue_that_holds_no_more_still_serves_what_it_held(queue: Queue) -> None:
     publish(queue, "held", deliver_at=5.0)
-    queue.change(Rules())
+    queue.control.change(Rules())
     consumer = subscribe(queue)
 
     assert drain(queue, consumer, 4.0) == []

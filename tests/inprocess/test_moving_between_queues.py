@@ -9,7 +9,7 @@ from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.states import Fate
 from django_mq.errors import QueueFull
 from django_mq.inprocess.broker import Broker
-from django_mq.inprocess.queue import TAKE_THE_LOCK, Queue
+from django_mq.inprocess.queue import Queue
 from django_mq.inprocess.rules import Rules
 from tests.inprocess.builders import names, publish, subscribe
 
@@ -118,7 +118,3 @@ def test_queues_that_redrive_towards_each_other_do_not_wait_for_each_other() -> 
     assert here.redrive_all(1.0) == 1
 
     assert (names(there.entries()), free) == (["m"], [True])
-
-
-def test_a_call_that_takes_its_locks_itself_is_a_method() -> None:
-    assert {name for name in TAKE_THE_LOCK if not callable(getattr(Queue, name, None))} == set()

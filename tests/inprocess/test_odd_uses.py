@@ -38,7 +38,7 @@ def test_a_priority_that_is_no_whole_number_costs_no_message(priority: Any) -> N
     [entry] = publish(queue, "m")
 
     with pytest.raises(OutOfRange):
-        queue.change_priority(entry, priority, 0.0)
+        queue.control.change_priority(entry, priority, 0.0)
 
     assert names(queue.browse()) == ["m"]
 
@@ -90,7 +90,7 @@ def test_consumers_that_are_enough_for_new_conditions_are_woken() -> None:
     queue, woken = Queue(), list[Consumer]()
     consumer = subscribe(queue, wake=woken.append)
 
-    queue.change(Rules(consumers_before=1))
+    queue.control.change(Rules(consumers_before=1))
     publish(queue, "m")
 
     assert woken == [consumer]
@@ -127,7 +127,7 @@ def test_held_entries_are_found_in_a_queue_that_holds_no_more() -> None:
     consumer = subscribe(queue)
     publish(queue, "m", deliver_at=5.0)
 
-    queue.change(Rules())
+    queue.control.change(Rules())
 
     assert drain(queue, consumer, 5.0) == ["m"]
 
@@ -146,7 +146,7 @@ def test_a_queue_of_another_policy_belongs_to_who_is_there() -> None:
     queue = Queue(rules=Rules(exclusivity=Exclusivity.SESSION))
     first = subscribe(queue, client=Client(session="s", connection="c"))
 
-    queue.change(Rules(exclusivity=Exclusivity.CONNECTION))
+    queue.control.change(Rules(exclusivity=Exclusivity.CONNECTION))
 
     assert queue.admission.owner == "c"
     second = subscribe(queue, client=Client(session="other", connection="c"))

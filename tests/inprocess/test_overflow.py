@@ -92,7 +92,7 @@ def test_a_queue_that_drops_says_that_the_message_is_gone() -> None:
 def test_a_message_that_was_dropped_is_no_duplicate_later() -> None:
     queue = limited(Overflow.DROP, 0)
     assert queue.publish(message(duplicate_id="same"), 0.0).state is State.GONE
-    queue.change(Rules())
+    queue.control.change(Rules())
 
     assert queue.publish(message(duplicate_id="same"), 0.0).state is State.READY
 
@@ -160,7 +160,7 @@ def test_smaller_limits_are_kept_at_once() -> None:
     queue = limited(Overflow.RING, 3)
     publish(queue, "1", "2", "3")
 
-    queue.change(Rules(overflow=Overflow.RING, limits=Limits(messages=1)))
+    queue.control.change(Rules(overflow=Overflow.RING, limits=Limits(messages=1)))
 
     assert names(queue.browse()) == ["3"]
 
@@ -202,11 +202,11 @@ def test_a_producer_waits_for_every_queue_it_has_filled() -> None:
     one.publish(message("1"), 0.0, producer=producer)
     producer.waits_for.clear()  # as if another thread had published there at the same time
     other.publish(message("2"), 0.0, producer=producer)
-    one._capacity.stop(producer)
+    one.state.capacity.stop(producer)
 
-    one.purge()
+    one.control.purge()
     assert (producer.blocked, resumed) == (True, [])
-    other.purge()
+    other.control.purge()
 
     assert (producer.blocked, resumed) == (False, [producer])
 
@@ -220,7 +220,7 @@ def test_other_rules_can_let_producers_go_on(rules: Rules) -> None:
     queue, producer = limited(Overflow.FLOW, 0), Producer("p")
     queue.publish(message("1"), 0.0, producer=producer)
 
-    queue.change(rules)
+    queue.control.change(rules)
 
     assert (producer.blocked, queue.flow_stopped) == (False, False)
 
@@ -229,7 +229,7 @@ def test_smaller_limits_can_stop_the_flow() -> None:
     queue = limited(Overflow.FLOW, 5)
     publish(queue, "1", "2")
 
-    queue.change(Rules(overflow=Overflow.FLOW, limits=Limits(messages=1)))
+    queue.control.change(Rules(overflow=Overflow.FLOW, limits=Limits(messages=1)))
 
     assert queue.flow_stopped
 
@@ -240,7 +240,7 @@ def test_a_producer_of_a_deleted_queue_waits_no_more() -> None:
     queue.publish(message("1"), 0.0, producer=producer)
     take(queue, consumer)
 
-    queue.delete(1.0)
+    queue.control.delete(1.0)
 
     assert not producer.blocked
 

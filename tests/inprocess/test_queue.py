@@ -155,18 +155,18 @@ def test_a_rejected_entry_is_dead_until_it_is_redriven(queue: Queue, consumer: C
     queue.reject(held, consumer)
     assert (queue.counts()[State.DEAD], drain(queue, consumer)) == (1, [])
 
-    assert queue.redrive(held)
-    assert not queue.redrive(held)
+    assert queue.control.redrive(held)
+    assert not queue.control.redrive(held)
     assert deliver(queue, consumer).attempts == 1
 
 
 def test_a_scheduled_message_is_not_delivered_before_its_time(queue: Queue, consumer: Consumer) -> None:
     publish(queue, "m", deliver_at=10.0)
 
-    assert (queue.next_due(), queue.counts()[State.SCHEDULED]) == (10.0, 1)
+    assert (queue.due.next_due(), queue.counts()[State.SCHEDULED]) == (10.0, 1)
     assert drain(queue, consumer, now=9.999) == []
     assert drain(queue, consumer, now=10.0) == ["m"]
-    assert queue.next_due() is None
+    assert queue.due.next_due() is None
 
 
 def test_a_delivery_needs_nobody_to_promote_first(queue: Queue, consumer: Consumer) -> None:
@@ -214,7 +214,7 @@ def test_in_a_queue_that_keeps_places_a_due_message_stands_where_it_arrived() ->
 
 def test_a_paused_queue_still_promotes(queue: Queue) -> None:
     publish(queue, "m", deliver_at=1.0)
-    queue.pause()
+    queue.control.pause()
 
     assert names(queue.promote(1.0)) == ["m"]
     assert queue.counts()[State.READY] == 1
@@ -269,7 +269,7 @@ def test_scheduled_and_dead_entries_can_be_reloaded(queue: Queue) -> None:
     queue.offer(entry(arrival=1, state=State.SCHEDULED, due_at=5.0))
     queue.offer(entry(arrival=2, state=State.DEAD))
 
-    assert (queue.next_due(), queue.counts()[State.DEAD]) == (5.0, 1)
+    assert (queue.due.next_due(), queue.counts()[State.DEAD]) == (5.0, 1)
 
 
 @pytest.mark.parametrize("state", [State.CLAIMED, State.GONE])
@@ -316,7 +316,7 @@ def test_an_entry_can_be_removed_in_any_state_but_once(queue: Queue, state: Stat
         queue.reject(each, consumer)
     assert queue.counts()[state] == 1
 
-    assert [queue.remove(each), queue.remove(each)] == [True, False]
+    assert [queue.control.remove(each), queue.control.remove(each)] == [True, False]
 
     assert set(queue.counts().values()) == {0}
     assert (each.state, consumer.credit.free, queue.expire(100.0)) == (State.GONE, 1, [])
@@ -325,7 +325,7 @@ def test_an_entry_can_be_removed_in_any_state_but_once(queue: Queue, state: Stat
 def test_a_settlement_of_what_was_removed_is_void(queue: Queue, consumer: Consumer) -> None:
     publish(queue, "m")
     held = deliver(queue, consumer)
-    queue.remove(held)
+    queue.control.remove(held)
 
     assert not queue.accept(held, consumer)
 
@@ -335,7 +335,7 @@ def test_an_entry_of_another_queue_is_not_removed(queue: Queue) -> None:
     claimed, ready = publish(other, "claimed", "ready")
     other.deliver(subscribe(other, messages=1), 0.0)
 
-    assert [queue.remove(ready), queue.remove(claimed)] == [False, False]
+    assert [queue.control.remove(ready), queue.control.remove(claimed)] == [False, False]
 
     assert (ready.state, claimed.state) == (State.READY, State.CLAIMED)
 
@@ -345,7 +345,7 @@ def test_a_purge_takes_what_is_undelivered_and_leaves_what_is_held(queue: Queue,
     publish(queue, "scheduled", deliver_at=9.0)
     deliver(queue, consumer)
 
-    assert names(queue.purge()) == ["ready", "scheduled"]
+    assert names(queue.control.purge()) == ["ready", "scheduled"]
 
     assert queue.counts() == {State.SCHEDULED: 0, State.READY: 0, State.CLAIMED: 1, State.DEAD: 0}
 
@@ -354,7 +354,7 @@ def test_a_purge_can_be_told_what_to_take(queue: Queue, consumer: Consumer) -> N
     publish(queue, "dead", "ready")
     queue.reject(deliver(queue, consumer), consumer)
 
-    assert names(queue.purge([State.DEAD])) == ["dead"]
+    assert names(queue.control.purge([State.DEAD])) == ["dead"]
     assert queue.counts()[State.READY] == 1
 
 
@@ -411,5 +411,5 @@ def test_a_value_that_becomes_due_replaces_an_older_one_that_is_due_at_the_same_
 
     queue.promote(6.0)
 
-    assert names(queue.everything()) == ["newer"]
+    assert names(queue.contents.everything()) == ["newer"]
     assert (queue.statistics.depth, queue.statistics.replaced) == (1, 1)

@@ -15,10 +15,10 @@ def test_a_group_is_owned_by_itself_or_with_its_bucket() -> None:
     worker = subscribe(queue)
     publish(queue, "a", headers={"g": "x"})
 
-    assert queue.group_owner("x") is None
+    assert queue.subscribers.group_owner("x") is None
     drain(queue, worker)
-    assert queue.group_owner("x") is queue.group_owner("another") is worker
-    assert Queue().group_owner("x") is None
+    assert queue.subscribers.group_owner("x") is queue.subscribers.group_owner("another") is worker
+    assert Queue().subscribers.group_owner("x") is None
 
 
 def test_what_was_refused_to_a_consumer_is_its_own_again_when_the_queue_is_exclusive_no_more() -> None:
@@ -28,7 +28,7 @@ def test_what_was_refused_to_a_consumer_is_its_own_again_when_the_queue_is_exclu
     assert drain(queue, first) == ["a"]
     assert drain(queue, second) == []
 
-    queue.change(Rules())
+    queue.control.change(Rules())
 
     assert drain(queue, second) == ["b", "c"]
 
@@ -41,9 +41,9 @@ def test_other_rules_leave_groups_gates_and_owners_as_they_are() -> None:
     assert drain(queue, first) == ["a"]
     queue.remove_consumer(second)
 
-    queue.change(Rules(groups=groups, consumers_before=2, max_attempts=3))
+    queue.control.change(Rules(groups=groups, consumers_before=2, max_attempts=3))
 
-    assert queue.group_owner("x") is first
+    assert queue.subscribers.group_owner("x") is first
     publish(queue, "b", headers={"g": "x"})
     assert drain(queue, first) == ["b"]
 
@@ -53,13 +53,13 @@ def test_consumers_of_a_shared_table_keep_their_slots_and_groups_until_they_leav
     consumers = [subscribe(queue, name) for name in ("first", "second", "third")]
     publish(queue, "a", "b", group="x")
     for entry, consumer in zip(list(queue.browse()), consumers, strict=False):
-        queue.take(entry, consumer)
-    assert queue.live_consumers() == set(consumers[:2])
+        queue.deliveries.take(entry, consumer)
+    assert queue.subscribers.live() == set(consumers[:2])
 
     for rules in (Rules(), Rules(groups=AssignedGroups, max_live=1)):
-        queue.change(rules)
+        queue.control.change(rules)
 
-    assert queue.group_owner("x") is consumers[0]
-    assert [queue.take_slot(consumer) for consumer in consumers] == [True, True, False]
+    assert queue.subscribers.group_owner("x") is consumers[0]
+    assert [queue.subscribers.take_slot(consumer) for consumer in consumers] == [True, True, False]
     queue.remove_consumer(consumers[0])
-    assert (queue.group_owner("x"), queue.live_consumers()) == (None, {consumers[1]})
+    assert (queue.subscribers.group_owner("x"), queue.subscribers.live()) == (None, {consumers[1]})

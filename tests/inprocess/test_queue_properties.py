@@ -132,12 +132,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def pause(self) -> None:
-        self.queue.pause()
+        self.queue.control.pause()
         self.paused = True
 
     @rule()
     def resume(self) -> None:
-        self.queue.resume()
+        self.queue.control.resume()
         self.paused = False
 
     @invariant()
@@ -156,7 +156,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """After any history, one consumer can have all that is left."""
-        self.queue.resume()
+        self.queue.control.resume()
         for consumer in self.consumers:
             self.queue.remove_consumer(consumer)
         last = Consumer("last")

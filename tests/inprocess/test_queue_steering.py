@@ -12,10 +12,10 @@ def test_a_scheduled_entry_delivered_now_is_ready_in_the_place_of_its_time() -> 
     publish(queue, "ordinary")
     [_, sooner] = publish(queue, "later", "unmoved", deliver_at=9.0)
 
-    assert queue.deliver_now(sooner)
+    assert queue.control.deliver_now(sooner)
 
     assert names(queue.browse()) == ["unmoved", "ordinary"]
-    assert queue.next_due() == 9.0
+    assert queue.due.next_due() == 9.0
 
 
 def test_delivering_now_wakes_a_consumer() -> None:
@@ -25,7 +25,7 @@ def test_delivering_now_wakes_a_consumer() -> None:
     consumer = subscribe(queue, wake=woken.append)
     queue.deliver(consumer, 0.0)
 
-    queue.deliver_now(held)
+    queue.control.deliver_now(held)
 
     assert woken == [consumer]
 
@@ -35,8 +35,8 @@ def test_only_what_is_scheduled_here_can_be_delivered_now() -> None:
     [ready] = publish(queue, "ready")
     [elsewhere] = publish(other, "elsewhere", deliver_at=9.0)
 
-    assert not queue.deliver_now(ready)
-    assert not queue.deliver_now(elsewhere)
+    assert not queue.control.deliver_now(ready)
+    assert not queue.control.deliver_now(elsewhere)
 
 
 def test_a_release_until_a_time_keeps_its_place_and_counts_nothing() -> None:
@@ -58,16 +58,16 @@ def test_the_heads_are_the_first_entries_of_the_levels_that_have_any() -> None:
         publish(queue, name, priority=priority)
     publish(queue, "due", priority=1, deliver_at=1.0, now=2.0)
 
-    assert names(queue.heads()) == ["high", "due"]
+    assert names(list(queue.contents.dispatch.ready.heads())) == ["high", "due"]
 
 
 def test_a_queue_of_one_level_has_one_head_and_an_empty_one_none() -> None:
     queue = Queue(rules=Rules(levels=1), entries=FifoList())
 
-    assert queue.heads() == []
+    assert list(queue.contents.dispatch.ready.heads()) == []
     publish(queue, "first", "second")
 
-    assert names(queue.heads()) == ["first"]
+    assert names(list(queue.contents.dispatch.ready.heads())) == ["first"]
 
 
 def test_a_message_of_another_priority_has_been_attempted_as_often_unless_it_is_another_message() -> None:
@@ -78,10 +78,10 @@ def test_a_message_of_another_priority_has_been_attempted_as_often_unless_it_is_
     assert failed is not None
     queue.fail(failed, consumer)
 
-    changed = queue.change_priority(failed, 9, 0.0)
+    changed = queue.control.change_priority(failed, 9, 0.0)
     assert changed is not None
     assert (changed.attempts, changed.redelivered) == (1, True)
-    anew = queue.change_priority(changed, 1, 0.0, new_id="n")
+    anew = queue.control.change_priority(changed, 1, 0.0, new_id="n")
     assert anew is not None
     assert (anew.attempts, anew.redelivered) == (0, False)
 

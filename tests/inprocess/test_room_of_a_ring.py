@@ -36,7 +36,7 @@ def test_what_is_claimed_or_scheduled_takes_no_room() -> None:
 def test_a_smaller_limit_trims_nothing_and_a_newcomer_drives_out_one() -> None:
     queue = Queue(rules=ring(3))
     publish(queue, "a", "b", "c")
-    queue.change(ring(1))
+    queue.control.change(ring(1))
     publish(queue, "later", deliver_at=5)
     assert names(queue.browse()) == ["a", "b", "c"]
 
@@ -79,7 +79,7 @@ def test_what_is_delivered_before_its_time_needs_room_too() -> None:
     (later,) = publish(queue, "later", deliver_at=5)
     publish(queue, "a")
 
-    queue.deliver_now(later)
+    queue.control.deliver_now(later)
 
     assert names(queue.browse()) == ["later"]
 
@@ -102,6 +102,6 @@ def test_a_ring_of_everything_is_never_left_too_full() -> None:
     queue = Queue(rules=rules)
     publish(queue, "a", "b", "c")
 
-    queue.change(replace(rules, limits=Limits(1)))
+    queue.control.change(replace(rules, limits=Limits(1)))
 
     assert names(queue.browse()) == ["c"]

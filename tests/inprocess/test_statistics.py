@@ -51,7 +51,7 @@ def test_every_departure_has_a_cause() -> None:
     queue.accept(take(queue, consumer), consumer)
     queue.reject(take(queue, consumer), consumer)
     queue.expire(1.0)
-    queue.purge()
+    queue.control.purge()
 
     assert causes(queue) == {"accepted": 1, "killed": 2, "expired": 1}
     assert queue.statistics.dequeued == 4
@@ -75,7 +75,7 @@ def test_what_is_moved_or_changed_has_departed_and_nothing_more() -> None:
     queue, other = Queue(), Queue()
     [moved, changed] = publish(queue, "moved", "changed", size=2)
     queue.move(moved, other, 0.0)
-    queue.change_priority(changed, 9, 0.0)
+    queue.control.change_priority(changed, 9, 0.0)
 
     assert causes(queue) == {}
     assert (queue.statistics.enqueued, queue.statistics.dequeued, queue.statistics.depth) == (3, 2, 1)
@@ -95,7 +95,7 @@ def test_a_removed_entry_that_could_have_expired_departs_once() -> None:
     queue = Queue()
     consumer = subscribe(queue, stealable=True)
     publish(queue, "m", expires_at=5.0)
-    queue.remove(take(queue, consumer))
+    queue.control.remove(take(queue, consumer))
 
     queue.expire(6.0)
 
@@ -129,7 +129,7 @@ def test_the_mark_of_ready_entries_rises_with_those_that_become_ready(come: str)
     assert queue.statistics.most_ready == 1
 
     queue.keep_house(1.0)
-    queue.redrive(first)
+    queue.control.redrive(first)
     queue.release(first, consumer)
 
     assert queue.statistics.most_ready == 2

@@ -93,7 +93,7 @@ def test_another_priority_is_another_place_at_the_end_of_its_level(queue: Queue)
     [entry, _] = publish(queue, "changed", "same", priority=1)
     publish(queue, "urgent", priority=9)
 
-    copy = queue.change_priority(entry, 9, 0.0)
+    copy = queue.control.change_priority(entry, 9, 0.0)
 
     assert copy is not None
     assert copy is not entry
@@ -104,7 +104,7 @@ def test_another_priority_is_another_place_at_the_end_of_its_level(queue: Queue)
 def test_a_new_id_is_given_if_one_is_wanted(queue: Queue) -> None:
     [entry] = publish(queue, "old")
 
-    copy = queue.change_priority(entry, 9, 0.0, new_id="new")
+    copy = queue.control.change_priority(entry, 9, 0.0, new_id="new")
 
     assert copy is not None
     assert copy.message.id == "new"
@@ -116,9 +116,9 @@ def test_only_a_ready_entry_of_another_priority_is_changed(queue: Queue, state: 
     if state == "claimed":
         take(queue, subscribe(queue))
     if state == "gone":
-        queue.remove(entry)
+        queue.control.remove(entry)
 
-    assert queue.change_priority(entry, 5 if state == "same priority" else 9, 0.0) is None
+    assert queue.control.change_priority(entry, 5 if state == "same priority" else 9, 0.0) is None
 
 
 def test_a_stuck_consumer_is_told_when_what_it_waits_for_changes_its_place(queue: Queue) -> None:
@@ -129,7 +129,7 @@ def test_a_stuck_consumer_is_told_when_what_it_waits_for_changes_its_place(queue
     assert queue.deliver(consumer, 0.0) is None
     woken.clear()
 
-    queue.change_priority(large, 0, 0.0)
+    queue.control.change_priority(large, 0, 0.0)
 
     assert woken == [consumer]
     assert drain(queue, consumer) == ["small"]
@@ -144,8 +144,8 @@ def test_what_is_rejected_is_dead_until_it_is_redriven(queue: Queue) -> None:
 
     assert (entry.state, queue.next_time(), names(queue.browse())) == (State.DEAD, None, [])
 
-    assert queue.redrive(entry)
-    assert not queue.redrive(entry)
+    assert queue.control.redrive(entry)
+    assert not queue.control.redrive(entry)
     assert (entry.state, entry.attempts, names(queue.browse())) == (State.READY, 0, ["m"])
 
 
@@ -155,7 +155,7 @@ def test_a_redriven_entry_wakes_a_consumer(queue: Queue) -> None:
     entry = die(queue)
     consumer = subscribe(queue, wake=woken.append)
 
-    queue.redrive(entry)
+    queue.control.redrive(entry)
 
     assert woken == [consumer]
 
@@ -186,7 +186,7 @@ def test_what_the_origin_refuses_or_has_no_origin_any_more_stays_dead() -> None:
     for queue in (one, gone):
         publish(queue, f"of {queue.name}")
         die(queue)
-    one.change(Rules(dead_letter_queue="dead", overflow=Overflow.REJECT, limits=Limits(messages=0)))
+    one.control.change(Rules(dead_letter_queue="dead", overflow=Overflow.REJECT, limits=Limits(messages=0)))
     broker.delete("gone", 0.0)
 
     assert dead.redrive_all(1.0) == 0
@@ -197,11 +197,11 @@ def test_what_the_origin_refuses_or_has_no_origin_any_more_stays_dead() -> None:
 def test_a_cancelled_entry_is_gone_as_if_it_had_been_accepted(queue: Queue) -> None:
     [scheduled, ready] = [*publish(queue, "later", deliver_at=9.0), *publish(queue, "ready")]
 
-    assert queue.cancel(scheduled)
-    assert not queue.cancel(scheduled)
-    assert not queue.cancel(ready)
+    assert queue.control.cancel(scheduled)
+    assert not queue.control.cancel(scheduled)
+    assert not queue.control.cancel(ready)
 
-    assert (queue.statistics.accepted, queue.next_due(), names(queue.entries())) == (1, None, ["ready"])
+    assert (queue.statistics.accepted, queue.due.next_due(), names(queue.entries())) == (1, None, ["ready"])
 
 
 # Discarding and clearing.
@@ -211,8 +211,8 @@ def test_what_is_held_fast_goes_when_it_is_given_back(queue: Queue) -> None:
     consumer = subscribe(queue)
     publish(queue, "released", "accepted")
     released, accepted = take(queue, consumer), take(queue, consumer)
-    assert not queue.discard(released)
-    assert not queue.discard(accepted)
+    assert not queue.control.discard(released)
+    assert not queue.control.discard(accepted)
 
     assert queue.release(released, consumer) is Fate.DISCARDED
     assert queue.accept(accepted, consumer) is Fate.ACCEPTED
@@ -227,7 +227,7 @@ def test_a_queue_is_cleared_of_what_can_be_taken_and_counts_that(queue: Queue) -
     publish(queue, "later", deliver_at=9.0)
     held, stolen = take(queue, fast), take(queue, lent)
 
-    assert queue.clear() == 3
+    assert queue.control.clear() == 3
 
     assert queue.entries() == [held]
     assert queue.accept(stolen, lent) is Fate.VOID
@@ -241,7 +241,7 @@ def test_what_its_holder_left_with_is_cleared_too(queue: Queue) -> None:
     entry = take(queue, consumer)
     queue.remove_consumer(consumer, give_back=False)
 
-    assert queue.clear() == 0
+    assert queue.control.clear() == 0
     assert queue.release(entry, consumer) is Fate.DISCARDED
 
 
@@ -258,7 +258,7 @@ def test_deleting_closes_consumers_and_makes_dead_letters_of_what_nobody_holds()
     publish(queue, "later", deliver_at=9.0)
     held = take(queue, consumer)
 
-    queue.delete(1.0)
+    queue.control.delete(1.0)
 
     assert (closed, queue.consumers(), queue.deleted) == ([consumer], [], True)
     assert sorted(names(dead.browse())) == ["later", "ready"]
@@ -288,7 +288,7 @@ def test_an_immediate_message_that_nobody_can_take_is_not_kept(queue: Queue, why
     if why != "no consumer":
         subscribe(queue, **options)
     if why == "paused":
-        queue.pause()
+        queue.control.pause()
     if why == "behind others":
         publish(queue, "first", priority=9)
 
@@ -317,7 +317,7 @@ def test_an_immediate_message_that_is_taken_away_is_not_handed_over(queue: Queue
     if end == "expire":
         queue.keep_house(5.0)
     else:
-        assert getattr(queue, end)(entry)
+        assert getattr(queue.control, end)(entry)
 
     assert drain(queue, consumer, 5.0) == ["next"]
 
@@ -343,11 +343,11 @@ def test_a_consumer_of_a_queue_that_is_only_looked_at_leaves_nothing_behind() ->
     queue.remove_consumer(consumer, give_back=False)
 
     assert names(queue.browse()) == ["m"]
-    assert not queue._contents.departed
+    assert not queue.contents.departed
 
 
 def test_a_transient_consumer_does_not_delete_the_queue_as_it_leaves(queue: Queue) -> None:
-    queue.change(Rules(auto_delete=True))
+    queue.control.change(Rules(auto_delete=True))
 
     queue.remove_consumer(subscribe(queue, transient=True))
 
@@ -375,7 +375,7 @@ def test_a_consumer_that_has_not_come_to_the_end_is_not_closed(queue: Queue, why
     consumer = subscribe(queue, auto_close=True, **limits)
     publish(queue, "1", "2", size=4)
     if why == "pause":
-        queue.pause()
+        queue.control.pause()
 
     drain(queue, consumer)
 
@@ -430,9 +430,9 @@ def test_more_live_consumers_are_told_and_fewer_drive_out_nobody_who_may_stay() 
     urgent = subscribe(queue, "urgent", priority=5)
     queue.remove_consumer(oldest)
     publish(queue, "1", "2")
-    queue.change(Rules(max_live=2))
+    queue.control.change(Rules(max_live=2))
 
-    queue.change(Rules(max_live=1))
+    queue.control.change(Rules(max_live=1))
 
     assert drain(queue, waiting) == []
     assert drain(queue, urgent) == ["1", "2"]
@@ -444,7 +444,7 @@ def test_more_live_consumers_are_told_and_fewer_drive_out_nobody_who_may_stay() 
 def test_other_rules_are_for_what_comes_from_now_on(queue: Queue) -> None:
     [before] = publish(queue, "before", priority=0)
 
-    queue.change(Rules(levels=1, max_attempts=1))
+    queue.control.change(Rules(levels=1, max_attempts=1))
 
     [after] = publish(queue, "after", priority=9)
     assert (before.level, after.level) == (0, 0)
@@ -454,7 +454,7 @@ def test_other_rules_are_for_what_comes_from_now_on(queue: Queue) -> None:
 
 def test_a_limit_of_attempts_that_cannot_be_changes_nothing(queue: Queue) -> None:
     with pytest.raises(OutOfRange):
-        queue.change(Rules(max_attempts=0))
+        queue.control.change(Rules(max_attempts=0))
 
     assert queue.rules.max_attempts is None
 
@@ -477,6 +477,6 @@ def test_a_redriven_entry_is_not_shown_again_to_who_has_seen_it(queue: Queue) ->
     assert queue.deliver(browser, 0.0) is entry
 
     die(queue)
-    queue.redrive(entry)
+    queue.control.redrive(entry)
 
     assert drain(queue, browser) == ["behind"]

@@ -233,11 +233,11 @@ def test_managers_among_producers_consumers_and_browsers_lose_and_double_nothing
     def manage() -> None:
         random = Random(99)
         for _ in range(ROUNDS):
-            queue.pause()
+            queue.control.pause()
             entries = list(queue.browse())[:3]
             for entry in entries:
                 steer(random, entry)
-            queue.resume()
+            queue.control.resume()
             recount_under_lock()
 
     def steer(random: Random, entry: Entry) -> None:
@@ -245,13 +245,13 @@ def test_managers_among_producers_consumers_and_browsers_lose_and_double_nothing
         if act == 0 and queue.move(entry, other, 0.0):
             return
         if act == 1:
-            queue.change_priority(entry, random.randrange(10), 0.0)
+            queue.control.change_priority(entry, random.randrange(10), 0.0)
         if act == 2:
-            queue.deliver_now(entry)
-        if act == 3 and queue.remove(entry):
+            queue.control.deliver_now(entry)
+        if act == 3 and queue.control.remove(entry):
             ledger.end(entry.message.id)
         if act == 4 and random.random() < 0.2:
-            ledger.end(*[each.message.id for each in queue.purge()])
+            ledger.end(*[each.message.id for each in queue.control.purge()])
 
     def recount_under_lock() -> None:
         with queue.lock:
@@ -270,7 +270,7 @@ def test_managers_among_producers_consumers_and_browsers_lose_and_double_nothing
     )
 
     last = Consumer("last")
-    queue.resume()
+    queue.control.resume()
     queue.add_consumer(last)
     while (entry := queue.deliver(last, 0.0)) is not None:
         ledger.end(entry.message.id)

@@ -193,9 +193,9 @@ def test_a_paused_queue_does_not_stop_the_others() -> None:
     publish(a, "a1")
     publish(b, "b1", "b2")
 
-    a.pause()
+    a.control.pause()
     pulled = pull_all(target)
-    a.resume()
+    a.control.resume()
 
     assert (pulled, pull_all(target)) == (["b1", "b2"], ["a1"])
 

@@ -58,7 +58,7 @@ def test_a_consumer_that_fails_when_it_is_closed_does_not_keep_the_queue() -> No
     queue = Queue()
     consumers = [subscribe(queue, name, closed=fails) for name in "ab"]
 
-    queue.delete(0.0)
+    queue.control.delete(0.0)
 
     assert queue.deleted
     assert not queue.consumers()
@@ -71,7 +71,7 @@ def test_a_producer_that_fails_when_it_may_go_on_does_not_stop_the_others() -> N
     for producer in producers:
         queue.publish(message(producer.name), 0.0, producer=producer)
 
-    queue.purge()
+    queue.control.purge()
 
     assert not any(producer.blocked for producer in producers)
 
@@ -163,7 +163,7 @@ def test_a_turn_hands_over_what_was_reserved_before_anything_else() -> None:
 
 
 @pytest.mark.parametrize(
-    "leave", [lambda queue, _: queue.delete(0.0), partial(Queue.remove_consumer, give_back=False)]
+    "leave", [lambda queue, _: queue.control.delete(0.0), partial(Queue.remove_consumer, give_back=False)]
 )
 def test_what_was_reserved_and_never_handed_over_goes_back(leave: Callable[[Queue, Consumer], Any]) -> None:
     queue = Queue()

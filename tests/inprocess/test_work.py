@@ -87,7 +87,7 @@ def test_what_was_admitted_comes_though_the_limit_was_lowered_meanwhile() -> Non
     queue, unit = broker.declare("q", Rules(limits=Limits(2), overflow=Overflow.REJECT)), broker.begin()
     unit.publish(queue, message("a"))
     unit.publish(queue, message("b"))
-    queue.change(Rules(limits=Limits(1), overflow=Overflow.REJECT))
+    queue.control.change(Rules(limits=Limits(1), overflow=Overflow.REJECT))
 
     unit.commit(0.0)
 

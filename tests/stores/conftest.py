@@ -110,7 +110,7 @@ def edit_in_memory(store: MemoryStore, name: str, **changes: Any) -> None:
     queue = store.broker.queues[name]
     queue.engine.closed = changes.pop("closed", queue.engine.closed)
     queue.settings = replace(queue.settings, **changes)
-    queue.engine.change(Rules.of(queue.settings))
+    queue.engine.control.change(Rules.of(queue.settings))
 
 
 def needs_rows(store: Store) -> None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from django_mq.engine.decisions.credit import Credit, WindowCredit
 
@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
     from django_mq.engine.message import Message
     from django_mq.engine.selector import Selector
-    from django_mq.inprocess.consumers.target import Target
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.inprocess.entries.view import View
-    from django_mq.inprocess.queue import Queue
 
 
 _logger: Final = logging.getLogger("django_mq.engine")
@@ -80,6 +78,12 @@ NOT_INTERESTED: Final = Interest.NOT_INTERESTED
 NON_ACQUIRING: Final = Interest.NON_ACQUIRING
 
 
+class CreditSharer(Protocol):
+    """What has consumers of several queues that share one credit: a target."""
+
+    def credit_changed(self, origin: "Consumer | None" = None) -> None: ...
+
+
 def _pulls_unasked(_: "Consumer") -> None:
     """Do nothing: the consumer pulls without being woken."""
 
@@ -126,10 +130,10 @@ class Consumer:
     picky: bool = field(init=False)
     #: Whether it takes the first entry, and has no other option: the queue then takes the short path.
     plain: bool = field(init=False)
-    #: The queue that it is subscribed to.
-    queue: "Queue | None" = field(init=False, default=None)
+    #: The ``Queue`` that it is subscribed to, with which its entries are settled; None before.
+    queue: Any = field(init=False, default=None)
     #: The owner of its credit, if consumers of other queues share that credit.
-    target: "Target | None" = field(init=False, default=None)
+    target: "CreditSharer | None" = field(init=False, default=None)
     interest: Interest = field(init=False, default=REMOVED)
     #: The set that contains it, so that leaving needs no search.
     home: "OrderedDict[Consumer, None] | None" = field(init=False, default=None)
@@ -186,3 +190,8 @@ class Consumer:
             del self.unsettled[entry]
         self.credit.give_back(entry.message.size)
         return True
+
+
+def holder_of(entry: "Entry") -> Consumer | None:
+    """Return the consumer that holds a claimed entry; None if none does."""
+    return cast("Consumer | None", entry.owner)

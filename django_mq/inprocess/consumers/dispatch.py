@@ -330,13 +330,3 @@ class Dispatch:
         for consumer in list(self.consumers.in_turn()):
             self.claim_for(consumer, now)
         return None
-
-    def wanted(self, most: int) -> int:
-        """Return how many more entries these consumers could take, at most ``most``."""
-        waiting, free = len(self.ready), 0
-        for consumer in () if self.halted else self.consumers.in_turn():
-            more = consumer.credit.free
-            if more is None:
-                return max(0, most - waiting)
-            free += more
-        return max(0, min(most, free - waiting))

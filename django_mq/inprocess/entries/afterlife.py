@@ -6,7 +6,7 @@ and its headers say where it came from.
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from django_mq.engine.decisions.dead_letters import EXPIRED, REJECTED, Departure, Dying, departure
 from django_mq.engine.states import DISCARDED, GONE, STEALABLE, Fate
@@ -15,17 +15,26 @@ from django_mq.errors import PublishError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django_mq.engine.message import Message
     from django_mq.inprocess.entries.entry import Entry
-    from django_mq.inprocess.queue import Queue
     from django_mq.inprocess.rules import Rules
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class Station(Protocol):
+    """Another queue, which takes what this one sends on."""
+
+    @property
+    def rules(self) -> "Rules": ...
+
+    def publish(self, message: "Message", now: float) -> "Entry": ...
+
+
 class Afterlife:
     """Sends the dead and expired entries of one queue to other queues."""
 
-    def __init__(self, queue: str, rules: "Rules", resolve: "Callable[[str], Queue | None]") -> None:
+    def __init__(self, queue: str, rules: "Rules", resolve: "Callable[[str], Station | None]") -> None:
         self._queue = queue
         self._rules = rules
         self._resolve = resolve

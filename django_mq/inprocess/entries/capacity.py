@@ -130,7 +130,7 @@ class Capacity:
 
     def stop(self, producer: Producer | None) -> None:
         """Note that the queue is full, and block the producer that filled it."""
-        self.stopped = True
+        self.stopped, self._contents.freed = True, self.freed
         if producer is not None:
             self._waiting[producer] = None
             producer.waits_for.add(self)
@@ -142,7 +142,7 @@ class Capacity:
             self.resume()
 
     def resume(self) -> None:
-        self.stopped = False
+        self.stopped, self._contents.freed = False, None
         waiting, self._waiting = self._waiting, {}
         for producer in waiting:
             producer.resume(self)

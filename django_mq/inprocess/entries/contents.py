@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from django_mq.engine.decisions.dead_letters import MAXLEN
 from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED, STEALABLE, Cause, State
-from django_mq.inprocess.consumers.consumer import BLOCKED, NOT_INTERESTED
+from django_mq.inprocess.consumers.consumer import BLOCKED, NOT_INTERESTED, holder_of
 from django_mq.inprocess.consumers.dispatch import Dispatch
-from django_mq.inprocess.entries.capacity import Capacity
 from django_mq.inprocess.entries.timeline import UNTOLD, Holding, Timeline, due_order, expiry_order
 
 if TYPE_CHECKING:
@@ -114,7 +113,8 @@ class Contents:
         self.statistics = Statistics()
         #: The entries by message id, in a queue where an id is unique.
         self.ids: dict[str, Entry] | None = {} if policy.ids_once else None
-        self.capacity = Capacity(self)
+        #: Called when an entry has left, while producers wait for room.
+        self.freed: Callable[[], None] | None = None
 
     # Arriving, and standing in line.
 
@@ -200,7 +200,7 @@ class Contents:
 
         The consumer of a stealable entry gets the credit back when it settles the entry; that settlement is void.
         """
-        holder = entry.owner
+        holder = holder_of(entry)
         if entry.state is STEALABLE:
             stolen = self._take_from_holder(entry, steals=True)
             if stolen is None:
@@ -307,7 +307,7 @@ class Contents:
         stealable entry gets the credit back when it settles the entry; that settlement is void. With ``spares``,
         another claimed entry is only marked, and removed when its consumer gives it back.
         """
-        holder, stolen = entry.owner, True
+        holder, stolen = holder_of(entry), True
         if entry.is_claimed:
             if not self._is_known(holder):
                 return False
@@ -334,7 +334,7 @@ class Contents:
 
         It is stolen if the consumer gets its credit back later, when it settles the entry.
         """
-        holder, stolen = entry.owner, steals and entry.state is STEALABLE
+        holder, stolen = holder_of(entry), steals and entry.state is STEALABLE
         if holder is None or not self._is_known(holder):
             return None
         if entry in holder.reserved:  # it was not delivered yet, so the consumer would never settle it
@@ -371,8 +371,8 @@ class Contents:
         self.dispatch.ready.forget(entry)
         if self.dispatch.groups is not None:
             self.dispatch.groups.gone(entry)
-        if self.capacity.stopped:
-            self.capacity.freed()
+        if self.freed is not None:
+            self.freed()
         if self._listener is not None:
             self._listener.departed(self._name, entry, cause)
 
@@ -381,6 +381,14 @@ class Contents:
     def waiting(self) -> "Iterator[Entry]":
         """Return every entry that no consumer holds, first the ready entries in order."""
         return chain(self.dispatch.ready, self.holding, self.schedule, self.dead)
+
+    def everything(self) -> "list[Entry]":
+        """Return all entries, in any state, in no order."""
+        return [*self.waiting(), *self.held()]
+
+    def find(self, message_id: str) -> "Entry | None":
+        """Return the entry of the message with this id; None if it is not here, or ids are not unique here."""
+        return None if self.ids is None else self.ids.get(message_id)
 
     def held(self) -> "list[Entry]":
         """Return every claimed entry; consumers that have left may hold some, too."""

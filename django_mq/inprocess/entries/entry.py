@@ -17,7 +17,6 @@ from django_mq.errors import IllegalMove, OutOfRange
 if TYPE_CHECKING:
     from django_mq.engine.decisions.sorting import Sorting
     from django_mq.engine.message import Message
-    from django_mq.inprocess.consumers.consumer import Consumer
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -47,12 +46,12 @@ class Entry:
     order: Order = field(init=False)
     #: When it expires here: the message's own time, within the queue's bounds.
     expires_at: float | None = field(init=False)
-    #: The consumer that holds it while it is claimed.
-    owner: "Consumer | None" = field(init=False, default=None)
+    #: The consumer that holds it while it is claimed; see ``consumers.consumer.holder_of``.
+    owner: "object | None" = field(init=False, default=None)
     #: Grows with every claim and identifies one delivery, so that a late settlement is void.
     claim_number: int = field(init=False, default=0)
     #: Consumers that have declined it; None if there are none.
-    declined_by: "set[Consumer] | None" = field(init=False, default=None)
+    declined_by: "set[object] | None" = field(init=False, default=None)
     #: Removed while a consumer held it: a returned entry is then discarded.
     doomed: bool = field(init=False, default=False)
     #: Whether a later value has replaced it for good while a consumer held it.
@@ -93,7 +92,7 @@ class Entry:
         self.state = new
         return True
 
-    def claim(self, owner: "Consumer") -> bool:
+    def claim(self, owner: object) -> bool:
         """Move from ready to claimed by ``owner``; the attempt counts from here."""
         # Without ``swap``, for speed.
         if self.state is not READY:
@@ -108,18 +107,18 @@ class Entry:
         """Move from claimed to stealable: the queue may take the delivered entry back."""
         return self.swap(CLAIMED, STEALABLE)
 
-    def lock(self, owner: "Consumer") -> bool:
+    def lock(self, owner: object) -> bool:
         """Move from stealable to claimed: ``owner`` begins to settle. True, too, if it was never stealable."""
         return self.owner is owner and (self.state is CLAIMED or self.swap(STEALABLE, CLAIMED))
 
-    def accept(self, owner: "Consumer") -> bool:
+    def accept(self, owner: object) -> bool:
         """Move from claimed by ``owner`` to gone."""
         if self.owner is not owner or self.state is not CLAIMED:
             return False
         self.state, self.owner = GONE, None
         return True
 
-    def release(self, owner: "Consumer", due_at: float | None = None, *, delivered: bool = True) -> bool:
+    def release(self, owner: object, due_at: float | None = None, *, delivered: bool = True) -> bool:
         """As ``fail``, but uncounted. ``delivered``: whether the message may have reached the owner."""
         redelivered = self.redelivered or delivered
         if not self.fail(owner, due_at):
@@ -128,14 +127,14 @@ class Entry:
         self.redelivered = redelivered
         return True
 
-    def decline(self, owner: "Consumer") -> bool:
+    def decline(self, owner: object) -> bool:
         """As ``release``, and the entry is not offered to ``owner`` again."""
         if not self.release(owner):
             return False
         self.declined_by = (self.declined_by or set()) | {owner}
         return True
 
-    def fail(self, owner: "Consumer", due_at: float | None = None) -> bool:
+    def fail(self, owner: object, due_at: float | None = None) -> bool:
         """Move from claimed by ``owner`` to ready, or to scheduled until ``due_at``; the attempt counts."""
         if not self._leave(owner, READY if due_at is None else SCHEDULED):
             return False
@@ -143,7 +142,7 @@ class Entry:
         self.redelivered = True
         return True
 
-    def reject(self, owner: "Consumer") -> bool:
+    def reject(self, owner: object) -> bool:
         """Move from claimed by ``owner`` to dead."""
         return self._leave(owner, DEAD)
 
@@ -162,7 +161,7 @@ class Entry:
         self.owner = None
         return self.swap(self.state, GONE)
 
-    def _leave(self, owner: "Consumer", new: State) -> bool:
+    def _leave(self, owner: object, new: State) -> bool:
         if self.owner is not owner or not self.swap(CLAIMED, new):
             return False
         self.owner = None

@@ -59,7 +59,7 @@ class BrokerQueue:
 
     @property
     def rows(self) -> list[LiveMessage]:
-        return [row_of(entry) for entry in self.engine.everything()]
+        return [row_of(entry) for entry in self.engine.contents.everything()]
 
     @property
     def life(self) -> QueueLife:
@@ -67,15 +67,15 @@ class BrokerQueue:
         return QueueLife(self.name, options.auto_delete, options.expires_seconds, self.created_at, self.used_at)
 
     def in_slots(self) -> frozenset[int]:
-        return frozenset(self.sessions[consumer] for consumer in self.engine.live_consumers())
+        return frozenset(self.sessions[consumer] for consumer in self.engine.subscribers.live())
 
     def owner_of(self, group: str) -> int | None:
-        owner = self.engine.group_owner(group)
+        owner = self.engine.subscribers.group_owner(group)
         return None if owner is None else self.sessions[owner]
 
     def end_pause(self, now: datetime) -> None:
         if self.engine.paused and not is_paused(True, self.paused_until, now):
-            self.engine.resume()
+            self.engine.control.resume()
 
 
 class SharedBroker:

@@ -58,7 +58,7 @@ class Claims(Part):
         else:
             given = cast("Consumer | None", target)
             claim.bring({queue: claim.session.consumer_of(queue, given) for queue in queues}, request)
-        due = [at for queue in queues if (at := queue.engine.next_due()) is not None]
+        due = [at for queue in queues if (at := queue.engine.due.next_due()) is not None]
         times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
         return ClaimResult(
             claimed=claim.claimed,
@@ -72,7 +72,7 @@ class Claims(Part):
     def let_values_arrive(self, request: ClaimRequest) -> None:
         """Let last values arrive that are due, before settlements return others."""
         for queue in [self.broker.queues[name] for name in request.queues if name in self.broker.queues]:
-            queue.engine.let_values_arrive(self.broker.now().timestamp())
+            queue.engine.due.let_values_arrive(self.broker.now().timestamp())
 
     def claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
         """Return the session. Raises the errors of a claim."""
@@ -100,7 +100,7 @@ class Claims(Part):
         # Also without a consumer of its own, so that the session leaves the queue with its end.
         own = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
         if queue.settings.exclusive or consumer is not None:
-            queue.engine.take_slot(own)
+            queue.engine.subscribers.take_slot(own)
 
 
 class Claim:
@@ -145,7 +145,7 @@ class Claim:
         return len(self.claimed) > before
 
     def _head(self, queue: BrokerQueue, record: QueueRecord, consumer: Consumer, request: ClaimRequest) -> Head:
-        priorities_differ = record.priorities_differ or queue.engine.priorities_differ
+        priorities_differ = record.priorities_differ or queue.engine.subscribers.priorities_differ
         situation = situation_of(
             record,
             self.session.number,
@@ -179,15 +179,15 @@ class Claim:
         chosen = within[: max(0, self._fitting(line, request) - len(self.claimed))]
         for head in heads:
             for group in head.award.taken_over:
-                head.queue.engine.assign_group(group, head.consumer)
+                head.queue.engine.control.assign_group(group, head.consumer)
         consumer = request.consumer
         if isinstance(consumer, Consumer):
             sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
             chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
         for head in heads if not chosen else ():
-            head.queue.engine.found_nothing(head.consumer)
+            head.queue.engine.deliveries.found_nothing(head.consumer)
         for head, item in chosen:
-            head.queue.engine.take(item.row.entry, head.consumer)
+            head.queue.engine.deliveries.take(item.row.entry, head.consumer)
             self._hold(item.row)
         self.seen += len(seen)
         self.left |= any(head.award.left for head in heads)
@@ -197,7 +197,7 @@ class Claim:
         before, at = len(self.claimed), self.now.timestamp()
         for queue, consumer in consumers.items():
             while len(self.claimed) - before < limit_of(request, queue.name):
-                first = queue.engine.first_for(consumer, at)
+                first = queue.engine.deliveries.first_for(consumer, at)
                 line = [] if first is None else [(first.suspect, first.message.size)]
                 if self._fitting(line, request) < len(self.claimed) + len(line):
                     self.seen += len(self.claimed) - before + 1

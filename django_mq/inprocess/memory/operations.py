@@ -16,6 +16,7 @@ from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate
 from django_mq.inprocess.entries.timeline import expiry_order
 from django_mq.inprocess.memory.broker import Part
 from django_mq.inprocess.memory.row import EndedClaim, entry_of, row_of
+from django_mq.inprocess.parts.control import travelling
 from django_mq.stores import errors
 from django_mq.stores.records import WORKER_LOST, Counts, Reaped, all_are_read
 from django_mq.stores.values import later, uuid_of
@@ -59,7 +60,7 @@ class Browser(Part):
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
         """Return how long the oldest message that is ready, or due and not yet promoted, has waited."""
         since = [row.ready_at.timestamp() for row in queue.rows if row.entry.state is READY]
-        now, due = self.broker.now().timestamp(), queue.engine.next_due()
+        now, due = self.broker.now().timestamp(), queue.engine.due.next_due()
         if due is not None and due <= now:
             since.append(due)
         return now - min(since) if since else None
@@ -73,7 +74,7 @@ class Browser(Part):
         queue = self.broker.queues.get(name)
         if queue is None:
             return []
-        position = queue.engine.position
+        position = queue.engine.contents.dispatch.ready.position
         beyond = None if after is None else position(entry_of(after))
         entries = (row.entry for row in queue.rows if row.state in states)
         chosen = (entry for entry in entries if beyond is None or position(entry) > beyond)
@@ -100,7 +101,7 @@ class Browser(Part):
 class Operations(Part):
     def cancel(self, ids: Sequence[int]) -> int:
         unclaimed = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
-        return sum([row.queue.engine.discard(row.entry, Cause.CANCELLED) for row in unclaimed])
+        return sum([row.queue.engine.control.discard(row.entry, Cause.CANCELLED) for row in unclaimed])
 
     def release_held(self, ids: Sequence[int]) -> int:
         held = [row for row in self.broker.found(ids) if row.held]
@@ -113,17 +114,19 @@ class Operations(Part):
         if queue.engine.closed:
             raise errors.closed(target)
         unheld = [row for row in self.broker.found(ids) if not row.held]
-        coming = [row for row in _in_order(unheld) if queue.engine.find(str(row.message.message_id)) is None]
+        coming = [
+            row for row in _in_order(unheld) if queue.engine.contents.find(str(row.message.message_id)) is None
+        ]
         moved = self._moved(coming, queue)
         if moved:
-            queue.engine.entered(moved[-1].entry)
+            queue.engine.arrivals.entered(moved[-1].entry)
         elif coming and queue.settings.is_limited:
             raise errors.full(target)
         return len(moved)
 
     def _moved(self, rows: Sequence[LiveMessage], queue: BrokerQueue) -> list[LiveMessage]:
         now, moved = self.broker.now().timestamp(), []
-        fitting = queue.engine.fitting([row.queue.engine.travelling(row.entry) for row in rows], now)
+        fitting = queue.engine.arrivals.fitting([travelling(row.entry) for row in rows], now)
         for row in compress(rows, fitting):
             is_scheduled = row.entry.state is SCHEDULED
             row.queue.engine.move(row.entry, queue.engine, now, more=True)
@@ -136,26 +139,28 @@ class Operations(Part):
         for row in scheduled:
             row.deliver_at = self.broker.now()
         for row in scheduled:  # a value replaces others, which were due before
-            row.queue.engine.deliver_now(row.entry)
+            row.queue.engine.control.deliver_now(row.entry)
         return len(scheduled)
 
     def _found_anew(self, ids: Sequence[int]) -> list[LiveMessage]:
         """Return the messages in order of arrival, after the last values that are due in their queues."""
         found = sorted(self.broker.found(ids), key=lambda row: row.id)
         for row in found:
-            row.queue.engine.let_values_arrive(self.broker.now().timestamp())
+            row.queue.engine.due.let_values_arrive(self.broker.now().timestamp())
         return found
 
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
         due_at, now = deliver_at.timestamp(), self.broker.now().timestamp()
-        moved = [row for row in self.broker.found(ids) if row.queue.engine.reschedule(row.entry, due_at, now)]
+        moved = [
+            row for row in self.broker.found(ids) if row.queue.engine.control.reschedule(row.entry, due_at, now)
+        ]
         for row in moved:
             row.deliver_at = deliver_at
         return len(moved)
 
     def prioritise(self, ids: Sequence[int], priority: int) -> int:
         now, rows = self.broker.now().timestamp(), _in_order(self.broker.found(ids))
-        changed = [row.queue.engine.change_priority(row.entry, priority, now) for row in rows]
+        changed = [row.queue.engine.control.change_priority(row.entry, priority, now) for row in rows]
         return sum(entry is not None for entry in changed)
 
     def set_header(self, ids: Sequence[int], name: str, value: int | None) -> int:
@@ -170,7 +175,7 @@ class Operations(Part):
     def _redrive(self, row: LiveMessage) -> bool:
         # Before: a newer value replaces a redriven one at once, and the history has the time.
         before, row.released_at = row.released_at, self.broker.now()
-        if row.queue.engine.redrive(row.entry):
+        if row.queue.engine.control.redrive(row.entry):
             row.ended = None
             return True
         row.released_at = before
@@ -213,14 +218,14 @@ class Maintenance(Part):
         now = self.broker.now().timestamp()
         engines = [queue.engine for queue in self.broker.queues.values()]
         for engine in engines:
-            engine.let_values_arrive(now)  # a value that was due before its end has replaced others
-        overdue = [(engine, entry) for engine in engines for entry in engine.overdue(now, limit)]
+            engine.due.let_values_arrive(now)  # a value that was due before its end has replaced others
+        overdue = [(engine, entry) for engine in engines for entry in engine.due.overdue(now, limit)]
         overdue = nsmallest(limit, overdue, key=lambda pair: expiry_order(pair[1]))
         for engine, entry in overdue:
-            if row_of(entry).leaves_expired and engine.bury(entry, now, BY_EXPIRY):
+            if row_of(entry).leaves_expired and engine.control.bury(entry, now, BY_EXPIRY):
                 row_of(entry).let_go()  # a stealable consumer may have held it
             else:
-                engine.discard(entry, Cause.EXPIRED)
+                engine.control.discard(entry, Cause.EXPIRED)
         self.send_expired(row_of(entry) for _, entry in overdue if entry.state is DEAD)
         return len(overdue)
 
@@ -230,7 +235,7 @@ class Maintenance(Part):
         done = self.store.queues.send_dead(expired, BY_EXPIRY)
         for row in expired:
             if row.id not in done:
-                row.queue.engine.discard(row.entry, Cause.EXPIRED)
+                row.queue.engine.control.discard(row.entry, Cause.EXPIRED)
 
     def bury_unwanted(self) -> int:
         now, grace_seconds = self.broker.now(), conf.load().DECLINE_GRACE_SECONDS
@@ -248,7 +253,7 @@ class Maintenance(Part):
                 unwanted += [row for row in declined if self._is_unwanted(row, consumers, grace_seconds)]
         for row in unwanted:
             row.entry.declined_by = None
-            row.queue.engine.bury(row.entry, now.timestamp(), BY_ALL)
+            row.queue.engine.control.bury(row.entry, now.timestamp(), BY_ALL)
         self.store.queues.send_dead(unwanted)
         return len(unwanted)
 
@@ -261,7 +266,7 @@ class Maintenance(Part):
         return is_old and is_unwanted(declined_by, wanting, owner)
 
     def trim(self) -> int:
-        return sum(queue.engine.trim() for queue in self.broker.queues.values())
+        return sum(queue.engine.control.trim() for queue in self.broker.queues.values())
 
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         now = self.broker.now()

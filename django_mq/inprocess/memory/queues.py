@@ -16,7 +16,7 @@ from django_mq.engine.states import CLAIMED, DEAD, QUEUE_DELETED, STEALABLE, Cau
 from django_mq.errors import QueueInUse
 from django_mq.inprocess.memory.broker import BrokerQueue, Part
 from django_mq.inprocess.memory.row import new_message
-from django_mq.inprocess.queue import UNDELIVERED
+from django_mq.inprocess.parts.control import UNDELIVERED
 from django_mq.inprocess.rules import Rules
 from django_mq.stores import errors
 from django_mq.stores.dead_letters import planned
@@ -57,7 +57,7 @@ class Queues(Part):
         dead_letter_queue = dead_letter_queue or queue.settings.dead_letter_queue
         expiry_queue = expiry_queue or queue.settings.expiry_queue
         queue.settings = replace(queue.settings, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
-        queue.engine.change(Rules.of(queue.settings))
+        queue.engine.control.change(Rules.of(queue.settings))
 
     def queue(self, name: str) -> QueueRecord | None:
         queue = self.broker.queues.get(name)
@@ -83,7 +83,7 @@ class Queues(Part):
             left |= self._copy(name, copies, now, evicts=reason != MAXLEN)
         for id_ in sorted(left):
             row = self.broker.rows[id_]
-            row.queue.engine.discard(row.entry, Cause.EXPIRED if id_ in plan.expiring else Cause.DEAD)
+            row.queue.engine.control.discard(row.entry, Cause.EXPIRED if id_ in plan.expiring else Cause.DEAD)
         return left | plan.kept
 
     def _planned(self, dead_letters: Sequence[DeadLetter], reason: str, *, is_last: bool = False) -> Plan:
@@ -99,13 +99,13 @@ class Queues(Part):
             return set()
         messages = [(copy.id, self._new(copy, name, now)) for copy in copies]
         causes = {copy.id: copy.cause for copy in copies}
-        fitting = queue.engine.fitting([message for _, message in messages], now.timestamp())
+        fitting = queue.engine.arrivals.fitting([message for _, message in messages], now.timestamp())
         taken: dict[int, Entry] = {}
         for id_, message in compress(messages, fitting):
-            taken[id_] = queue.engine.enter(message, now.timestamp())
+            taken[id_] = queue.engine.arrivals.enter(message, now.timestamp())
             taken[id_].cause = causes[id_]
         if taken and evicts:
-            queue.engine.entered([*taken.values()][-1])
+            queue.engine.arrivals.entered([*taken.values()][-1])
         return set(taken)
 
     def _new(self, copy: Copy, name: str, now: datetime) -> Message:
@@ -143,7 +143,7 @@ class Queues(Part):
         for name, copies in sorted(plan.copies.items()):
             self._copy(name, copies, now, evicts=True)
         for row in rows:
-            row.queue.engine.discard(row.entry, Cause.DEAD)
+            row.queue.engine.control.discard(row.entry, Cause.DEAD)
         return len(rows)
 
     def _welcome(self, plan: Plan, now: datetime) -> int:
@@ -152,7 +152,7 @@ class Queues(Part):
         for name, copies in plan.copies.items():
             if (target := self.broker.queues.get(name)) is not None:
                 coming = [self._new(copy, name, now) for copy in copies]
-                fitting = target.engine.fitting(coming, now.timestamp())
+                fitting = target.engine.arrivals.fitting(coming, now.timestamp())
                 taken |= {copy.id for copy in compress(copies, fitting)}
         return len(taken)
 
@@ -164,7 +164,7 @@ class Queues(Part):
             raise errors.linked(name, len(sources))
         if queue.engine.statistics.depth and not force:
             raise errors.not_empty(name, claimed=False)
-        if any(entry.state is CLAIMED for entry in queue.engine.everything()):
+        if any(entry.state is CLAIMED for entry in queue.engine.contents.everything()):
             raise errors.not_empty(name, claimed=True)
 
     def note_use(self, names: Sequence[str]) -> None:
@@ -184,7 +184,7 @@ class Queues(Part):
 
     def purge(self, name: str, *, dead: bool = True) -> int:
         states = (*UNDELIVERED, STEALABLE, *([DEAD] if dead else []))
-        return len(self.broker.existing(name).engine.purge(states))
+        return len(self.broker.existing(name).engine.control.purge(states))
 
     def set_paused(
         self,
@@ -197,17 +197,17 @@ class Queues(Part):
         queue = self.broker.existing(name)
         queue.paused_until = None if seconds is None else later(self.broker.now(), seconds)
         if paused:
-            queue.engine.pause()
+            queue.engine.control.pause()
         else:
-            queue.engine.resume()
+            queue.engine.control.resume()
 
     def free_groups(self, name: str, group: str | None = None) -> int:
         queue = self.broker.existing(name)
-        owned = queue.engine.group_owners()
+        owned = queue.engine.subscribers.group_owners()
         if group is not None:
-            queue.engine.close_group(group)
+            queue.engine.control.close_group(group)
             return int(group in owned)
-        queue.engine.reset_groups()
+        queue.engine.control.reset_groups()
         return len(owned)
 
     def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str, selector: str = "") -> None:
@@ -256,18 +256,18 @@ class Publications(Part):
         unit = self.transaction.unit
         for queue, mine in (admitted if again else arriving).items():
             waiting = [] if unit is None else unit.entering(queue.engine)
-            queue.engine.check_ids([*waiting, *mine.values()])
+            queue.engine.arrivals.check_ids([*waiting, *mine.values()])
         for queue, mine in admitted.items():
             queue.dropped += len(arriving[queue]) - len(mine)
         entered = self._enter(admitted, now)
         for queue, mine in admitted.items() if is_constrained and entered else ():
             if mine:
-                queue.engine.entered(entered[max(mine)])
+                queue.engine.arrivals.entered(entered[max(mine)])
         return entered
 
     def _is_here(self, message: NewMessage) -> bool:
         queue = self.broker.queues.get(message.queue_name)
-        return queue is not None and queue.engine.find(str(message.message_id)) is not None
+        return queue is not None and queue.engine.contents.find(str(message.message_id)) is not None
 
     def _was_written(self, message: NewMessage) -> bool:
         queue = self.broker.queues.get(message.queue_name)
@@ -303,9 +303,9 @@ class Publications(Part):
             for _, queue, message in in_order:
                 unit.enter(queue.engine, message)
             return {}
-        return {at: queue.engine.enter(message, now.timestamp()) for at, queue, message in in_order}
+        return {at: queue.engine.arrivals.enter(message, now.timestamp()) for at, queue, message in in_order}
 
 
 def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:
-    welcome = queue.engine.admit([*messages.values()], now.timestamp())
+    welcome = queue.engine.arrivals.admit([*messages.values()], now.timestamp())
     return {at: message for (at, message), is_in in zip(messages.items(), welcome, strict=True) if is_in}

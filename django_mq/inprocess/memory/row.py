@@ -13,6 +13,7 @@ from django_mq.engine.decisions.dead_letters import EXPIRED, destination
 from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.states import CLAIMED, DEAD, GONE, STEALABLE
+from django_mq.inprocess.consumers.consumer import holder_of
 from django_mq.inprocess.entries.entry import Entry
 from django_mq.models import History
 from django_mq.stores.dead_letters import DeadLetter
@@ -130,10 +131,11 @@ class LiveMessage:
 
     def give_back(self, now: datetime, *, delivered: bool = True) -> None:
         """Take the message from its session, uncounted."""
-        if self.entry.owner is not None:
+        holder = holder_of(self.entry)
+        if holder is not None:
             self.let_go()
             self.released_at = now
-            self.queue.engine.release(self.entry, self.entry.owner, delivered=delivered)
+            self.queue.engine.release(self.entry, holder, delivered=delivered)
 
     def claimed(self, now: datetime) -> Claimed:
         entry, expired = self.entry, is_expired(self.entry, now.timestamp())

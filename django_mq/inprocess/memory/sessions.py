@@ -10,6 +10,7 @@ from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.target import Target
 from django_mq.inprocess.memory.broker import Part
 from django_mq.inprocess.memory.row import row_of
 from django_mq.stores.records import Renewal, WorkerCommand
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.engine.states import Fate
-    from django_mq.inprocess.consumers.target import Target
     from django_mq.inprocess.memory.broker import BrokerQueue
     from django_mq.inprocess.memory.claims import ReadyRow
     from django_mq.inprocess.memory.row import LiveMessage
@@ -53,10 +53,10 @@ class MemorySession:
             # Without credit, arrivals do not wake it. Each claim says how many messages it takes.
             consumer = self._own[queue] = Consumer(self.info.name, WindowCredit(0))
         if consumer not in self._consumers:
-            if consumer.target is None:
-                queue.engine.add_consumer(consumer)
-            else:
+            if isinstance(consumer.target, Target):
                 consumer.target.read(queue.engine, consumer)
+            else:
+                queue.engine.add_consumer(consumer)
             self._consumers[consumer] = queue
             queue.sessions[consumer] = self.number
         return consumer
@@ -87,7 +87,9 @@ class MemorySession:
             return
         # A suspect's attempt was counted when it was lost, and `take_again` would count it twice.
         attempts = row.entry.attempts - ended.suspect
-        row.queue.engine.take_again(row.entry, self.consumer_of(row.queue), ended.claim_number, attempts=attempts)
+        row.queue.engine.deliveries.take_again(
+            row.entry, self.consumer_of(row.queue), ended.claim_number, attempts=attempts
+        )
         row.entry.suspect = ended.suspect
         row.session_id, row.released_at = self.number, None
 
@@ -98,7 +100,7 @@ class MemorySession:
         lost = [
             (row_of(entry), fate)
             for consumer, queue in [*self._consumers.items()]
-            for entry, fate in queue.engine.lose_consumer(consumer, now)
+            for entry, fate in queue.engine.subscribers.lose(consumer, now)
         ]
         self.unsubscribe()
         return lost
@@ -114,7 +116,7 @@ class MemorySession:
         self._own.clear()
 
     def _targets(self) -> list[Target]:
-        return [*{one.target: None for one in self._consumers if one.target is not None}]
+        return [*{one.target: None for one in self._consumers if isinstance(one.target, Target)}]
 
     def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         consumers = () if self.heartbeat is None else self.heartbeat.consumers

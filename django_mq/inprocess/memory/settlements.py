@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
 from django_mq.engine.states import DEAD, Cause
+from django_mq.inprocess.consumers.consumer import holder_of
 from django_mq.inprocess.memory.broker import Part
 from django_mq.stores.records import Settlement
 from django_mq.stores.values import later, storable
@@ -93,7 +94,8 @@ class Settlements(Part):
         row = self.broker.rows.get(id_)
         if row is None or (row.session_id, row.entry.claim_number) != (session.number, claim):
             return None
-        return None if row.entry.owner is None else (row, row.entry.owner)
+        holder = holder_of(row.entry)
+        return None if holder is None else (row, holder)
 
     def _settle(self, session: MemorySession, settlement: Settlement) -> bool:
         held = self._held(session, settlement.id, settlement.claim)
@@ -117,7 +119,7 @@ class Settlements(Part):
                 row.declined_at = row.released_at = now
                 engine.decline(entry, consumer)
             case Verdict.CANCEL:
-                engine.remove(entry, Cause.CANCELLED)
+                engine.control.remove(entry, Cause.CANCELLED)
             case Verdict.EXPIRE:
                 if row.leaves_expired:
                     row.let_go()

@@ -183,7 +183,7 @@ class QueueMachine(RuleBasedStateMachine):
         if not seat.here:
             assert self.queue.deliver(seat.consumer, self.now) is None
             self.queue.promote(self.now)  # whether a stranger's pull does so is not promised
-            self.queue.unhold(self.now)
+            self.queue.due.unhold(self.now)
             self.model.promote()
             self.model.unhold()
             return None
@@ -400,11 +400,11 @@ class QueueMachine(RuleBasedStateMachine):
         getattr(self, act)(which)
 
     def pause(self) -> None:
-        self.queue.pause()
+        self.queue.control.pause()
         self.model.paused = True
 
     def resume(self) -> None:
-        self.queue.resume()
+        self.queue.control.resume()
         self.model.paused = False
 
     def pause_consumer(self, which: int) -> None:
@@ -432,7 +432,7 @@ class QueueMachine(RuleBasedStateMachine):
         if item is None:
             return
         assert item.entry is not None
-        assert self.queue.remove(item.entry)
+        assert self.queue.control.remove(item.entry)
         holder = item.holder
         self.model.gone(item, "killed")
         if holder is not None:
@@ -446,7 +446,7 @@ class QueueMachine(RuleBasedStateMachine):
         if item is None:
             return
         assert item.entry is not None
-        removed = self.queue.discard(item.entry)
+        removed = self.queue.control.discard(item.entry)
         assert removed == (item.state is not State.CLAIMED)
         self.discarded(item)
 
@@ -458,13 +458,13 @@ class QueueMachine(RuleBasedStateMachine):
 
     def clear(self) -> None:
         expected = sum(item.state is not State.CLAIMED for item in self.model.items)
-        assert self.queue.clear() == expected
+        assert self.queue.control.clear() == expected
         for item in list(self.model.items):
             self.discarded(item)
 
     def purge(self) -> None:
         expected = [item.entry for item in self.model.in_states(*LINE)]
-        purged = self.queue.purge()
+        purged = self.queue.control.purge()
         assert len(purged) == len(expected)
         assert set(purged) == set(expected)
         for item in list(self.model.in_states(*LINE)):
@@ -473,20 +473,20 @@ class QueueMachine(RuleBasedStateMachine):
     def deliver_now(self, which: int) -> None:
         item = self.item(which, State.SCHEDULED)
         if item is not None and item.entry is not None:
-            assert self.queue.deliver_now(item.entry)
+            assert self.queue.control.deliver_now(item.entry)
             self.model.stand(item)
             self.model.evict(item)
 
     def cancel(self, which: int) -> None:
         item = self.item(which, State.SCHEDULED)
         if item is not None and item.entry is not None:
-            assert self.queue.cancel(item.entry)
+            assert self.queue.control.cancel(item.entry)
             self.model.gone(item, "accepted")
 
     def redrive(self, which: int) -> None:
         item = self.item(which, State.DEAD)
         if item is not None and item.entry is not None:
-            assert self.queue.redrive(item.entry)
+            assert self.queue.control.redrive(item.entry)
             item.attempts = 0
             item.redelivered = item.entry.redelivered
             self.model.stand(item)
@@ -496,7 +496,7 @@ class QueueMachine(RuleBasedStateMachine):
         item = self.item(which, *LINE)
         if item is None or item.entry is None:
             return
-        entry = self.queue.change_priority(item.entry, priority, self.now)
+        entry = self.queue.control.change_priority(item.entry, priority, self.now)
         if item.state is not State.READY or item.message.priority == priority:
             assert entry is None
             return

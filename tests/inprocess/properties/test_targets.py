@@ -88,9 +88,9 @@ class TargetMachine(RuleBasedStateMachine):
     def pause_queue(self, which: int) -> None:
         queue = self.queues[which % 2]
         if queue.paused:
-            queue.resume()
+            queue.control.resume()
         else:
-            queue.pause()
+            queue.control.pause()
 
     @rule(which=WHICH)
     def come_or_go(self, which: int) -> None:

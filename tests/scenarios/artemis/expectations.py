@@ -102,7 +102,7 @@ def _groups(stage: "Stage", name: str) -> dict[str, str]:
     queue = stage.queue_called(name)
     if queue is None or queue.rules.groups is SoleReceiver:  # then there are none to name
         return {}
-    return {group: consumer.name for group, consumer in queue.group_owners().items()}
+    return {group: consumer.name for group, consumer in queue.subscribers.group_owners().items()}
 
 
 def _owners(stage: "Stage", name: str, expected: "Iterable[str]") -> dict[str, str]:
@@ -111,7 +111,9 @@ def _owners(stage: "Stage", name: str, expected: "Iterable[str]") -> dict[str, s
     queue = stage.queue_called(name)
     if not owners or queue is None or _is_unbounded(stage, name):
         return owners
-    shared = {group: owner.name for group in expected if (owner := queue.group_owner(group)) is not None}
+    shared = {
+        group: owner.name for group in expected if (owner := queue.subscribers.group_owner(group)) is not None
+    }
     return shared or owners
 
 

@@ -88,7 +88,7 @@ def _stays_paused(stage: "Stage", name: str) -> bool:
 
 def _load(queue: "Queue", kept: Kept) -> None:
     if kept.paused:
-        queue.pause()
+        queue.control.pause()
     for duplicate_id in kept.duplicate_ids:
         queue.duplicate_ids.add(duplicate_id)
     for row in kept.rows:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def pause(stage: "Stage", step: "Fields") -> None:
     """Deliver nothing."""
     queue = stage.queue(step)
-    queue.pause()
+    queue.control.pause()
     if step.want("persist", bool, False):
         stage.paused_for_good.add(queue.name)
 
@@ -25,7 +25,7 @@ def pause(stage: "Stage", step: "Fields") -> None:
 def resume(stage: "Stage", step: "Fields") -> None:
     """Deliver again."""
     queue = stage.queue(step)
-    queue.resume()
+    queue.control.resume()
     stage.paused_for_good.discard(queue.name)
 
 
@@ -33,7 +33,7 @@ def deliver_scheduled_now(stage: "Stage", step: "Fields") -> None:
     """Make scheduled messages ready: one, those selected, or all."""
     queue = stage.queue(step)
     for entry in list(_scheduled(queue, step)):
-        queue.deliver_now(entry)
+        queue.control.deliver_now(entry)
 
 
 def _scheduled(queue: "Queue", step: "Fields") -> "Iterator[Entry]":
@@ -49,7 +49,7 @@ def cancel_scheduled(stage: "Stage", step: "Fields") -> bool:
     """Take a scheduled message away."""
     queue = stage.queue(step)
     entry = _called(step, queue.scheduled())
-    return entry is not None and queue.cancel(entry)
+    return entry is not None and queue.control.cancel(entry)
 
 
 def _called(step: "Fields", entries: "list[Entry]") -> "Entry | None":
@@ -68,7 +68,7 @@ def change_priority(stage: "Stage", step: "Fields") -> bool:
     queue = stage.queue(step)
     priority = step.need("priority", int)
     entry = _called(step, list(queue.browse()))
-    return entry is not None and queue.change_priority(entry, priority, stage.now) is not None
+    return entry is not None and queue.control.change_priority(entry, priority, stage.now) is not None
 
 
 def retry_dead_letters(stage: "Stage", step: "Fields") -> int:
@@ -86,11 +86,11 @@ def remove_queue(stage: "Stage", step: "Fields") -> None:
     """Remove a queue with all that is in it."""
     queue = stage.queue(step)
     for entry in queue.entries():
-        queue.remove(entry)
-    queue.delete(stage.now)
+        queue.control.remove(entry)
+    queue.control.delete(stage.now)
     stage.paused_for_good.discard(queue.name)
 
 
 def reset_groups(stage: "Stage", step: "Fields") -> None:
     """Let every group find a new owner."""
-    stage.queue(step).reset_groups()
+    stage.queue(step).control.reset_groups()

@@ -29,7 +29,7 @@ def _stop_on_the_way(stage: "Stage", to: float) -> None:
 
 
 def _next_due(stage: "Stage") -> float | None:
-    return min((due for queue in stage.broker if (due := queue.next_due()) is not None), default=None)
+    return min((due for queue in stage.broker if (due := queue.due.next_due()) is not None), default=None)
 
 
 def wake_timer_early(stage: "Stage", step: "Fields") -> None:

@@ -21,7 +21,7 @@ def housekeeping(stage: "Stage", step: "Fields") -> None:
 
 def purge(stage: "Stage", step: "Fields") -> int:
     """Remove everything; how much went at once."""
-    return stage.queue(step).clear()
+    return stage.queue(step).control.clear()
 
 
 def delete_queue(stage: "Stage", step: "Fields") -> str:
@@ -42,7 +42,7 @@ def delete_message(stage: "Stage", step: "Fields") -> str:
     entry = stage.entry(queue, step)
     if entry is None:
         return "unknown"
-    return "deleted" if queue.discard(entry) else "deferred"
+    return "deleted" if queue.control.discard(entry) else "deferred"
 
 
 def reprioritise(stage: "Stage", step: "Fields") -> str:
@@ -50,7 +50,7 @@ def reprioritise(stage: "Stage", step: "Fields") -> str:
     queue = stage.queue(step)
     entry = stage.entry(queue, step)
     priority, new_id = step.need("priority", int), step.need("new_id", str)
-    if entry is None or queue.change_priority(entry, priority, stage.now, new_id=new_id) is None:
+    if entry is None or queue.control.change_priority(entry, priority, stage.now, new_id=new_id) is None:
         return "unchanged"
     return "reprioritised"
 

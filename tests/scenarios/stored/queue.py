@@ -55,6 +55,13 @@ class StoredQueue:
         self.taken_away = 0
 
     @property
+    def control(self) -> StoredQueue:
+        """The queue itself, which has the methods of each part of a queue in process."""
+        return self
+
+    subscribers = due = control
+
+    @property
     def statistics(self) -> Statistics:
         """What its rows and its history say."""
         finished = outcomes(self.site.store, self.name)
