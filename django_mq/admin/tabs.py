@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from django.contrib.admin.views.main import PAGE_VAR
 from django.utils.http import urlencode
@@ -18,10 +18,22 @@ if TYPE_CHECKING:
     from django.db.models import Model
     from django.http import HttpRequest
 
-    from django_mq.admin.table import TableAdmin
 
 #: URL parameters that do not change what a page is about.
 WHERE = {PAGE_VAR, BEFORE, "span"}
+
+
+class Page(Protocol):
+    """What the tabs use of an admin page."""
+
+    def list_address(self, model: type[Model], **filters: Any) -> str:
+        """Return the URL of the list of a model."""
+
+    def page_address(self, model: type[Model], row_id: int | None) -> str:
+        """Return the URL of the page of a row."""
+
+    def may(self, request: HttpRequest, codename: str) -> bool:
+        """Whether the user has a permission."""
 
 
 class Tab(NamedTuple):
@@ -36,7 +48,7 @@ def queue_in(request: HttpRequest) -> Queue | None:
     return Queue.objects.using(conf.load().DATABASE).filter(name=name).first() if is_name(name) else None
 
 
-def tabs_of(page: TableAdmin, request: HttpRequest, queue: Queue | None) -> list[Tab]:
+def tabs_of(page: Page, request: HttpRequest, queue: Queue | None) -> list[Tab]:
     """Return the pages about a queue that the user may view."""
     if queue is None:
         return []

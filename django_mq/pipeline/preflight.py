@@ -10,18 +10,11 @@ import re
 import shutil
 import socket
 import subprocess
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django_mq.errors import SparkUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
 PACKAGES = ("pyspark", "pyarrow", "pandas")
@@ -143,17 +136,3 @@ def parse_version(text: str) -> int:
     """
     found = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(found[1]) if found else 0
-
-
-def examine(spark: SparkSession, alias: str) -> Iterator[str]:
-    """Yield a line for each thing that works. Raises PipelineError at the first that does not."""
-    from django_mq.pipeline.session import explaining
-    from django_mq.pipeline.source import read
-
-    java = find_java()
-    yield ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    yield f"Java {java_version(java)} at {java}" if java else "no Java here: Spark runs elsewhere"
-    yield f"Spark {spark.version}, master {spark.conf.get('spark.master', 'a Connect server')}"
-    with explaining():
-        rows = read(spark, using=alias, columns="id").count()
-    yield f"the executors reach the database {alias!r}: {rows:,} rows of history"

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -198,3 +199,16 @@ def sentence(text: str) -> str:
     reason = (python[:1] or java[-1:] or lines[:1] or ["it gave no reason"])[0]
     # The names of Java's packages tell an operator nothing.
     return "Spark failed: " + re.sub(r"^([a-z]\w*[.])+", "", reason.strip())
+
+
+def examine(spark: SparkSession, alias: str) -> Iterator[str]:
+    """Yield a line for each thing that works. Raises PipelineError at the first that does not."""
+    from django_mq.pipeline.source import read
+
+    java = preflight.find_java()
+    yield ", ".join(f"{name} {version(name)}" for name in preflight.PACKAGES)
+    yield f"Java {preflight.java_version(java)} at {java}" if java else "no Java here: Spark runs elsewhere"
+    yield f"Spark {spark.version}, master {spark.conf.get('spark.master', 'a Connect server')}"
+    with explaining():
+        rows = read(spark, using=alias, columns="id").count()
+    yield f"the executors reach the database {alias!r}: {rows:,} rows of history"

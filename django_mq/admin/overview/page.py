@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from django_mq.admin.queues.admin import QueueAdmin
     from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.state.fleet import Supply, Use, WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
@@ -123,7 +122,7 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     return admin.page(request, "overview/page", _("Overview"), **figures, media=media, insights=insights)
 
 
-def queue_page(admin: QueueAdmin, request: HttpRequest) -> HttpResponse:
+def queue_page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     """Show the charts of a queue, under the tabs of its page."""
     queue = queue_in(request)
     if queue is None:

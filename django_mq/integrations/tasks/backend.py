@@ -75,7 +75,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         """Return the result of a task. Raises TaskResultDoesNotExist."""
         from django_mq.integrations.tasks.results import find_result  # noqa: PLC0415 - models, not loaded at @task
 
-        return find_result(result_id, backend=self)
+        return find_result(result_id, using=self.database)
 
     @property
     def database(self) -> str:

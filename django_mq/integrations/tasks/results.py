@@ -30,7 +30,6 @@ from django_mq.stores.values import told
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.integrations.tasks.backend import MQBackend
 
 READY, RUNNING = compat.TaskResultStatus.READY, compat.TaskResultStatus.RUNNING
 FAILED, SUCCESSFUL = compat.TaskResultStatus.FAILED, compat.TaskResultStatus.SUCCESSFUL
@@ -38,23 +37,23 @@ FAILED, SUCCESSFUL = compat.TaskResultStatus.FAILED, compat.TaskResultStatus.SUC
 ERRORS = 20
 
 
-def find_result(result_id: str, *, backend: MQBackend) -> Any:
+def find_result(result_id: str, *, using: str) -> Any:
     """Return the result of this id. Raises TaskResultDoesNotExist."""
     try:
         message_id = UUID(result_id)
     except (ValueError, TypeError, AttributeError):
         raise compat.TaskResultDoesNotExist(result_id) from None
-    row = row_of(message_id, backend.database)
+    row = row_of(message_id, using)
     if row is not None and row.successful:
         return _result(None, row.queue_name, SUCCESSFUL, row=row, result_id=message_id)
     # A message in a dead-letter queue has the same id.
-    messages = Message.objects.using(backend.database).select_related("queue", "session")
+    messages = Message.objects.using(using).select_related("queue", "session")
     message = messages.filter(message_id=message_id).order_by("-id").first()
     if message is not None:
         return _waiting(message, row)
     if row is not None:
         return _result(None, row.queue_name, FAILED, row=row, result_id=message_id)
-    return _removed(message_id, backend.database)
+    return _removed(message_id, using)
 
 
 def row_of(message_id: UUID, alias: str) -> TaskResult | None:

@@ -12,7 +12,7 @@ from django_mq.management.command import MQCommand
 from django_mq.management.spark import archive, insights, progress, publish, whatif  # noqa: F401 - they register jobs
 from django_mq.management.spark.jobs import JOBS, add_jobs, job
 from django_mq.pipeline import preflight
-from django_mq.pipeline.session import explaining
+from django_mq.pipeline.session import examine, explaining
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,5 +70,5 @@ def _setting(text: str) -> tuple[str, str]:
 @job("Check that Spark, the executors and the database work together.")
 def doctor(command: Command, alias: str, **_: Any) -> None:
     preflight.check()
-    for found in preflight.examine(command.session(), alias):
+    for found in examine(command.session(), alias):
         command.stdout.write(found)
