@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from django.conf import settings as django_settings
 
 from django_mq.engine.decisions.claim import is_byte_credit
-from django_mq.engine.decisions.dead_letters import leads_back
+from django_mq.engine.decisions.dead_letters import links_back
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, QueueOptions, wrong_types
 from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
@@ -38,6 +38,11 @@ LARGEST_BODY_BYTES = 2**30 - 2**20
 PROCESS_STATE = Path("/proc/self/stat")
 #: What may carry hints.
 HINTS = ("redis", "postgresql", "none")
+#: What is wrong with a link by which a queue gets its own messages back.
+WORDS_OF_LINKS = {
+    "dead_letter_queue": "its dead letters would come back to it",
+    "expiry_queue": "it is its own expiry_queue",
+}
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -155,10 +160,8 @@ class Settings:
                 yield f"QUEUES[{name!r}]: {WHAT_A_NAME_IS}"
             for problem in queue.problems(all_of(self.EXTENSIONS).queue_options):
                 yield f"QUEUES[{name!r}]: {problem}"
-            if leads_back(name, following):
-                yield f"QUEUES[{name!r}]: its dead letters would come back to it"
-            if name == queue.expiry_queue:
-                yield f"QUEUES[{name!r}]: it is its own expiry_queue"
+            for option in links_back(name, following, queue.expiry_queue):
+                yield f"QUEUES[{name!r}]: {WORDS_OF_LINKS[option]}"
 
     def contradictions(self) -> Iterator[str]:
         """Yield one sentence for options of a queue that make no sense together."""

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
 from django_mq.admin.table import TableForm, alias
-from django_mq.delivery.operator.queue_editor import leads_back
+from django_mq.delivery.operator.queue_editor import links_back
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.options import LINKS, OPTIONS, OTHERS, SECTIONS, QueueOptions
 from django_mq.models import Queue
@@ -68,7 +68,7 @@ class QueueForm(TableForm):
             return None
         if chosen.pk == self.instance.pk:
             raise ValidationError(_("A queue cannot be its own dead-letter queue."))
-        if self.instance.pk is not None and leads_back(self.instance.name, chosen.name, using=alias()):
+        if links_back(self.instance.name, dead_letter_queue=chosen.name, using=alias()):
             raise ValidationError(
                 _("Dead letters of “%(queue)s” lead back to this queue."), params={"queue": chosen.name}
             )
@@ -91,7 +91,7 @@ class QueueForm(TableForm):
 
     def clean_expiry_queue(self) -> Queue | None:
         chosen: Queue | None = self.cleaned_data["expiry_queue"]
-        if chosen is not None and chosen.pk == self.instance.pk:
+        if chosen is not None and links_back(self.instance.name, expiry_queue=chosen.name, using=alias()):
             raise ValidationError(_("A queue cannot be its own expiry queue."))
         return chosen
 

@@ -98,13 +98,16 @@ def _broken_columns(queue: Queue) -> list[str]:
 
 
 def _lead_back(queue: Queue, *, using: str) -> list[str]:
-    """Return what is wrong if a chain of dead-letter queues leads back to the queue."""
-    if queue.expiry_queue is not None and queue.expiry_queue.name == queue.name:
-        return ["it cannot be its own expiry queue"]
-    target = queue.dead_letter_queue
-    if target is not None and leads_back(queue.name, target.name, using=using):
-        return [f"with {target} as its dead-letter queue, dead letters would come back"]
-    return []
+    """Return what is wrong if the queue would get its own messages back."""
+    dead_letter_queue, expiry_queue = (
+        None if link is None else link.name for link in (queue.dead_letter_queue, queue.expiry_queue)
+    )
+    words = {
+        "dead_letter_queue": f"with {dead_letter_queue} as its dead-letter queue, dead letters would come back",
+        "expiry_queue": "it cannot be its own expiry queue",
+    }
+    found = links_back(queue.name, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue, using=using)
+    return [words[option] for option in found]
 
 
 def stop_operation(pk: int, *, using: str) -> bool:
@@ -113,8 +116,12 @@ def stop_operation(pk: int, *, using: str) -> bool:
     return bool(running.update(status=Operation.Status.STOPPED, runner=None))
 
 
-def leads_back(name: str, target: str | None, *, using: str) -> bool:
-    """Return whether dead letters of a queue, if they went to ``target``, would come back to it."""
-    linked = Queue.objects.using(using).exclude(dead_letter_queue=None)
-    following = dict(linked.values_list("name", "dead_letter_queue__name"))
-    return dead_letters.leads_back(name, following | {name: target})
+def links_back(
+    name: str, *, dead_letter_queue: str | None = None, expiry_queue: str | None = None, using: str
+) -> list[str]:
+    """Return those of the two options by which a queue, if it had them, would get its own messages back."""
+    following: dict[str, str | None] = {}
+    if dead_letter_queue is not None:
+        linked = Queue.objects.using(using).exclude(dead_letter_queue=None)
+        following = {**dict(linked.values_list("name", "dead_letter_queue__name")), name: dead_letter_queue}
+    return dead_letters.links_back(name, following, expiry_queue)

@@ -5,7 +5,7 @@ and what a ring replaces, as in RabbitMQ. The header ``x-death`` is RabbitMQ's: 
 the latest first. It also ends cycles, which would deliver a message for ever.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -284,30 +284,30 @@ def cycles(queues: Mapping[str, Targets], find: Callable[[str], Exchange | None]
         & queues.keys()
         for name, options in queues.items()
     }
-    return [way for name in sorted(following) for way in _ways_back(name, following)]
+    ways = (_way_back(name, following, least=name) for name in sorted(following))
+    return [way for way in ways if way is not None]
 
 
-def _ways_back(name: str, following: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:
-    """Yield the shortest way from a queue back to it, if no queue before it by name is on the way."""
+def links_back(name: str, dead_letter_queues: Mapping[str, str | None], expiry_queue: str | None) -> list[str]:
+    """Return the options by which a queue would get its own messages back.
+
+    ``dead_letter_queues`` has the dead-letter queue of each queue: a chain of them may lead back.
+    """
+    following = {queue: () if target is None else (target,) for queue, target in dead_letter_queues.items()}
+    found = {"dead_letter_queue": _way_back(name, following) is not None, "expiry_queue": expiry_queue == name}
+    return [option for option, is_back in found.items() if is_back]
+
+
+def _way_back(name: str, following: Mapping[str, Collection[str]], *, least: str = "") -> tuple[str, ...] | None:
+    """Return the shortest way from a queue back to it, if there is one without names below ``least``."""
     ways: list[tuple[str, ...]] = [(name,)]
     seen = set[str]()
     while ways:
         way = ways.pop(0)
-        for queue in sorted(following[way[-1]]):
-            if queue == name and len(way) > 1:
-                yield (*way, name)
-                return
-            if queue > name and queue not in seen:
+        for queue in sorted(following.get(way[-1], ())):
+            if queue == name:
+                return (*way, name)
+            if queue > least and queue not in seen:
                 seen.add(queue)
                 ways.append((*way, queue))
-
-
-def leads_back(name: str, following: Mapping[str, str | None]) -> bool:
-    """Return whether a chain of dead-letter queues, each followed by the next, leads back to the queue."""
-    seen, target = set[str](), following.get(name)
-    while target is not None and target not in seen:
-        if target == name:
-            return True
-        seen.add(target)
-        target = following.get(target)
-    return False
+    return None
