@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
-
 from django_mq.delivery.hints import hint, tell_workers
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import StoreError
@@ -72,14 +70,16 @@ def _take_back(queues: Collection[str], paused: dict[int, str], using: str) -> N
     if not _are_held(queues, using):
         return
     since = Queue.objects.using(using).values_list(UTCNow(), flat=True)[0]
-    delivering = Queue.objects.using(using).filter(Q(paused=False) | Q(paused_until__lte=UTCNow()))
-    until = UTCNow() + timedelta(seconds=PAUSE_SECONDS)
+    rows = Queue.objects.using(using)
+    pause = {"paused": True, "paused_reason": REASON, "paused_until": UTCNow() + timedelta(seconds=PAUSE_SECONDS)}
     with shared_store(using).transaction():
+        found = list(rows.filter(name__in=queues).values("pk", "name", "paused", "paused_until"))
+        resting = shared_store(using).paused(list(queues))
+        # By all that was read: an operator may have paused it since.
         paused |= {
-            pk: name
-            for pk, name in delivering.filter(name__in=queues).values_list("pk", "name")
-            # An operator may have paused it since.
-            if delivering.filter(pk=pk).update(paused=True, paused_reason=REASON, paused_until=until)
+            row["pk"]: row["name"]
+            for row in found
+            if row["name"] not in resting and rows.filter(**row).update(**pause)
         }
         hint(queues, using=using)
         tell_workers(using=using)
