@@ -249,6 +249,14 @@ def our_warnings_are_heard(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, logger="django_mq")
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_known_of_queues() -> None:
+    """What a process knows of queues belongs to the test before."""
+    from django_mq.stores import queue_records
+
+    queue_records.drop_all()
+
+
 # Servers
 
 

@@ -19,6 +19,7 @@ from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.routing import queues_reached
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.seams.middleware import Publication, surrounded
+from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.errors import undeclared
@@ -303,12 +304,8 @@ async def _run_apart(function: Callable[..., T], *args: Any) -> T:
 
 # Write messages, creating declared queues that do not exist yet, and waiting where a full queue says so.
 
-#: Running publishers notice edited rules after so many seconds: a queue without rules is not asked each time.
-REMEMBER_SECONDS = 5.0
 #: Time between two tries of a publisher that waits for capacity.
 PAUSES = Backoff(base_seconds=0.01, multiplier=2.0, cap_seconds=0.25)
-
-_remembered: dict[tuple[str, str], tuple[float, QueueRecord | None]] = {}
 
 
 def rules_of(store: Store, name: str) -> QueueRecord | None:
@@ -316,17 +313,10 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
 
     Raises UnknownQueue: a queue that appears a moment later may have rules.
     """
-    key = (store.alias, name)
-    known = _remembered.get(key)
-    now = time.monotonic()
-    if known is not None and now - known[0] < REMEMBER_SECONDS:
-        return known[1]
-    queue = store.queue(name)
+    queue = queue_records.known(store, name)
     if queue is None:
         raise undeclared(name)
-    rules = queue if queue.has_publish_rules else None
-    _remembered[key] = (now, rules)
-    return rules
+    return queue if queue.has_publish_rules else None
 
 
 class CapacityWait:
@@ -366,11 +356,6 @@ def waiting_for_capacity(
         else:
             return
         time.sleep(pause)
-
-
-def forget() -> None:
-    """Forget the rules of queues: a queue was edited in this process."""
-    _remembered.clear()
 
 
 def passed(

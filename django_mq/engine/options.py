@@ -455,15 +455,19 @@ class QueueOptions:
         limited = self.slots is not None or self.max_in_flight is not None
         return not (self.groups_stay or self.strict or limited)
 
-    @property
-    def is_constrained(self) -> bool:
-        """Whether a claim depends on other sessions."""
-        return self.has_groups or not self.is_for_any
+    def depends_on_sessions(self, *, priorities_differ: bool) -> bool:
+        """Whether a claim depends on other sessions; ``priorities_differ`` says whether those of consumers do."""
+        return priorities_differ or self.has_groups or not self.is_for_any
 
     @property
     def has_publish_rules(self) -> bool:
         """Whether publishing does more than to write the message."""
-        return self.is_limited or bool(self.last_value_key or self.selectors) or self.sorting is not None
+        return self.locks_publishers or bool(self.selectors) or self.sorting is not None
+
+    @property
+    def locks_publishers(self) -> bool:
+        """Whether publishers wait for each other; ``_locks_publishers`` says the same in SQL."""
+        return self.is_limited or bool(self.last_value_key)
 
     @property
     def sorting(self) -> Sorting | None:

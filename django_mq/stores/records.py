@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit, left_behind
+from django_mq.engine.decisions.declared import declared_in
 from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
@@ -21,6 +22,7 @@ from django_mq.stores.values import headers_in, storable, told
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from django_mq.engine.decisions.declared import Declared
     from django_mq.engine.decisions.selection import Wanted
     from django_mq.engine.decisions.verdict import Decision
 
@@ -98,11 +100,24 @@ class QueueRecord(QueueOptions):
     paused: bool
     #: Whether its consumers have different priorities, as of their last heartbeats.
     priorities_differ: bool = False
+    #: The mark of the declared selectors that all of its messages were asked.
+    covered_by: int | None = None
 
     @property
-    def has_rules(self) -> bool:
+    def has_claim_rules(self) -> bool:
         """Whether a claim depends on other sessions."""
-        return self.is_constrained or self.priorities_differ
+        return self.depends_on_sessions(priorities_differ=self.priorities_differ)
+
+    @property
+    def may_pass_many(self) -> bool:
+        """Whether a claim may pass many messages before those that it takes."""
+        return self.has_groups or self.priorities_differ
+
+    @property
+    def declared(self) -> Declared | None:
+        """The declared selectors that all messages were asked."""
+        declared = declared_in(self.selectors) if self.covered_by else None
+        return declared if declared is not None and declared.mark == self.covered_by else None
 
 
 #: One claim of one message: the row's id and the claim token.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import call_command
 
-from django_mq.delivery import publisher
 from tests.services.processes import tethered
 from tests.support.waiting import wait_until
 
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
 
     #: Runs a command with its arguments and returns what it printed.
     Run = Callable[..., str]
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_remembered() -> None:
-    """What a process remembers of queues belongs to the test before."""
-    publisher.forget()
 
 
 @pytest.fixture

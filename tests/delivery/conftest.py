@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery import publisher
 from django_mq.delivery.queues import declare
 from django_mq.notifications.base import Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
@@ -18,12 +17,6 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
     from django_mq.stores.base import Store
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_remembered() -> None:
-    """What a process remembers of queues belongs to the test before."""
-    publisher.forget()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from django.db import connections, transaction
 from django.utils import timezone
 
 from django_mq import api
-from django_mq.delivery import publisher
 from django_mq.delivery.batch import publish_batch
 from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.delivery.operator import actions
@@ -63,7 +62,6 @@ def site(
         **(redis if request.param == "redis" else {}),
         "HINTS": request.param,
     }
-    publisher.forget()
     store = shared_store(ALIAS)
     declare(store, "orders")
     declare(store, "other", dead_letter_queue="orders", expiry_queue="orders")

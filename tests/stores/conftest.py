@@ -12,7 +12,7 @@ from django_mq.inprocess.memory.broker import empty_brokers
 from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.inprocess.rules import Rules
 from django_mq.models import Attempt, History, Queue
-from django_mq.stores import connections
+from django_mq.stores import connections, queue_records
 from django_mq.stores.registry import MEMORY, private_store, shared_store
 from django_mq.stores.sqlite.store import SQLiteMaintenance
 from tests.conftest import ALIASES
@@ -85,6 +85,7 @@ def edit_queue(store: Store) -> EditQueue:
         # As the admin does: what was known of the room may be no longer so.
         changed = {"counted_at": None} | changes
         assert Queue.objects.using(store.alias).filter(name=name).update(**changed) == 1
+        queue_records.forget(store.alias, name)
 
     return edit
 
@@ -111,6 +112,7 @@ def edit_in_memory(store: MemoryStore, name: str, **changes: Any) -> None:
     queue.engine.closed = changes.pop("closed", queue.engine.closed)
     queue.settings = replace(queue.settings, **changes)
     queue.engine.control.change(Rules.of(queue.settings))
+    queue_records.forget(store.alias, name)
 
 
 def needs_rows(store: Store) -> None:

@@ -31,7 +31,7 @@ from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
 from django_mq.stores.sql import operations
 from django_mq.stores.sql.claims import TRIES
-from django_mq.stores.sql.queues import IDLE_SECONDS
+from django_mq.stores.sql.declared import KNOWN_BY_ALL_SECONDS
 from tests.conftest import SERVED
 from tests.stores.builders import (
     DEADLINE_SECONDS,
@@ -912,11 +912,10 @@ def test_a_follower_is_not_kept_back_by_those_who_came_later(first: SQLStore, se
 def cover(store: SQLStore) -> bool:
     """Let maintenance ask all messages by declared selectors; return whether claims may use the index now."""
     store.cover()
-    pass_time(store, IDLE_SECONDS + 1)
+    pass_time(store, KNOWN_BY_ALL_SECONDS + 1)
     while store.cover():
         pass
-    assert store.queue("orders") is not None
-    return store.queues.declared("orders") is not None
+    return (record := store.queue("orders")) is not None and record.declared is not None
 
 
 def declare_selectors(alias: str) -> None:

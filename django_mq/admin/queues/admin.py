@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
@@ -27,16 +26,17 @@ from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, 
 from django_mq.admin.queues.form import QueueForm, form_class, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.admin.tabs import tabs_of
+from django_mq.delivery.operator.queue_editor import forget
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import states_of, with_facts
 from django_mq.diagnosis.state.unwanted import unwanted
-from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.dead_letters import is_default
 from django_mq.errors import MQError
 from django_mq.models import Message, Queue, WorkerSession
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -227,6 +227,7 @@ class QueueAdmin(ActionAdmin):
         super().save_model(request, obj, form, change)
         # The limits may have changed, so count the messages anew.
         Queue.objects.using(alias()).filter(pk=obj.pk).update(counted_at=None)
+        forget(obj.name, using=alias())
         if change and {"kind", "levels"} & set(form.changed_data) and self.counts(obj).total:
             self.message_user(request, _("The messages already in this queue keep their level."), messages.WARNING)
 
@@ -245,7 +246,7 @@ class QueueAdmin(ActionAdmin):
 
 
 def pauses(queue: Queue) -> bool:
-    return is_paused(queue.paused, queue.paused_until, datetime.now(UTC))
+    return queue.name in shared_store(alias()).paused([queue.name])
 
 
 def is_taker(queue: Any) -> bool:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery.consumer.lease import RENEWALS
 from django_mq.engine.decisions.recall import surplus
+from django_mq.stores.queue_records import last_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.delivery.consumer.policies import Policies
     from django_mq.delivery.consumer.prefetch import Dispatcher
     from django_mq.delivery.consumer.session import Session
     from django_mq.stores.records import Claimed, Receipt
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 class Recall:
     """What one session gives back of its prefetched messages. The worker's loop calls it while some wait."""
 
-    def __init__(self, session: Session, dispatcher: Dispatcher, policies: Policies) -> None:
+    def __init__(self, session: Session, dispatcher: Dispatcher) -> None:
         self._session = session
         self._dispatcher = dispatcher
-        self._policies = policies
         # The messages that waited at the last look for free slots, and when the next look is due.
         self._before: frozenset[Receipt] = frozenset()
         self._look_at = 0.0
@@ -61,7 +60,7 @@ class Recall:
         queues = [
             name
             for name in waiting
-            if (record := self._policies.of(name)).is_for_any and not record.priorities_differ
+            if (record := last_read(self._session.alias, name)).is_for_any and not record.priorities_differ
         ]
         free_slots = (load.slots or 0) - (load.busy or 0)
         if not queues or not before & self._before or self._session.id is None:

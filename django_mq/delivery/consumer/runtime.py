@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery.consumer.driver import Driver, Workload
 from django_mq.delivery.consumer.lease import RENEWALS
-from django_mq.delivery.consumer.policies import REFRESH_SECONDS
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.consumer.settlements import LINGER_SECONDS
 from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
 NO_SELECTIONS: Mapping[str, Sequence[Wanted]] = MappingProxyType({})
 #: The wake's topic when credit came back: no reason to look if nothing was left behind.
 CREDIT = "credit"
+#: Time between two looks which queues are paused, while the session holds something.
+RECALL_SECONDS = 5.0
 #: No queue has a limit of bytes.
 NO_LIMITS: Mapping[str, ByteCredit] = MappingProxyType({})
 
@@ -164,7 +165,7 @@ class ConsumerRuntime:
         session = self.session
         if time.monotonic() < self._recall_at or not (session.held or self._paused):
             return
-        self._recall_at = time.monotonic() + REFRESH_SECONDS
+        self._recall_at = time.monotonic() + RECALL_SECONDS
         paused = session.store.paused(self.fetcher.consumed)
         if paused:
             give_back(paused)

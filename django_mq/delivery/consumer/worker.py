@@ -17,15 +17,17 @@ from django.db import connections
 from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.driver import Driver, Loop, Workload
+from django_mq.delivery.consumer.exclusive import ExclusiveQueues
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
-from django_mq.delivery.consumer.policies import ExclusiveQueues, Policies
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.consumer.recall import Recall
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
+from django_mq.delivery.queues import keep_known
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable, WorkerInTransaction
+from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import MEMORY
 
@@ -45,16 +47,15 @@ WATCH_SECONDS = 0.25
 class Shift:
     """One session of a worker, and what it has prefetched."""
 
-    def __init__(self, runtime: ConsumerRuntime, handlers: list[Handler], policies: Policies) -> None:
+    def __init__(self, runtime: ConsumerRuntime, handlers: list[Handler]) -> None:
         self.runtime = runtime
         self.session = runtime.session
         self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin))
-        self.admission = ExclusiveQueues(runtime.session, policies)
-        self.recall = Recall(runtime.session, self.dispatcher, policies)
-        self._policies = policies
+        self.admission = ExclusiveQueues(runtime.session)
+        self.recall = Recall(runtime.session, self.dispatcher)
 
     def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
-        policy = self._policies.of(message.queue_name)
+        policy = queue_records.last_read(self.session.alias, message.queue_name)
         return Delivery(message, handler, policy, self.session.lease, origin=self, receipt=receipt)
 
 
@@ -77,7 +78,7 @@ class Worker:
             for handler in handlers
         ]
         check_transactions(self._handlers, self._alias)
-        self._policies = Policies(dict.fromkeys(handler.queue for handler in self._handlers))
+        self._queues = tuple(dict.fromkeys(handler.queue for handler in self._handlers))
         self._stopping = False
         self._leaving = False
         self._waiting = False
@@ -107,7 +108,7 @@ class Worker:
                 leaves=lambda: self._stopping,
             ),
         )
-        self._shift = Shift(runtime, self._handlers, self._policies)
+        self._shift = Shift(runtime, self._handlers)
         self.runtime, self.session, self.wake = runtime, runtime.session, runtime.wake
 
     def _describe(self) -> Workload:
@@ -246,7 +247,7 @@ class Worker:
             raise SessionLost
         buffered = self._buffered()
         if self.runtime.fetcher.has_reason or buffered:
-            self._policies.refresh_if_due(self.session.store)
+            keep_known(self.session.store, self._queues)
         self.runtime.recall(self._shift.recall.give_back)
         if buffered:
             self._shift.recall.give_to_others()

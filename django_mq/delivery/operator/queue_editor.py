@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 
 from django_mq import conf
-from django_mq.delivery import publisher
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions import dead_letters
 from django_mq.engine.options import LINKS, MEMORY_OPTIONS, OPTIONS, QueueOptions, others_in
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
+from django_mq.stores import queue_records
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
@@ -54,7 +55,13 @@ def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
         queue = queue_named(name, using=using)
         columns = _check(queue, changes, using=using)
         queue.save(using=using, update_fields=columns)
-    publisher.forget()
+    forget(name, using=using)
+
+
+def forget(name: str, *, using: str) -> None:
+    """Have this process read the row of a queue again that was just edited, now and once that is committed."""
+    queue_records.forget(using, name)
+    shared_store(using).after_commit(partial(queue_records.forget, using, name))
 
 
 def queue_named(name: str, *, using: str) -> Queue:

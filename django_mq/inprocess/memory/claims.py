@@ -64,7 +64,7 @@ class Claims(Part):
             claimed=claim.claimed,
             left=request.left_behind(claim.claimed, claim.seen),
             next_due_seconds=min(times, default=None),
-            constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
+            constrained=any(self.broker.record_of(queue).has_claim_rules for queue in queues),
             grouped=frozenset(queue.name for queue in queues if queue.settings.has_groups),
             declined=any(claim.session.has_declined(queue) for queue in queues),
         )
@@ -136,7 +136,7 @@ class Claim:
         before = len(self.claimed)
         opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
         records = {queue: self.broker.record_of(queue) for queue in opened}
-        constrained = any(records[queue].has_rules and not each.browser for queue, each in opened.items())
+        constrained = any(records[queue].has_claim_rules and not each.browser for queue, each in opened.items())
         if request.consumer is None or constrained:
             heads = [self._head(queue, records[queue], each, request) for queue, each in opened.items()]
             self._award(heads, request)

@@ -18,7 +18,7 @@ from django_mq.inprocess.memory.broker import BrokerQueue, Part
 from django_mq.inprocess.memory.row import new_message
 from django_mq.inprocess.parts.control import UNDELIVERED
 from django_mq.inprocess.rules import Rules
-from django_mq.stores import errors
+from django_mq.stores import errors, queue_records
 from django_mq.stores.dead_letters import planned
 from django_mq.stores.values import later
 
@@ -58,6 +58,7 @@ class Queues(Part):
         expiry_queue = expiry_queue or queue.settings.expiry_queue
         queue.settings = replace(queue.settings, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
         queue.engine.control.change(Rules.of(queue.settings))
+        queue_records.forget(self.store.alias, name)
 
     def queue(self, name: str) -> QueueRecord | None:
         queue = self.broker.queues.get(name)
@@ -71,6 +72,7 @@ class Queues(Part):
         self._check_deletable(queue, force=force)
         removed = self._empty(queue) if force else 0
         self.broker.engine.delete(name, self.broker.now().timestamp())
+        queue_records.drop(self.store.alias, name)
         return removed
 
     def send_dead(self, rows: Iterable[LiveMessage], reason: str = REJECTED) -> set[int]:

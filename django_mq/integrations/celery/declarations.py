@@ -24,6 +24,7 @@ from django_mq.engine.decisions.routing import Exchange, Route, queues_reached
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import ConfigurationError, QueueInUse, StoreUnavailable, UnknownQueue, shown
+from django_mq.stores import queue_records
 from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
@@ -132,23 +133,19 @@ def _store_beside(alias: str) -> Store:
     return _beside[alias]
 
 
-#: How long a transport believes what it read of queues, in seconds.
-REMEMBER_SECONDS = 5.0
-
-
 class Declarations:
     """The durable queues and their bindings, as they were last read."""
 
-    def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
+    def __init__(self, alias: str, store: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._alias = alias
         self._store = store
-        self._queues: dict[str, tuple[float, QueueRecord]] = {}
         #: The rules of the queues that were declared here, in case that a queue has to be created, perhaps again.
         self.declared: dict[str, Mapping[str, Any]] = {}
 
     def ensure(self, name: str, *, anew: bool = False) -> None:
         """Create the queue if it does not exist; ``anew`` ignores what is remembered. Raises InvalidMessage."""
         if anew:
-            self._queues.pop(name, None)
+            queue_records.drop(self._alias, name)
         if not self.exists(name):
             self.create(name)
 
@@ -168,32 +165,26 @@ class Declarations:
 
     def knows(self, name: str) -> bool:
         """Whether the queue exists, or did when it was last read: seldom a statement."""
-        return name in self._queues or self.exists(name)
+        return queue_records.remembered(self._alias, name) is not None or self.exists(name)
 
-    def remembered(self, name: str) -> QueueOptions:
+    def as_last_read(self, name: str) -> QueueOptions:
         """Return what was last read of a queue, or the defaults. The database is never asked."""
-        known = self._queues.get(name)
-        return known[1] if known is not None else QueueOptions()
+        return queue_records.remembered(self._alias, name) or QueueOptions()
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Read again what is older than ``REMEMBER_SECONDS``, for ``remembered``."""
+        """Read again what is older than a few seconds, for ``as_last_read``."""
         for name in names:
             self._record(name)
 
     def _record(self, name: str) -> QueueRecord | None:
-        known = self._queues.get(name)
-        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
-            return known[1]
+        if (record := queue_records.fresh(self._alias, name)) is not None:
+            return record
         validation.text(name, "The name of a queue")  # of a transient queue, too, which may be longer
         with self._store() as store:
-            record = store.queue(name)
-        if record is not None:
-            self._queues[name] = (time.monotonic(), record)
-        return record
+            return queue_records.known(store, name)
 
     def delete(self, name: str, *, force: bool) -> int:
         """Delete a queue and return how many messages went with it; 0 if it is in use or unknown."""
-        self._queues.pop(name, None)
         with suppress(QueueInUse, UnknownQueue), self._store() as store:
             return store.delete_queue(name, force=force)
         return 0

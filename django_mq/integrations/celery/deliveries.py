@@ -356,7 +356,7 @@ class Deliveries:
         if queue in self._transient.queues:
             return next((message for _, message in self._transient.take([queue], limit=1)), None)
         self._declarations.refresh([queue])
-        if self._declarations.remembered(queue).expires_seconds is not None:
+        if self._declarations.as_last_read(queue).expires_seconds is not None:
             self._declarations.note_use(queue)
         request = ClaimRequest(queues=(queue,), credit=1)
         while claimed := self.session.settle_and_claim(request).claimed:
@@ -492,7 +492,7 @@ class PrefetchBuffer:
             return payload_of(claimed, self._deliveries.session, priority=priority)
         except CorruptMessage as error:
             logger.error("Message %s of queue %r is corrupt: %r", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
-            policy = self._declarations.remembered(claimed.queue_name)
+            policy = self._declarations.as_last_read(claimed.queue_name)
             dead = judged(claimed, ending_of(error), policy, f"corrupt: {error}", Failure.of(error))
             self._deliveries.session.settle(dead)
             return None

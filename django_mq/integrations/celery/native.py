@@ -30,14 +30,15 @@ from vine import promise
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, carries_task, handler_of
-from django_mq.delivery.consumer.policies import Policies
 from django_mq.delivery.consumer.unit_of_work import unit_of_work
+from django_mq.delivery.queues import keep_known
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.attempts import DELIVER
 from django_mq.integrations.celery.internals import is_ended_by_parent, receiver_of
 from django_mq.integrations.celery.message import ClaimedMessage, judged
+from django_mq.stores.queue_records import last_read
 from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
@@ -226,7 +227,9 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
     claimed = unpack(packed)
     # Celery's tasks use this thread's connections, too.
     with unit_of_work(is_alone=False):
-        handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
+        handler = handler_of(claimed.queue_name)
+        keep_known(shared_store(alias), [claimed.queue_name])
+        policy = last_read(alias, claimed.queue_name)
         attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
         settlement = attempt.run()
     is_accepted = settlement.verdict is Verdict.ACCEPT
@@ -241,15 +244,6 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
     # The parent announces it; the traceback is in the database.
     task.request.settled = settled = replace(settlement, reason="", failure=None)
     raise for_celery(attempt.error, settled)
-
-
-_policies: dict[tuple[str, str], Policies] = {}
-
-
-def _policy(alias: str, queue: str) -> Any:
-    policies = _policies.setdefault((alias, queue), Policies([queue]))
-    policies.refresh_if_due(shared_store(alias))
-    return policies.of(queue)
 
 
 class NativeConsumer:

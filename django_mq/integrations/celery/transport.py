@@ -196,7 +196,7 @@ class Channel(virtual.Channel):
         """Create the queue unless it exists; return how many messages it has. Raises ResourceLocked."""
         transient, declarations = self.open_transport.transient, self.open_transport.declarations
         exists = declarations.exists(name)
-        is_lasting = exists and declarations.remembered(name).is_lasting
+        is_lasting = exists and declarations.as_last_read(name).is_lasting
         if is_exclusive:
             if is_lasting:
                 raise locked(name, "it exists already, and is not exclusive")
@@ -226,7 +226,7 @@ class Channel(virtual.Channel):
             return True
         if not transport.declarations.knows(queue):
             return transport.transient.find(queue, to_publish=to_publish)
-        if not (to_publish or transport.declarations.remembered(queue).is_lasting):
+        if not (to_publish or transport.declarations.as_last_read(queue).is_lasting):
             transport.transient.check_access(queue)
         return False
 
@@ -580,7 +580,7 @@ class Channel(virtual.Channel):
 
     def policy_of(self, queue: str) -> Policy:
         """Return the failure options of a queue as last read. This makes no query."""
-        return self.transport.declarations.remembered(queue)
+        return self.transport.declarations.as_last_read(queue)
 
     def judge(self, message: ClaimedMessage, *, requeue: bool) -> None:
         """Settle a rejected message. It returns to its place with ``requeue``, otherwise it becomes a dead letter.
@@ -677,7 +677,7 @@ class Transport(virtual.Transport):
         self.alias = address.alias or conf.load().DATABASE
         self._committing = Committing(self.alias, self._consuming_session)
         self.transient = TransientQueues(self._committing, redis_order=redis_order)
-        self.declarations = Declarations(self._committing)
+        self.declarations = Declarations(self.alias, self._committing)
         self.exchanges = ExchangeTable(self._committing, self.declarations)
         self.publisher = Publisher(self.alias, self.declarations, self._committing, redis_order=redis_order)
         self.deliveries = Deliveries(

@@ -26,6 +26,7 @@ from django_mq.engine.decisions.claim import limit_of
 from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.errors import SessionLost
+from django_mq.stores import queue_records
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, ClaimResult
 from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims
@@ -214,7 +215,7 @@ class PostgreSQLClaims(Claims):
             self.look_again()
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
-        constrained = request is not None and self.needs_facts(session_id, request, idle=not settlements)
+        constrained = request is not None and self.needs_facts(session_id, request)
         if not (self.database.private and plain):
             return None
         with self.database.alone(), translating(self.database.connection):
@@ -303,7 +304,10 @@ class PostgreSQLClaims(Claims):
         return result
 
     def _has_cursor(self, request: ClaimRequest) -> bool:
-        return len(request.queues) == 1 and not self.store.queues.is_sorted(request.queues[0])
+        if len(request.queues) != 1:
+            return False
+        record = queue_records.remembered(self.store.alias, request.queues[0])
+        return record is None or not record.sort_key
 
     def _cursor(self, request: ClaimRequest) -> ScanCursor:
         key = cursor_key(request)

@@ -394,6 +394,7 @@ class PostgreSQLDatabase(Database):
         Plain psycopg cursors bind parameters on the server, so that each statement is planned once.
         BEGIN and COMMIT are never prepared: after an error, the server might lack what psycopg relies on.
         """
+        self.connection.ensure_connection()
         driver: Any = self.connection.connection
         driver._pipeline = OneSync(driver)  # noqa: SLF001 - the next line would make one of the driver's own
         with driver.pipeline():

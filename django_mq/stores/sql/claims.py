@@ -24,7 +24,7 @@ from django_mq.engine.decisions.selection import Assignment, may_want
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
-from django_mq.stores import errors
+from django_mq.stores import errors, queue_records
 from django_mq.stores.records import Claimed, ClaimResult
 from django_mq.stores.sql.conditions import Condition, condition_of
 from django_mq.stores.sql.database import Part
@@ -186,9 +186,10 @@ class Claims(Part):
 
     def _looked_up(self, portion: Portion) -> Portion:
         """Return a portion with the places in the index of what its declared selector matches."""
-        if portion.selector is None or (declared := self.store.queues.declared(portion.queue)) is None:
+        record = queue_records.remembered(self.store.alias, portion.queue)
+        if portion.selector is None or record is None or record.declared is None:
             return portion
-        return portion._replace(meets=declared.where(portion.selector))
+        return portion._replace(meets=record.declared.where(portion.selector))
 
     def subscribe(self, session_id: int, name: str) -> None:
         with self.database.transaction():
@@ -203,18 +204,20 @@ class Claims(Part):
                 if not facts.in_slots:
                     self.rows("own", queue_id=facts.queue_id, session=session_id)
 
-    def needs_facts(self, session_id: int, request: ClaimRequest, *, idle: bool = False) -> bool:
+    def needs_facts(self, session_id: int, request: ClaimRequest) -> bool:
         """Whether other sessions, what the session has declined, or Python decide which messages it may have."""
         if _declined_at and any((self.store.alias, session_id, name) in _declined_at for name in request.queues):
             return True
-        if self.store.queues.have_rules(request.queues, idle=idle):
+        if self.store.queues.have_claim_rules(request.queues):
             return True
         return bool(request.wanted) and self.portions(request) is None
 
     def _page_size(self, session_id: int, request: ClaimRequest, name: str) -> int:
         if name in request.wanted or (self.store.alias, session_id, name) in _declined_at:
             return PAGE
-        return self.store.queues.page_size(name, limit_of(request, name))
+        record = queue_records.remembered(self.store.alias, name)
+        is_wide = record is not None and record.may_pass_many
+        return PAGE if is_wide else max(1, min(PAGE, limit_of(request, name)))
 
     def note_declined(self, session_id: int, ids: Sequence[int]) -> None:
         for (name,) in self.rows("queues_of", ids=list(ids)):
@@ -298,7 +301,7 @@ class Claims(Part):
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
     ) -> tuple[ClaimResult, list[Rows]]:
         # In one order for all, or two claimers could wait for each other.
-        locked = sorted(name for name in {*request.queues} if self.store.queues.is_constrained(name))
+        locked = sorted(name for name in {*request.queues} if self.store.queues.has_claim_rules(name))
         with self.database.conversation() as ask:
             claim, settled = self._claim_steps(ask, session_id, request, locked, settling=settling)
         passed = claim.missed
@@ -332,7 +335,7 @@ class Claims(Part):
             locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
         answers = ask([*settling, *locking])
         sizes = {name: self._page_size(session_id, request, name) for name in names}
-        wanted = {name: prefilter(request, name, every=self.store.queues.is_constrained(name)) for name in names}
+        wanted = {name: prefilter(request, name, every=name in locked) for name in names}
         facts = self._facts(ask, session_id, sizes, wanted)
         if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
             self.store.messages.promote(PROMOTE_LIMIT, names)
@@ -372,8 +375,9 @@ class Claims(Part):
         if not all(facts.alive for facts in found.values()):
             raise SessionLost
         for name, facts in found.items():
-            wide = facts.options.has_groups or bool(facts.subscriptions)
-            self.store.queues.remember(name, is_constrained=facts.is_constrained, wide=wide)
+            record = queue_records.remembered(self.store.alias, name)
+            if facts.is_constrained and record is not None and not record.has_claim_rules:
+                queue_records.forget(self.store.alias, name)
             if not facts.declined.get(session_id):
                 self._forget_declined(session_id, name)
         return found
@@ -605,7 +609,7 @@ class Facts:
 
     @property
     def is_constrained(self) -> bool:
-        return self.options.is_constrained or bool(self.subscriptions)
+        return self.options.depends_on_sessions(priorities_differ=bool(self.subscriptions))
 
     def situation(self, session: int, known: Mapping[int, Message], *, in_order: bool) -> Situation:
         """Return the situation of the arbiter; ``known`` will have the messages of the pages, if selectors ask."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from django_mq.engine.decisions.declared import NUMBERS, declared_in
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of
-from django_mq.stores.sql.queues import IDLE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +31,8 @@ PART, ROUND_SECONDS = 1000, 0.25
 #: The table is read again for messages that a process of an older version has published: not sooner than after so
 #: many seconds, and for one part in so many of the time.
 AGAIN_SECONDS, AGAIN_SHARE = 60.0, 100
+#: Seconds until every process knows of new selectors. Idle workers of older versions read a queue's row so seldom.
+KNOWN_BY_ALL_SECONDS = 30.0
 #: The mark of a queue that declares no selectors any more, until every process knows.
 NO_LIST = 0
 
@@ -58,10 +59,9 @@ class DeclaredSelectors(Part):
 
     def ask_new(self, name: str, ids: Sequence[int]) -> None:
         """Ask new messages of a queue, in the transaction that writes them."""
-        self.store.queues.is_constrained(name)  # reads the queue's row, unless it is known
-        declared = self.store.queues.declared(name)
-        if declared is not None:
-            self._ask(name, declared, ids)
+        record = self.store.queues.known(name)
+        if record is not None and record.declared is not None:
+            self._ask(name, record.declared, ids)
 
     def _ask(self, name: str, declared: Declared, ids: Sequence[int]) -> None:
         alike: defaultdict[int, list[int]] = defaultdict(list)
@@ -82,7 +82,7 @@ class DeclaredSelectors(Part):
                 continue  # a publisher has locked the row, or the selectors have changed
             coverage = before.get(id_)
             if coverage is None or coverage.mark != wanted:
-                coverage = Coverage(wanted, self._now() + IDLE_SECONDS, self.writers())
+                coverage = Coverage(wanted, self._now() + KNOWN_BY_ALL_SECONDS, self.writers())
             coverage.covered = bool(covered) and mark == wanted
             self._coverages[id_] = coverage
             if declared is None:

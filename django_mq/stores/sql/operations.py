@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.dead_letters import REJECTED, destination
 from django_mq.engine.states import QUEUE_DELETED
-from django_mq.stores import errors
+from django_mq.stores import errors, queue_records
 from django_mq.stores.records import failed_attempt
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import CANCELLED, PURGED, first_of
@@ -53,6 +53,7 @@ class Operations(Part):
     def _drop(self, name: str) -> None:
         for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_queue"):
             self.rows(statement, queue=name)
+        queue_records.drop(self.store.alias, name)
 
     def end_queue(self, name: str, *, force: bool) -> dict[str, int]:
         """Delete an unused queue whose row is locked, and wait for no one; return how many messages it held.

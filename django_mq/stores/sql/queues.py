@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.decisions.declared import declared_in
 from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.decisions.routing import Route
 from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
+from django_mq.stores import queue_records
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.records import AGES_READ, RETRYING_READ, Counts, QueueRecord, all_are_read
 from django_mq.stores.sql.database import Part, options_read, options_written
@@ -21,17 +21,11 @@ from django_mq.stores.values import storable, time_of, time_or_none
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
 
-    from django_mq.engine.decisions.declared import Declared
     from django_mq.stores.sql.database import Rows
     from django_mq.stores.sql.store import SQLStore
 
 logger = logging.getLogger("django_mq.stores")
 
-#: Seconds until a running worker notices that a queue was given rules. A worker reads its queues' rows every few
-#: seconds anyway, and never asks for this alone.
-REMEMBER_SECONDS = 6.0
-#: The same for an idle worker.
-IDLE_SECONDS = 30.0
 #: Seconds until the deletion of an unused queue is tried again, if messages in it or other queues prevent it.
 RETRY_SECONDS = 60.0
 #: Messages on the first page of a claim at most.
@@ -41,19 +35,16 @@ PAGE = 200
 class Queues(Part):
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        #: Queue to when its row was read, whether it is constrained, whether a claim may pass many messages, and
-        #: the declared selectors that all of its messages were asked.
-        self._rules: dict[str, tuple[float, bool, bool, Declared | None]] = {}
         #: Unused queues that could not be deleted, and when to try again.
         self.retry_at: dict[str, float] = {}
-        self._keeps_last_values: dict[str, bool] = {}
-        self._sorted: dict[str, bool] = {}
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
+        queue_records.forget(self.store.alias, name)
         return bool(self.database.insert("declare", name=name, **options_written(options)))
 
     def link(self, name: str, *, dead_letter_queue: str | None = None, expiry_queue: str | None = None) -> None:
         self.rows("link", queue=name, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
+        queue_records.forget(self.store.alias, name)
 
     def paused(self, names: Sequence[str]) -> Set[str]:
         return {name for (name,) in self.rows("paused_queues", names=list(names))}
@@ -63,22 +54,20 @@ class Queues(Part):
         if not rows:
             return None
         id_, name, closed, paused, priorities_differ, covered_by, *values = rows[0]
-        record = QueueRecord(
+        return QueueRecord(
             id=id_,
             name=name,
             closed=bool(closed),
             paused=bool(paused),
             priorities_differ=bool(priorities_differ),
+            covered_by=covered_by,
             **options_read(values),
         )
-        self._keeps_last_values[name] = bool(record.last_value_key)
-        self._sorted[name] = bool(record.sort_key)
-        wide = record.has_groups or record.priorities_differ
-        declared = declared_in(record.selectors) if covered_by else None
-        if declared is not None and declared.mark != covered_by:
-            declared = None  # not all messages were asked by the new list
-        self.remember(name, is_constrained=record.has_rules, wide=wide, declared=declared)
-        return record
+
+    def known(self, name: str) -> QueueRecord | None:
+        """Return the queue's record as of a few seconds ago, None if there is no such queue."""
+        with self.database.closing_if_failed():
+            return queue_records.known(self.store, name)
 
     def existing(self, name: str) -> QueueRecord:
         """Return the queue's record. Raises UnknownQueue."""
@@ -165,43 +154,19 @@ class Queues(Part):
         rows = self.rows("consumed", every=sessions is None, sessions=list(sessions or ()))
         return frozenset(name for (queues,) in rows for name in json.loads(queues))
 
-    # The cached rules.
+    # By what is known of them.
 
-    def remember(self, name: str, *, is_constrained: bool, wide: bool, declared: Declared | None = None) -> None:
-        self._rules[name] = (time.monotonic(), is_constrained, wide, declared)
+    def have_claim_rules(self, names: Iterable[str]) -> bool:
+        """Whether a claim from one of the queues depends on other sessions."""
+        return any(self.has_claim_rules(name) for name in names)
 
-    def declared(self, name: str) -> Declared | None:
-        """Return the declared selectors by which all messages were asked, as of the last read of the row."""
-        return self._rules[name][3] if name in self._rules else None
-
-    def page_size(self, name: str, credit: int) -> int:
-        """Return how many messages to read at first: the credit, where a claim passes few messages."""
-        wide = name in self._rules and self._rules[name][2]
-        return PAGE if wide else max(1, min(PAGE, credit))
+    def has_claim_rules(self, name: str) -> bool:
+        record = self.known(name)
+        return record is not None and record.has_claim_rules
 
     def keep_last_values(self, names: Iterable[str]) -> bool:
-        """Whether one of the queues keeps last values, as of the last time that its row was read."""
-        for name in names:
-            if name not in self._keeps_last_values and self.queue(name) is None:
-                self._keeps_last_values[name] = False
-        return any(self._keeps_last_values[name] for name in names)
-
-    def is_sorted(self, name: str) -> bool:
-        """Whether the queue has a sort key, as of the last time that its row was read."""
-        return self._sorted.get(name, False)
-
-    def have_rules(self, names: Iterable[str], *, idle: bool = False) -> bool:
-        """Whether one of the queues has rules, as of a few seconds ago; more if the worker is ``idle``."""
-        return any(self.is_constrained(name, IDLE_SECONDS if idle else REMEMBER_SECONDS) for name in names)
-
-    def is_constrained(self, name: str, within_seconds: float = REMEMBER_SECONDS) -> bool:
-        """Whether the queue has rules, as of so many seconds ago at most."""
-        known = self._rules.get(name)
-        if known is not None and time.monotonic() - known[0] < within_seconds:
-            return known[1]
-        with self.database.closing_if_failed():
-            record = self.queue(name)
-        return record is not None and record.has_rules
+        """Whether one of the queues keeps last values."""
+        return any((record := self.known(name)) is not None and record.last_value_key for name in names)
 
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
         found: dict[str, Counts] = {}

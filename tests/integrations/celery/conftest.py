@@ -8,7 +8,6 @@ import pytest
 from celery import Celery
 from kombu import Connection
 
-from django_mq.delivery import publisher
 from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.session import close_all
 from django_mq.integrations.celery.url import register
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def scheme() -> None:
-    """The scheme is known, and nothing is remembered of the queues of the test before."""
+    """The scheme is known."""
     register()
-    publisher.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,10 @@ from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publisher import publish
 from django_mq.errors import ConfigurationError, InvalidMessage, MalformedSelector
-from django_mq.integrations.celery import declarations, transport
+from django_mq.integrations.celery import transport
 from django_mq.models import Binding, Message
 from django_mq.models import Queue as QueueRow
+from django_mq.stores import queue_records
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -143,7 +144,7 @@ def test_declaring_again_keeps_what_an_operator_changed(connection: Connection, 
 def test_what_is_remembered_of_a_queue_grows_old(
     connection: Connection, committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declarations, "REMEMBER_SECONDS", 0.0)
+    monkeypatch.setattr(queue_records, "KNOWN_SECONDS", 0.0)
     declare(connection, Queue("things"))
     known: Any = connection.transport.declarations
     known.refresh(["things"])
@@ -151,7 +152,7 @@ def test_what_is_remembered_of_a_queue_grows_old(
 
     known.refresh(["things"])
 
-    assert known.remembered("things").max_attempts == 3
+    assert known.as_last_read("things").max_attempts == 3
 
 
 def test_the_size_of_a_queue_counts_what_a_worker_could_be_given_now(

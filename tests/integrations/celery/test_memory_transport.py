@@ -12,7 +12,6 @@ from celery.contrib.testing.worker import start_worker
 from django.utils import timezone
 from kombu import Connection, Exchange, Queue
 
-from django_mq.delivery import publisher
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.publisher import apublish, publish
 from django_mq.engine.states import State
@@ -45,7 +44,6 @@ def store() -> Iterator[MemoryStore]:
     """An empty broker, and a handle of it."""
     register()
     empty_brokers()
-    publisher.forget()
     yield shared_store(MEMORY)  # type: ignore[misc]
     empty_brokers()
 

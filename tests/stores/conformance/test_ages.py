@@ -22,11 +22,6 @@ HOUR = 3600.0
 MORE = AGES_READ + 50
 
 
-@pytest.fixture(autouse=True)
-def _anew() -> None:
-    publisher.forget()
-
-
 def age(store: Store, queue: str = "orders") -> tuple[float | None, bool]:
     """Return the age of the oldest message, rounded to minutes, and whether it is exact."""
     counts = store.counts([queue])[queue]

@@ -15,8 +15,7 @@ from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.stores.mysql.store import MySQLStore
-from django_mq.stores.sql.declared import AGAIN_SECONDS, PART
-from django_mq.stores.sql.queues import IDLE_SECONDS
+from django_mq.stores.sql.declared import AGAIN_SECONDS, KNOWN_BY_ALL_SECONDS, PART
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
 
 if TYPE_CHECKING:
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
 
 EU, US, LARGE = "region = 'eu'", "region = 'us'", "size > 10"
 DECLARED = f"{EU}\n{US}\n{LARGE}"
-
-
-@pytest.fixture(autouse=True)
-def _anew() -> None:
-    publisher.forget()
 
 
 def message(region: str, size: int = 1, queue: str = "orders", **given: Any) -> Any:
@@ -45,7 +39,7 @@ def put(store: Store, *regions: str, **given: Any) -> None:
 def cover(store: Store) -> None:
     """Let maintenance ask all messages, and this process notice it."""
     store.cover()
-    pass_time(store, IDLE_SECONDS + 1)
+    pass_time(store, KNOWN_BY_ALL_SECONDS + 1)
     while store.cover():
         pass
     assert store.queue("orders") is not None
@@ -209,7 +203,6 @@ def test_without_the_list_the_queue_is_as_any_other(store: Any, session: int, ed
     cover(store)
     put(store, "eu")
     edit_queue("orders", selectors="")
-    publisher.forget()
     put(store, "eu")
     cover(store)
     put(store, "eu")
@@ -228,7 +221,7 @@ def test_a_large_backlog_is_covered(store: Any, session: int, edit_queue: EditQu
 
     if is_indexed(store):
         assert None not in met(store)
-        assert store.queues.declared("orders") is not None
+        assert store.queue("orders").declared is not None
     assert len(by(store, session, EU)) == 3
 
 

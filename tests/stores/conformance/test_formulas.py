@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
@@ -212,3 +213,23 @@ def test_a_ring_is_trimmed_where_the_engine_says_that_it_holds_too_much(store: S
             assert store.due_duties()["trim"] == (
                 capacity.is_ring and (counted_at is None or capacity.is_exceeded())
             ), capacity
+
+
+def test_sql_locks_the_queues_whose_publishers_wait_for_each_other(store: Any) -> None:
+    needs_rows(store)
+    given: list[dict[str, Any]] = [
+        {},
+        {"max_messages": 1},
+        {"max_bytes": 1},
+        {"kind": "last_value", "last_value_key": "key"},
+        {"selectors": "colour = 'red'"},
+        {"kind": "fifo", "sort_key": "weight"},
+        {"grouping": "assigned"},
+    ]
+    for number, options in enumerate(given):
+        store.declare(f"queue-{number}", asdict(QueueOptions(**options)))
+
+    with store.transaction():
+        locked = [bool(store.database.rows("lock_queue", queue=f"queue-{number}")) for number in range(len(given))]
+
+    assert locked == [QueueOptions(**options).locks_publishers for options in given]

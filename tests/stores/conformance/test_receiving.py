@@ -316,7 +316,7 @@ def test_equal_consumers_pay_nothing(store: Store, session: int, other: int) -> 
     record = store.queue("orders")
 
     assert record is not None
-    assert not record.has_rules
+    assert not record.has_claim_rules
 
 
 def test_whoever_leaves_messages_to_a_better_consumer_looks_again_soon(

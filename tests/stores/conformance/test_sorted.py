@@ -23,11 +23,6 @@ BY_NUMBER: dict[str, Any] = {"kind": "fifo", "sort_key": "weight"}
 BY_TIME: dict[str, Any] = {"kind": "fifo", "sort_key": "deadline", "sort_type": "time"}
 
 
-@pytest.fixture(autouse=True)
-def _anew() -> None:
-    publisher.forget()
-
-
 def weighing(weight: Any, queue: str = "orders", **given: Any) -> NewMessage:
     headers = {} if weight is None else {"weight": weight}
     return a_message(queue, headers=json.dumps(headers), body=str(weight).encode(), **given)

@@ -5,7 +5,7 @@ SELECT
 FROM django_mq_queue q
 WHERE q.id = (
     SELECT q.id FROM django_mq_queue q
-    WHERE q.name = %(queue)s AND {has_publish_rules})
+    WHERE q.name = %(queue)s AND {locks_publishers})
 FOR UPDATE {it}
 
 -- name: count_up_to. Counts a queue's messages, the dead ones if asked, stopping at the limit.

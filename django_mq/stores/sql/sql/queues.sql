@@ -79,7 +79,7 @@ WHERE id = %(queue_id)s
 -- Locks: nothing. Index: the unique name. Returns: their names.
 SELECT q.name FROM django_mq_queue q WHERE q.name {in_texts:names} AND {paused}
 
--- name: _has_publish_rules
+-- name: _locks_publishers
 (q.max_messages IS NOT NULL OR q.max_bytes IS NOT NULL OR q.last_value_key <> '')
 
 -- name: bind. Binds a queue to an exchange, or changes the selector of the binding.
