@@ -265,12 +265,17 @@ def _extensions() -> tuple[Extension, ...]:
     return imported(raw()["EXTENSIONS"]) if "EXTENSIONS" in raw() else ()
 
 
+def installed() -> tuple[Extension, ...]:
+    """Return the extensions of the settings, then those that were added."""
+    named = load().EXTENSIONS
+    names = {extension.name for extension in named}
+    return (*named, *(extension for name, extension in _added.items() if name not in names))
+
+
 @lru_cache(maxsize=1)
 def extensions() -> Extension:
     """Return what all extensions add, in their order, as one extension. Cached as the settings are."""
-    named = load().EXTENSIONS
-    names = {extension.name for extension in named}
-    return all_of([*named, *(extension for name, extension in _added.items() if name not in names)])
+    return all_of(installed())
 
 
 def queue_options() -> dict[str, Option]:

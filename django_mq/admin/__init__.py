@@ -10,6 +10,7 @@ filters.py    the filters of the lists
 columns.py    values that several pages show
 actions.py    the base class of pages with actions
 forms.py      what an action asks before
+panels.py     the panels of extensions
 report.py     the sentence at the end of an action, and log entries
 queues/       queues and bindings
 messages/     messages, history, failed attempts, task results

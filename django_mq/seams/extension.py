@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from django.http import HttpRequest
+    from django_stubs_ext import StrOrPromise
 
     from django_mq.engine.options import Option
+    from django_mq.seams.findings import Finding
     from django_mq.seams.middleware import AttemptMiddleware, PublishingMiddleware
 
 
@@ -33,6 +37,22 @@ class Duty:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A part of the page of a queue or a message in the admin."""
+
+    #: "queue" or "message".
+    page: str
+    title: StrOrPromise
+    #: Is called with the request and the row, and returns what to show; blank for no panel. The page escapes it,
+    #: except what ``format_html`` and ``render_to_string`` return.
+    content: Callable[[HttpRequest, Any], str]
+
+
+#: The pages that have panels.
+PAGES = ("queue", "message")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
     """What one package adds. ``DJANGO_MQ["EXTENSIONS"]`` names such values by their dotted paths.
 
@@ -48,6 +68,12 @@ class Extension:
     publishing: tuple[PublishingMiddleware, ...] = ()
     #: Functions around an attempt, the first one outermost.
     attempts: tuple[AttemptMiddleware, ...] = ()
+    #: Functions that yield what is wrong in the database of an alias. ``mq_doctor`` prints all that they yield.
+    #: ``mq_health``, the health page, the metrics and the overview of the admin, which ask every few seconds, show
+    #: problems and notices.
+    findings: tuple[Callable[[str], Iterable[Finding]], ...] = ()
+    #: Parts of pages of the admin.
+    panels: tuple[Panel, ...] = ()
     #: Options of queues and handlers (arguments of ``@consumer``), and keys of ``DJANGO_MQ``. Their names begin
     #: with the name of the extension and "_"; names of settings are in capitals. ``Option.value_in`` reads them.
     queue_options: tuple[Option, ...] = ()

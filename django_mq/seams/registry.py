@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django.utils.module_loading import import_string
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES
 from django_mq.errors import UnusableExtension, shown
-from django_mq.seams.extension import Extension
+from django_mq.seams.extension import PAGES, Extension
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,18 @@ def _problems(extension: Extension) -> Iterator[str]:
     if not (isinstance(extension.name, str) and extension.name.isidentifier() and extension.name.islower()):
         yield f"whose name is {shown(extension.name)}; use an identifier in small letters"
         return
+    for field in fields(extension):
+        value = getattr(extension, field.name)
+        if field.name != "name" and not isinstance(value, tuple):
+            yield f"whose {field.name} are {shown(value)}; give a tuple"
+            return
+    for panel in extension.panels:
+        if panel.page not in PAGES:
+            yield f"which has a panel for the page {shown(panel.page)}; use one of {', '.join(PAGES)}"
+    yield from _problems_of_options(extension)
+
+
+def _problems_of_options(extension: Extension) -> Iterator[str]:
     prefix = f"{extension.name}_"
     kinds = [
         (prefix, extension.queue_options),

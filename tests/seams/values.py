@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from django_mq.engine.options import Option
-from django_mq.seams.extension import Extension
+from django_mq.seams.extension import Extension, Panel
 
 FIRST = Extension(name="first")
 SECOND = Extension(name="second")
 SAME = Extension(name="first")
 NAMELESS = Extension(name="")
 SOMETHING = 3
+LISTING = Extension(name="shop", duties=[])  # type: ignore[arg-type]
+STRAY = Extension(name="shop", panels=(Panel(page="worker", title="Stock", content=lambda _request, _row: ""),))
 CAPITAL = Extension(name="Shop")
 FOREIGN = Extension(name="shop", settings=(Option(name="OTHER_SECONDS", type="int", default=0, help="What."),))
 NAMESAKE = Extension(name="max", queue_options=(Option(name="max_attempts", type="int", default=0, help="What."),))

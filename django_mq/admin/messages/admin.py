@@ -36,6 +36,7 @@ from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator, posts_action
+from django_mq.admin.panels import panels_of
 from django_mq.admin.table import IdSearch, ReadOnly, alias
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages import criteria, finder, indexes
@@ -268,6 +269,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
             "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
             "attempts": attempts,
+            "panels": panels_of(request, row),
             "timeline": timeline.of_message(row, attempts, origin="" if origin == row.queue.name else origin),
         }
 

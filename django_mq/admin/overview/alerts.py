@@ -17,9 +17,10 @@ from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.diagnosis.state.unwanted import MOST_READ
 from django_mq.engine.decisions.limits import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
+from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from django.db.models import Model
     from django.http import HttpRequest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.state.alerts import Alert
+    from django_mq.diagnosis.state.extensions import Found
     from django_mq.diagnosis.state.overview import QueueState
 
 #: The most sentences on the page.
@@ -72,6 +74,25 @@ def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str,
         may = admin.may(request, f"view_{model._meta.model_name}")
         address = admin.list_address(model, **_filters(alert)) if may else ""
     return as_object(alert) | {"label": label, "queue_address": queue_address, "link": link, "address": address}
+
+
+def found_objects(found: Iterable[Found]) -> list[dict[str, Any]]:
+    """Return what extensions have found, except what is well, for the JSON view and the template."""
+    return [
+        {
+            "kind": "extension",
+            "urgent": finding.level is Level.PROBLEM,
+            "queue": None,
+            "sentence": f"{finding.sentence} {finding.mend}".rstrip(),
+            "label": finding.about,
+        }
+        for _name, finding in found
+        if finding.level is not Level.OK
+    ]
+
+
+def worst_first(alerts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(alerts, key=lambda alert: not alert["urgent"])
 
 
 def delivery_column(state: QueueState, awake: int, unwanted: int, *, short: bool = False) -> str:

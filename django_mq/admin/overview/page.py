@@ -17,12 +17,13 @@ from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
 from django_mq.admin.language import LOCAL
-from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, shown
+from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, found_objects, shown, worst_first
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
 from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
+from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.series import COUNTED, SPANS, recent_rates, series
@@ -149,7 +150,7 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     past, slots = figures["past"], figures["slots"]
     return JsonResponse(
         {
-            "alerts": [as_object(alert) for alert in figures["all_alerts"]],
+            "alerts": figures["all_alerts"],
             "queues": [_object(row) for row in figures["rows"]],
             "workers": {
                 "alive": figures["alive"],
@@ -182,13 +183,14 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     rates = recent_rates(using=alias())
     left = unwanted(workers, using=alias())
     found = alerts(states, rates.rates, workers, left)
+    added = found_objects(found_by_extensions(using=alias()))
     table = rows(states, rates, workers, left)
     return {
         "rows": table,
         # To render thousands of rows takes a second.
         "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
-        "all_alerts": found,
-        "alerts": [for_page(alert, admin, request) for alert in shown(found)],
+        "all_alerts": worst_first([*map(as_object, found), *added]),
+        "alerts": worst_first([*(for_page(alert, admin, request) for alert in shown(found)), *added]),
         "more_alerts": len(found) - len(shown(found)),
         "alive": sum(not worker.stale for worker in workers),
         "stale": sum(worker.stale for worker in workers),

@@ -22,6 +22,7 @@ from django_mq.admin.language import LOCAL
 from django_mq.admin.overview import log, space
 from django_mq.admin.overview import page as overview
 from django_mq.admin.overview.alerts import delivery_column
+from django_mq.admin.panels import panels_of
 from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queues.form import QueueForm, form_class, option_fieldsets
 from django_mq.admin.table import alias
@@ -176,6 +177,7 @@ class QueueAdmin(ActionAdmin):
             "line_address": line,
             "groups": self._groups(request, row),
             "tabs": tabs_of(self, request, row),
+            "panels": panels_of(request, row),
         }
         return self.buttons(self._buttons_for(request, row)) | told
 

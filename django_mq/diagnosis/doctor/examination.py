@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import DatabaseError
 
 from django_mq.diagnosis.doctor import database, environment, tables, work
+from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.errors import MQError
 from django_mq.notifications.registry import notifier
 from django_mq.seams.findings import Level, problem
@@ -36,6 +37,7 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
     yield from _checked("space", database.look_at_space(alias))
     for look in work.LOOKS:
         yield from _checked("work", look(alias))
+    yield from (found.finding for found in found_by_extensions(using=alias))
 
 
 def _checked(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:

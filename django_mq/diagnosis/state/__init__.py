@@ -7,6 +7,7 @@ flow.py      how fast messages finish, from one look to the next
 series.py    the last hour or day, minute by minute
 by_type.py   what runs and what fails, by queue and type
 alerts.py    what needs a look, from figures that are known already
+extensions.py what extensions find
 obstacles.py the paused or full queues to which a redrive returns messages
 health.py    the answer for a probe
 question.py  a question to the database with an answer in time

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.delivery.queues import explained
+from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.question import Question
 from django_mq.diagnosis.wording import counted
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.models import Queue
+from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +74,12 @@ class Probe:
         except UnknownQueue as error:
             return Health([explained(error, alias)], [])
         alerts = [alert for queue in queues for alert in _alerts(queue, self._demands)]
-        return Health(alerts, [_dead_letters(queue) for queue in queues if self._warns_of(queue)])
+        warnings = [_dead_letters(queue) for queue in queues if self._warns_of(queue)]
+        # A probe of some queues is not for the rest of the site.
+        for _, found in [] if self._demands.queues else found_by_extensions(using=alias):
+            if found.level is not Level.OK:
+                (alerts if found.level is Level.PROBLEM else warnings).append(f"{found.about}: {found.sentence}")
+        return Health(alerts, warnings)
 
     def _warns_of(self, queue: QueueState) -> bool:
         return self._demands.dead is None and queue.dead_letters > 0

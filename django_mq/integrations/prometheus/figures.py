@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily
 
+from django_mq import conf
+from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import oldest_claims, overview
 from django_mq.diagnosis.state.series import Spans, recent_rates, summed_up_seconds
+from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from prometheus_client.core import Metric
 
+    from django_mq.diagnosis.state.extensions import Found
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.diagnosis.state.series import Recent
@@ -41,6 +45,8 @@ class Scrape:
     summed_up_seconds: float | None
     #: The number of queues, with and without series.
     number: int
+    #: What extensions have found.
+    found: Sequence[Found]
 
 
 def read(alias: str) -> list[Metric]:
@@ -54,8 +60,9 @@ def read(alias: str) -> list[Metric]:
         workers=fleet(using=alias),
         summed_up_seconds=summed_up_seconds(using=alias),
         number=len(queues),
+        found=found_by_extensions(using=alias),
     )
-    return [up(readable=True), *_standing(look), *_traffic(look), *_credit(look), *_site(look)]
+    return [up(readable=True), *_standing(look), *_traffic(look), *_credit(look), *_site(look), *_extensions(look)]
 
 
 def up(*, readable: bool) -> Metric:
@@ -147,6 +154,16 @@ def _site(look: Scrape) -> Iterator[Metric]:
         yield _gauge(*summed)
     else:
         yield _single(*summed, look.summed_up_seconds)
+
+
+def _extensions(look: Scrape) -> Iterator[Metric]:
+    """Yield how much the extensions have found."""
+    findings = _gauge("extension_findings", "What extensions have found.", "extension", "level")
+    counted = Counter((name, finding.level) for name, finding in look.found)
+    for name in dict.fromkeys(each.name for each in conf.installed() if each.findings):
+        for level in (Level.PROBLEM, Level.NOTICE):
+            findings.add_metric([name, level.value], counted[name, level])
+    yield findings
 
 
 def _single(name: str, help_text: str, value: float) -> Metric:
