@@ -68,9 +68,10 @@ class Scenario:
             yield f"kind is {self.queue.kind!r}; use {' or '.join(KINDS)}"
         yield from self.queue.problems()
         yield from self.queue.contradictions()
+        plain = QueueOptions()
         for item in fields(self.queue):
             value = getattr(self.queue, item.name)
-            if item.name not in SIMULATED and value != item.default:
+            if item.name not in SIMULATED and value != getattr(plain, item.name):
                 yield f"{item.name} is {shown(value)}, and cannot be simulated; leave it out"
         if self.failures == 1 and not self.queue.max_attempts:
             yield "every delivery fails, and max_attempts is 0: no message would ever be done"
