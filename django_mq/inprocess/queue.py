@@ -16,7 +16,7 @@ from django_mq.inprocess.entries.timeline import NEVER
 from django_mq.inprocess.entries.view import View
 from django_mq.inprocess.parts.arrivals import Arrivals
 from django_mq.inprocess.parts.control import Control, is_movable, travelling
-from django_mq.inprocess.parts.deliveries import Deliveries
+from django_mq.inprocess.parts.deliveries import QueueDeliveries
 from django_mq.inprocess.parts.due import DueEntries
 from django_mq.inprocess.parts.outcomes import Outcomes
 from django_mq.inprocess.parts.state import ArrivalNumbers, CommonState
@@ -84,7 +84,7 @@ class Queue:
         self.due = DueEntries(state)
         self._outcomes = Outcomes(state)
         self.subscribers = Subscribers(state, self._outcomes)
-        self.deliveries = Deliveries(state, self.due, self._outcomes, self.subscribers)
+        self.deliveries = QueueDeliveries(state, self.due, self._outcomes, self.subscribers)
         self.arrivals = Arrivals(state, self.due, self.deliveries)
         self.control = Control(state, self.due, self.subscribers, self.lock)
 
@@ -187,7 +187,7 @@ class Queue:
         with self.lock:
             return self.subscribers.all()
 
-    # Deliveries.
+    # QueueDeliveries.
 
     def deliver(self, consumer: Consumer, now: float) -> Entry | None:
         """Claim the first entry for a consumer; None if there is none that it may have now.

@@ -16,6 +16,7 @@ from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.message import Message
 from django_mq.engine.states import Fate
 from django_mq.inprocess.broker import Broker
+from django_mq.inprocess.consumers import credit as consumers_credit
 from django_mq.inprocess.consumers import groups
 from django_mq.inprocess.consumers.admission import Exclusivity
 from django_mq.inprocess.consumers.consumer import Consumer
@@ -134,12 +135,14 @@ def test_the_table_of_the_broker_has_every_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "package", "base"), [("### Credit", credit, Credit), ("### Groups", groups, Groups)]
+    ("heading", "modules", "base"),
+    [("### Credit", [credit, consumers_credit], Credit), ("### Groups", [groups], Groups)],
 )
-def test_a_table_of_classes_has_all_there_are(heading: str, package: ModuleType, base: type) -> None:
+def test_a_table_of_classes_has_all_there_are(heading: str, modules: list[ModuleType], base: type) -> None:
     there = {
         name
-        for name, value in vars(package).items()
+        for module in modules
+        for name, value in vars(module).items()
         if inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
     }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.decisions.backoff import Backoff
-from django_mq.engine.decisions.credit import OverdraftCredit, SpendingCredit, WindowCredit
+from django_mq.engine.decisions.credit import WindowCredit
 from django_mq.engine.decisions.expiry import Lifetime
 from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.selector import Selector
@@ -32,6 +32,7 @@ from django_mq.errors import (
 from django_mq.inprocess.broker import Broker
 from django_mq.inprocess.consumers.admission import Exclusivity
 from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.credit import OverdraftCredit, SpendingCredit
 from django_mq.inprocess.queue import Queue
 from django_mq.inprocess.rules import Rules
 from tests.engine.builders import message

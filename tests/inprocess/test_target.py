@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.decisions.credit import Credit, SpendingCredit, WindowCredit
+from django_mq.engine.decisions.credit import Credit, WindowCredit
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists
 from django_mq.inprocess.consumers.consumer import INTERESTED, NOT_INTERESTED, Consumer
+from django_mq.inprocess.consumers.credit import SpendingCredit
 from django_mq.inprocess.consumers.target import Target
 from django_mq.inprocess.queue import Queue
 from tests.inprocess.builders import drain, names, publish, subscribe

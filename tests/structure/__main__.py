@@ -12,8 +12,8 @@ import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.services.server import UnavailableError
-from tests.structure.programs import KINDS, measure
-from tests.structure.source import circles, naming, places, sizes
+from tests.structure.programs import KINDS, at_work, measure
+from tests.structure.source import circles, methods, naming, places, sizes
 from tests.structure.tracing import PACKAGE, function_lines
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ DECISIONS: Final = {
 }
 #: Where the product is run for that, besides the memory store.
 DURABLE: Final = ("sqlite", "postgresql")
+#: How many classes are listed.
+WIDE: Final = 20
 #: Most round trips of a claim from a queue without rules, and with; the others are only shown.
 PLAIN_BOUNDS: Final = {"postgresql": 1}
 RULED_BOUNDS: Final = {"postgresql": 3, "mariadb": 6}
@@ -51,6 +53,8 @@ class Measure(NamedTuple):
     #: Whether the bound is the least value; otherwise it is the most.
     least: bool = False
     parts: Sequence[str] = ()
+    #: What was run for it, if that decides the value.
+    note: str = ""
 
     @property
     def missed(self) -> bool:
@@ -59,7 +63,8 @@ class Measure(NamedTuple):
 
     def __str__(self) -> str:
         bound = "" if self.bound is None else f"{'>=' if self.least else '<='} {self.bound}{self.unit}"
-        return f"{self.name:<64} {f'{self.value}{self.unit}':>6} {bound:>8}{'  missed' if self.missed else ''}"
+        line = f"{self.name:<64} {f'{self.value}{self.unit}':>6} {bound:>8}{'  missed' if self.missed else ''}"
+        return f"{line}\n    {self.note}" if self.note else line
 
 
 class Skipped(NamedTuple):
@@ -94,6 +99,14 @@ def knots() -> Iterator[Measure]:
     )
 
 
+def widths() -> Iterator[Measure]:
+    """Count the methods of the widest class."""
+    widest = methods()[:WIDE]
+    yield Measure(
+        "methods of the widest class", widest[0][0], 35, parts=[f"{count:>3} {name}" for count, name in widest]
+    )
+
+
 def rules() -> Iterator[Measure]:
     """Count the places that state a rule."""
     for rule, words, bound in (("exhausted", "attempts are exhausted", 2), ("paused", "paused now", 3)):
@@ -123,11 +136,13 @@ def _reach() -> Iterator[Measure]:
     engine = PACKAGE / "engine"
     there = {str(path.relative_to(PACKAGE)): function_lines(path) for path in engine.rglob("*.py")}
     yield _share("function lines of engine/ reached", everywhere, there)
+    alone = _share("function lines of engine/ reached on PostgreSQL alone", durable[-1:], there, 60)
+    yield alone._replace(note="\n    ".join(at_work()))
     decisions = {f"engine/{name}.py": function_lines(engine / f"{name}.py", of) for name, of in DECISIONS.items()}
     yield _share("function lines of decisions and arbiter reached, SQL alone", durable, decisions)
 
 
-def _share(name: str, runs: list[dict[str, list[int]]], there: dict[str, set[int]]) -> Measure:
+def _share(name: str, runs: list[dict[str, list[int]]], there: dict[str, set[int]], bound: int = 90) -> Measure:
     reached = {
         path: lines.intersection(line for run in runs for line in run.get(path, ()))
         for path, lines in there.items()
@@ -138,7 +153,7 @@ def _share(name: str, runs: list[dict[str, list[int]]], there: dict[str, set[int
         for path, (some, every) in sorted(counts.items(), key=lambda item: item[1][0] / item[1][1])
     ]
     some, every = (sum(count[part] for count in counts.values()) for part in (0, 1))
-    return Measure(name, 100 * some // every, 90, " %", least=True, parts=parts)
+    return Measure(name, 100 * some // every, bound, " %", least=True, parts=parts)
 
 
 def claims() -> Iterator[Measure | Skipped]:
@@ -161,7 +176,8 @@ def amounts() -> Iterator[Measure]:
 
 
 MEASURES: Final[dict[str, Any]] = {
-    measures.__name__: measures for measures in (files_entered, knots, rules, options, reach, claims, amounts)
+    measures.__name__: measures
+    for measures in (files_entered, knots, widths, rules, options, reach, claims, amounts)
 }
 
 

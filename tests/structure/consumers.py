@@ -9,11 +9,12 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.decisions.credit import OverdraftCredit, PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import MalformedSelector, OutOfRange, SubscriptionRefused, UncountedUnit
 from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.credit import OverdraftCredit, SpendingCredit
 from django_mq.inprocess.consumers.target import Target
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store

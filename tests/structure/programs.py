@@ -66,6 +66,21 @@ def entered(program: Callable[[], None]) -> list[tuple[str, str]]:
     return found
 
 
+#: The product at work on any database.
+AT_WORK: Final = (
+    product.native_message,
+    product.celery_message,
+    product.interfaces,
+    product.shared_handlers,
+    product.handlers_with_rules,
+)
+
+
+def at_work() -> list[str]:
+    """Return what the product does at work, in words."""
+    return [str(program.__doc__).partition("\n")[0] for program in AT_WORK]
+
+
 def reached(kind: str) -> dict[str, list[int]]:
     """Return the lines of the engine that run when the product works on a database, or in memory."""
     from django_mq.stores.registry import MEMORY
@@ -85,11 +100,9 @@ def reached(kind: str) -> dict[str, list[int]]:
             consumers.play(MEMORY)
             consumers.meet(MEMORY)
         else:
-            for program in (product.native_message, product.celery_message, product.interfaces):
+            for program in AT_WORK:
                 program()
-            if kind == "sqlite":  # the other databases run the same Python
-                product.shared_handlers()
-                product.handlers_with_rules()
+            if kind == "sqlite":
                 product.simulation()
                 product.steering("default")
                 product.scenarios("default")

@@ -68,6 +68,19 @@ def naming(option: str) -> list[str]:
     return sorted({statement_of(path) for path, text in sources() if word.search(text)})
 
 
+def methods() -> list[tuple[int, str]]:
+    """Return how many methods each class defines itself, properties included, the most first."""
+    found = []
+    for path, text in sources():
+        for node in ast.walk(ast.parse(text)) if path.endswith(".py") else ():
+            if isinstance(node, ast.ClassDef):
+                names = {
+                    each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+                }
+                found.append((len(names), f"{path}: {node.name}"))
+    return sorted(found, key=lambda item: (-item[0], item[1]))
+
+
 def circles() -> list[list[str]]:
     """Return the circles of files that import each other, those for type checking included, the largest first."""
     graph = grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=False, cache_dir=None)

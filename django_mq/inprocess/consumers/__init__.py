@@ -2,6 +2,7 @@
 
 consumer.py       one subscription
 target.py         one consumer of several queues
+credit.py         credit that settling does not give back
 admission.py      which consumers may subscribe
 subscriptions.py  the consumers of a queue: the idle and the busy ones
 groups.py         which consumer a group is assigned to

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django_mq.engine.message import Message
     from django_mq.inprocess.entries.capacity import Producer
     from django_mq.inprocess.entries.entry import Entry
-    from django_mq.inprocess.parts.deliveries import Deliveries
+    from django_mq.inprocess.parts.deliveries import QueueDeliveries
     from django_mq.inprocess.parts.due import DueEntries
     from django_mq.inprocess.parts.state import CommonState
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Arrivals:
     """Takes in the messages of one queue, or refuses them."""
 
-    def __init__(self, state: CommonState, due: DueEntries, deliveries: Deliveries) -> None:
+    def __init__(self, state: CommonState, due: DueEntries, deliveries: QueueDeliveries) -> None:
         self._state = state
         self._contents, self._capacity = state.contents, state.capacity
         self._due, self._deliveries = due, deliveries

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django_mq.inprocess.parts.subscribers import Subscribers
 
 
-class Deliveries:
+class QueueDeliveries:
     """Claims entries of one queue for its consumers."""
 
     def __init__(self, state: CommonState, due: DueEntries, outcomes: Outcomes, subscribers: Subscribers) -> None:

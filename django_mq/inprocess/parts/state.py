@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.dead_letters import keeps_dropped
-from django_mq.engine.decisions.duplicates import DuplicateIds
 from django_mq.errors import QueueDeleted
 from django_mq.inprocess.consumers.admission import Admission, Gate, LiveConsumers
 from django_mq.inprocess.entries.afterlife import Afterlife
 from django_mq.inprocess.entries.capacity import Capacity
 from django_mq.inprocess.entries.contents import Contents
+from django_mq.inprocess.entries.duplicates import DuplicateIds
 from django_mq.inprocess.entries.lists import EntryList
 from django_mq.inprocess.entries.timeline import UNTOLD
 

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django_mq.engine.decisions.credit import OverdraftCredit
 from django_mq.errors import SubscriptionRefused
 from django_mq.inprocess.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
+from django_mq.inprocess.consumers.credit import OverdraftCredit
 from tests.scenarios.artemis.messages import read_selector
 from tests.scenarios.errors import MalformedScenarioError
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.decisions.credit import PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
+from django_mq.inprocess.consumers.credit import SpendingCredit
 from tests.scenarios.fields import Fields
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.engine.decisions.claim import ByteCredit
-from django_mq.engine.decisions.credit import OverdraftCredit, WindowCredit
+from django_mq.engine.decisions.credit import WindowCredit
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Reject, Release
 from django_mq.inprocess.consumers.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
+from django_mq.inprocess.consumers.credit import OverdraftCredit
 from django_mq.inprocess.consumers.target import Target
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo, Settlement
 from tests.scenarios.errors import UnfitError

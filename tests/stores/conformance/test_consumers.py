@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.decisions.credit import PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists, QueueInUse, StoreError
 from django_mq.inprocess.consumers.consumer import Consumer
+from django_mq.inprocess.consumers.credit import SpendingCredit
 from django_mq.inprocess.consumers.target import Target
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from tests.stores.builders import (

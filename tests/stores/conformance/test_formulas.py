@@ -12,13 +12,13 @@ from uuid import uuid4
 import pytest
 
 from django_mq.engine.decisions.claim import fitting
-from django_mq.engine.decisions.duplicates import DuplicateIds
 from django_mq.engine.decisions.expiry import Lifetime
 from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.engine.decisions.places import levels_of
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import DuplicateMessage
+from django_mq.inprocess.entries.duplicates import DuplicateIds
 from django_mq.inprocess.entries.entry import Placement
 from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.models import Message as Row

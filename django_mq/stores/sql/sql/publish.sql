@@ -49,7 +49,7 @@ UPDATE django_mq_message SET place = %(place)s WHERE id = %(id)s {returning:id}
 SELECT 1 FROM django_mq_message m JOIN django_mq_queue q ON q.id = m.queue_id
 WHERE q.name = %(queue)s AND m.message_id = %(message_id)s
 
--- name: _remembers_any. The same as remembers_any of DuplicateIds in django_mq/engine/decisions/duplicates.py.
+-- name: _remembers_any. The same as remembers_any of DuplicateIds in django_mq/inprocess/entries/duplicates.py.
 (dedup_count > 0 OR dedup_seconds IS NOT NULL)
 
 -- name: duplicate_of. Asks which message has used a duplicate id, and when.

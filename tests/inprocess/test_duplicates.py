@@ -5,7 +5,8 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.decisions.duplicates import DEFAULT_SIZE, DuplicateIds
+from django_mq.engine.decisions.duplicates import DEFAULT_SIZE
+from django_mq.inprocess.entries.duplicates import DuplicateIds
 
 
 def ring(*ids: str, size: int = 3) -> DuplicateIds:

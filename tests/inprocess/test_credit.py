@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.decisions.credit import (
-    MOST,
-    Credit,
-    OverdraftCredit,
-    PrefetchCredit,
-    SpendingCredit,
-    WindowCredit,
-)
+from django_mq.engine.decisions.credit import MOST, Credit, PrefetchCredit, WindowCredit
 from django_mq.errors import OutOfRange, UncountedUnit
+from django_mq.inprocess.consumers.credit import OverdraftCredit, SpendingCredit
 
 EVERY_MODE: list[type[Credit]] = [WindowCredit, PrefetchCredit, SpendingCredit, OverdraftCredit]
 
