@@ -109,7 +109,7 @@ def _check_queues(store: Store) -> list[checks.CheckMessage]:
     from django_mq.delivery.operator.drift import differences  # noqa: PLC0415 - as above
 
     alias = store.alias
-    store.queue("any")  # without declared queues, nothing else asks
+    store.queues.find("any")  # without declared queues, nothing else asks
     return [
         *_check_handled_queues(alias),
         *(
@@ -276,7 +276,7 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[che
         from django_mq.stores.registry import store_for  # noqa: PLC0415 - stores need the loaded apps
 
         store = store_for(connections[alias])
-        problems = store.setting_problems()
+        problems = store.server.setting_problems()
     except UnsupportedDatabase:
         return []  # check_settings says it
     except StoreError as error:

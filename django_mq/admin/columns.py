@@ -128,7 +128,7 @@ def state_name(state: int) -> str:
 
 def measure(queues: Iterable[Queue]) -> dict[str, Counts]:
     names = [queue.name for queue in queues]
-    counted = shared_store(alias()).counts(names, limit=COUNT_LIMIT) if names else {}
+    counted = shared_store(alias()).queues.counts(names, limit=COUNT_LIMIT) if names else {}
     return {name: counted.get(name, Counts()) for name in names}
 
 

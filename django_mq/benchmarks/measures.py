@@ -66,8 +66,8 @@ def bench_queue(alias: str) -> Iterator[None]:
     finally:
         # A killed worker has left claims; its deadline is not awaited.
         held = Message.objects.using(alias).filter(queue__name=QUEUE, state=Message.Status.CLAIMED)
-        store.release_held(list(held.values_list("id", flat=True)))
-        store.delete_queue(QUEUE, force=True)
+        store.operations.release_held(list(held.values_list("id", flat=True)))
+        store.deletions.delete_queue(QUEUE, force=True)
         History.objects.using(alias).filter(queue_name=QUEUE).delete()
 
 
@@ -78,7 +78,7 @@ def measure(alias: str, tenths: int) -> Iterator[Measure]:
         plain, store, worker = PlainSQL(alias, QUEUE), shared_store(alias), draining_worker
 
         def drained(load: Callable[[int], object], drain: Callable[[], object]) -> float:
-            store.purge(QUEUE)
+            store.deletions.purge(QUEUE)
             load(many)
             return rate(many, drain)
 
@@ -88,7 +88,7 @@ def measure(alias: str, tenths: int) -> Iterator[Measure]:
             ours=lambda: rate(singles, lambda: publish_singles(alias, singles)),
             raw=lambda: rate(singles, lambda: plain.insert(singles)),
         )
-        store.purge(QUEUE)
+        store.deletions.purge(QUEUE)
         yield compared(
             "publish_many",
             REPEATS,

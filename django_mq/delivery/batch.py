@@ -51,7 +51,7 @@ def publish_batch(
     validation.check_size(max(bodies, key=len))
     new = new_message_ids(len(bodies))
     ids = new if message_ids is None else [id_ or made for id_, made in zip(message_ids, new, strict=True)]
-    declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies, times))
+    declaring(store, [like.queue_name], partial(store.publications.append_alike, like, ids, bodies, times))
     hints.announce_batch(like, len(bodies), store, times)
 
 

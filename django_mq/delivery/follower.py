@@ -33,7 +33,7 @@ class Follower:
         self._store = store
         self._queue = queue
         # Everything up to here was shown, or is not to be shown; and what was shown beyond it.
-        self._floor = store.last_arrival() if from_tail else 0
+        self._floor = store.browser.last_arrival() if from_tail else 0
         self._shown: set[int] = set()
         # Where the floor may rise to, and the transactions that must end first.
         self._aim: int | None = None
@@ -42,19 +42,19 @@ class Follower:
     def look(self) -> Iterator[Browsed]:
         """Yield what has arrived and was never shown, in the order of arrival as far as it is committed."""
         if self._aim is not None:
-            self._open = self._store.unfinished(self._open, after=self._floor, last=self._aim)
+            self._open = self._store.browser.unfinished(self._open, after=self._floor, last=self._aim)
         yield from self._unseen()
         if self._aim is not None and not self._open:
             self._floor, self._aim = self._aim, None
             self._shown = {number for number in self._shown if number > self._floor}
         if self._aim is None:
             # The number first: a transaction that begins later gets a higher one.
-            self._aim = self._store.last_arrival()
-            self._open = self._store.unfinished(None, after=self._floor, last=self._aim)
+            self._aim = self._store.browser.last_arrival()
+            self._open = self._store.browser.unfinished(None, after=self._floor, last=self._aim)
 
     def _unseen(self) -> Iterator[Browsed]:
         after = self._floor
-        while page := self._store.arrivals(self._queue, after=after, limit=PAGE):
+        while page := self._store.browser.arrivals(self._queue, after=after, limit=PAGE):
             for message in page:
                 if message.id not in self._shown:
                     self._shown.add(message.id)

@@ -54,7 +54,7 @@ def tell_workers(*, using: str) -> None:
 
 def announce(messages: Sequence[NewMessage], store: Store) -> None:
     """Wake as many workers as messages were published, after the commit of the store's transaction."""
-    if store.in_transaction:
+    if store.database.in_transaction:
         _after_commit((), news_of(messages), store)
     elif messages:
         notifier().announce(news_of(messages), may_wait=True, over=store)
@@ -83,9 +83,9 @@ def announce_ended(queues: Iterable[str], store: Store, *, dead: int = 0, expire
     It is not known which queue had which message, so workers of each target are woken. Never raises a StoreError.
     """
     ended = [(reason, count) for reason, count in ((REJECTED, dead), (EXPIRED, expired)) if count]
-    find = cache(store.exchange)
+    find = cache(store.exchanges.find)
     try:
-        records = [record for name in queues if (record := store.queue(name))]
+        records = [record for name in queues if (record := store.queues.find(name))]
         news = {
             target: News(messages=count)
             for record in records
@@ -133,7 +133,7 @@ def combined(one: News, other: News) -> News:
 
 def _after_commit(topics: Iterable[str], news: dict[str, News], store: Store) -> None:
     """Send now, or when the open transaction commits; never if it is rolled back."""
-    waiting = store.last_after_commit()
+    waiting = store.database.last_after_commit()
     # Django drops the callbacks of a savepoint that is rolled back. Adding to the last one that is left can only
     # wake a worker in vain.
     if isinstance(waiting, _AfterCommit):
@@ -141,4 +141,4 @@ def _after_commit(topics: Iterable[str], news: dict[str, News], store: Store) ->
         return
     callback = _AfterCommit(store)
     callback.add(topics, news)
-    store.after_commit(callback)
+    store.database.after_commit(callback)

@@ -235,11 +235,11 @@ def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[
     if outgoing.exchange is None:
         return [message]
     store = shared_store(alias)
-    exchange = store.exchange(validation.plain(outgoing.exchange))
+    exchange = store.exchanges.find(validation.plain(outgoing.exchange))
     if exchange is None:
         return []
     as_message = partial(message.as_message, clock.now())
-    reached = queues_reached(exchange, outgoing.routing_key or "", as_message, store.exchange)
+    reached = queues_reached(exchange, outgoing.routing_key or "", as_message, store.exchanges.find)
     return [replace(message, queue_name=name) for name in reached.durable]
 
 
@@ -247,7 +247,9 @@ def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> N
     store = shared_store(alias)
     hints.announce(passed(store, messages, partial(append, store)), store)
     if signals.is_wanted(signals.messages_published):
-        store.after_commit(partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias))
+        store.database.after_commit(
+            partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias)
+        )
 
 
 def _announced(outgoing: OutgoingMessage, alias: str) -> OutgoingMessage:
@@ -350,7 +352,7 @@ def waiting_for_capacity(
         try:
             write()
         except QueueFull as error:
-            if store.in_transaction or works_for_event_loop():
+            if store.database.in_transaction or works_for_event_loop():
                 raise
             pause = waited.pause_seconds(error, constrained.get(error.queue))
         else:
@@ -388,22 +390,22 @@ def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> 
     try:
         declaring(store, names, partial(write, again=again))
     except StoreUnavailable:
-        if not store.reconnect():
+        if not store.database.reconnect():
             raise
         declaring(store, names, partial(write, again=True))
 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
     if len(messages) == 1 and messages[0].dedup_id is None and rules_of(store, messages[0].queue_name) is None:
-        store.append(messages[0], again=again)  # by far the most frequent
+        store.publications.append(messages[0], again=again)  # by far the most frequent
         return
     names = {message.queue_name for message in messages}
     constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
     if constrained or any(message.dedup_id is not None for message in messages):
         messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
-        waiting_for_capacity(store, constrained, lambda: store.append_by_rules(messages, again=again))
+        waiting_for_capacity(store, constrained, lambda: store.admission.append(messages, again=again))
     elif messages:
-        store.append_many(messages, again=again)
+        store.publications.append_many(messages, again=again)
 
 
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def record_of(store: Store, name: str) -> QueueRecord:
     """Return the record of a queue. Raises UnknownQueue."""
-    record = store.queue(name)
+    record = store.queues.find(name)
     if record is None:
         raise no_such_queue(name)
     return record
@@ -49,10 +49,10 @@ def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> 
     planned: dict[str, dict[str, Any]] = {}
     circular: dict[str, dict[str, str]] = {}
     name = _plan(name, [], planned, circular, rules)
-    with store.transaction() if circular else nullcontext():
-        new = {queue for queue, options in planned.items() if store.declare(queue, options)}
+    with store.database.transaction() if circular else nullcontext():
+        new = {queue for queue, options in planned.items() if store.queues.declare(queue, options)}
         for queue in new.intersection(circular):
-            store.link(queue, **circular[queue])
+            store.queues.link(queue, **circular[queue])
     return name in new
 
 
@@ -118,7 +118,7 @@ def may_declare(name: str) -> bool:
 def undeclared_among(names: Iterable[str], *, using: str) -> list[str]:
     """Return the names that no queue has and that may not be declared. Raises StoreError."""
     unknown = [name for name in names if not may_declare(name)]
-    return [name for name in unknown if shared_store(using).queue(name) is None]
+    return [name for name in unknown if shared_store(using).queues.find(name) is None]
 
 
 def check_declared(name: str, *, using: str) -> None:
@@ -172,7 +172,7 @@ def free_groups(queue: str, group_key: str | None = None, *, using: str | None =
     """
     queue = validation.existing(queue)
     alias = using or conf.load().DATABASE
-    freed = shared_store(alias).free_groups(queue, group_key)
+    freed = shared_store(alias).queues.free_groups(queue, group_key)
     hints.hint([queue], using=alias)
     return freed
 
@@ -189,10 +189,10 @@ def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: 
         seconds = validation.seconds(seconds, "seconds")
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
-    store.set_paused(queue, paused=True, reason=reason, seconds=seconds)
+    store.queues.set_paused(queue, paused=True, reason=reason, seconds=seconds)
     hints.hint([queue], using=alias)  # workers give back what has not begun
     tell = partial(signals.tell, signals.queue_paused, queue=queue, reason=reason, seconds=seconds, using=alias)
-    store.after_commit(tell)
+    store.database.after_commit(tell)
 
 
 def resume(queue: str, *, using: str | None = None) -> None:
@@ -200,6 +200,6 @@ def resume(queue: str, *, using: str | None = None) -> None:
     queue = validation.existing(queue)
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
-    store.set_paused(queue, paused=False)
+    store.queues.set_paused(queue, paused=False)
     hints.hint([queue], using=alias)
-    store.after_commit(partial(signals.tell, signals.queue_resumed, queue=queue, using=alias))
+    store.database.after_commit(partial(signals.tell, signals.queue_resumed, queue=queue, using=alias))

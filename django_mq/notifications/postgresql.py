@@ -444,12 +444,12 @@ class ListeningConnection:
             left = end - time.monotonic()
             if left <= 0:
                 raise UnheardError(ELSEWHERE)
-            select.select([self.store.connection.connection.fileno()], [], [], left)
+            select.select([self.store.database.connection.connection.fileno()], [], [], left)
             self._hear()
 
     def _listen(self, bell: Wake) -> None:
         poller = select.poll()
-        poller.register(self.store.connection.connection.fileno(), select.POLLIN)
+        poller.register(self.store.database.connection.connection.fileno(), select.POLLIN)
         poller.register(bell.fileno(), select.POLLIN)
         while self.connected and self._bell is bell:
             self._adjust()
@@ -470,7 +470,7 @@ class ListeningConnection:
             self._topics = {**self._topics, **dict(zip(channels, added, strict=True))}
             commands = [*(f"LISTEN {name}" for name in channels), *(f"UNLISTEN {name}" for name in gone)]
             with self.store.database.alone():
-                self.store.connection.connection.execute("; ".join(commands))
+                self.store.database.connection.connection.execute("; ".join(commands))
             self._topics = {channel: topic for channel, topic in self._topics.items() if topic in wanted}
         for listener in listeners:
             if not listener.is_ready and listener.topics <= wanted:
@@ -480,7 +480,7 @@ class ListeningConnection:
     def _hear(self) -> None:
         """Take what has arrived. Raises psycopg's OperationalError when the connection has ended."""
         with self.store.database.alone():
-            server: Any = self.store.connection.connection.pgconn
+            server: Any = self.store.database.connection.connection.pgconn
             server.consume_input()
             while heard := server.notifies():
                 self._heard(heard.relname.decode(), heard.extra.decode(errors="replace"))

@@ -123,7 +123,7 @@ def _bounded(
 def _fetch(page: Any, alias: str) -> list[tuple[Any, ...]]:
     """Return the driver's values, because the ORM's converters would take most of the time."""
     store: Any = shared_store(alias)
-    rows: list[tuple[Any, ...]] = store.fetch(*page.query.get_compiler(using=alias).as_sql())
+    rows: list[tuple[Any, ...]] = store.database.fetch(*page.query.get_compiler(using=alias).as_sql())
     return rows
 
 

@@ -76,12 +76,12 @@ class HistoryStream(DataSourceStreamReader):
 
 def sealed(store: Store, start: int, patience_seconds: float = PATIENCE_SECONDS) -> int:
     """Return an id up to which the history is complete; ``start`` if the writers take too long."""
-    last = max(store.last_finished(), start)
+    last = max(store.browser.last_finished(), start)
     deadline = time.monotonic() + patience_seconds
-    writers: Any = store.finishing(None, after=start, last=last)
+    writers: Any = store.browser.finishing(None, after=start, last=last)
     while writers:
         if time.monotonic() > deadline:
             return start
         time.sleep(LOOK_SECONDS)
-        writers = store.finishing(writers, after=start, last=last)
+        writers = store.browser.finishing(writers, after=start, last=last)
     return last

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.engine.decisions.dead_letters import Departure
+    from django_mq.engine.decisions.routing import Exchange
     from django_mq.engine.message import Message
-    from django_mq.stores.base import Store
+    from django_mq.stores.records import QueueRecord
 
 #: The header that keeps what was not a JSON object in the place of the headers.
 DAMAGED = "x-damaged-headers"
@@ -95,7 +96,8 @@ class Sent(NamedTuple):
 
 
 def planned(
-    store: Store,
+    queue_named: Callable[[str], QueueRecord | None],
+    exchange_named: Callable[[str], Exchange | None],
     dead_letters: Iterable[DeadLetter],
     reason: str,
     message: Callable[[DeadLetter], Message],
@@ -107,7 +109,7 @@ def planned(
     ``message`` returns what a binding's selector asks.
     """
     plan = Plan()
-    queue, exchange = cache(store.queue), cache(store.exchange)
+    queue, exchange = cache(queue_named), cache(exchange_named)
     for letter in dead_letters:
         options = queue(letter.queue)
         if options is not None and is_last:

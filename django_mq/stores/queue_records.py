@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from django_mq.stores.errors import no_such_queue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
+    from django_mq.stores.subjects.database import Connection
 
 #: Seconds until this process notices that another one has changed a queue.
 KNOWN_SECONDS = 5.0
@@ -25,16 +28,21 @@ _known: dict[tuple[str, str, bool], tuple[float, QueueRecord]] = {}
 
 def known(store: Store, name: str) -> QueueRecord | None:
     """Return the queue's record as of at most ``KNOWN_SECONDS`` ago, None if there is no such queue."""
-    if (record := fresh(store.alias, name)) is not None:
+    return known_by(store.queues.find, name, store.database)
+
+
+def known_by(find: Callable[[str], QueueRecord | None], name: str, connection: Connection) -> QueueRecord | None:
+    """Return the same; the row is found over this connection."""
+    if (record := fresh(connection.alias, name)) is not None:
         return record
-    in_transaction = store.in_transaction
-    if in_transaction and (record := fresh(store.alias, name, in_transaction=True)) is not None:
+    in_transaction = connection.in_transaction
+    if in_transaction and (record := fresh(connection.alias, name, in_transaction=True)) is not None:
         return record
-    record = store.queue(name)
+    record = find(name)
     if record is None:
-        drop(store.alias, name)
+        drop(connection.alias, name)
     else:
-        _known[store.alias, name, in_transaction] = time.monotonic(), record
+        _known[connection.alias, name, in_transaction] = time.monotonic(), record
     return record
 
 

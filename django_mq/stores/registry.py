@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from django_mq.stores.base import Store
-    from django_mq.stores.sql import SQLStore
+    from django_mq.stores.sql.store import SQLStore
 
 #: In place of a database alias: the queues in the memory of this process.
 MEMORY = ":memory:"

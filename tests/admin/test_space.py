@@ -26,7 +26,7 @@ def test_the_page_shows_what_the_database_says(site: str, browse: Client) -> Non
 @pytest.mark.django_db
 def test_what_is_wrong_stands_there_with_what_mends_it(browse: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     grown = [Space("<b>file</b>", 10**10, loose=9 * 10**9)]
-    monkeypatch.setattr("django_mq.stores.sqlite.store.SQLiteStore.spaces", lambda _: grown)
+    monkeypatch.setattr("django_mq.stores.sqlite.store.SQLiteServer.spaces", lambda _: grown)
 
     page = browse.get(f"{list_of('queue')}space/").content.decode()
 

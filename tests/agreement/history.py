@@ -402,7 +402,7 @@ class _Author:
         return {"duty": self._random.choice([*duties, *["bury_unwanted", "cover"] * 2])}
 
     def _steer(self) -> dict[str, Any]:
-        how = self._random.choice(["cancel", "release_held", "deliver_now", "redrive_dead", "redrive_dead"])
+        how = self._random.choice(["cancel", "release_held", "deliver_now", "redrive", "redrive"])
         return {"messages": self._messages(), "how": how}
 
     def _move(self) -> dict[str, Any]:

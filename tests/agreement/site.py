@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 HEAD_START = timedelta(hours=1)
 #: Times are told in such steps: no two events of different operations are closer.
 TOLD = timedelta(seconds=STEP_SECONDS / 2)
+#: The duties whose subject is not maintenance.
+DUTIES = {"prune": "retention.prune", "roll_up": "retention.roll_up", "delete_unused": "deletions.delete_unused"}
 ALL_STATES = [State.SCHEDULED, State.READY, State.CLAIMED, State.DEAD]
 #: What a store may answer instead of doing what it is asked; any other error is a fault.
 REFUSALS = (
@@ -106,7 +109,7 @@ class Site:
     def pass_to(self, steps: int) -> None:
         self.now = timedelta(seconds=steps * STEP_SECONDS)
         for handle in (self.store, *self.workers):
-            handle.clock_offset = HEAD_START + self.now
+            handle.database.clock_offset = HEAD_START + self.now
 
     # What can be seen.
 
@@ -115,16 +118,16 @@ class Site:
         return {
             "queues": {name: self._record(name) for name in self.queues},
             "messages": {name: [self._browsed(item) for item in self._browse(name)] for name in self.queues},
-            "counts": {name: self._counted(counts) for name, counts in self.store.counts().items()},
+            "counts": {name: self._counted(counts) for name, counts in self.store.queues.counts().items()},
             "finished": sorted(self._finished(), key=repr),
             "failed": sorted(self._failed(), key=repr),
         }
 
     def _browse(self, name: str) -> list[Browsed]:
-        return self.store.browse(name, states=ALL_STATES, limit=1000)
+        return self.store.browser.browse(name, states=ALL_STATES, limit=1000)
 
     def _record(self, name: str) -> Any:
-        record = self.store.queue(name)
+        record = self.store.queues.find(name)
         return None if record is None else asdict(replace(record, id=0))
 
     def _told(self, moment: datetime | None) -> int | None:
@@ -177,7 +180,7 @@ class Site:
 
     def _news(self, model: Any, told: int) -> Sequence[Any]:
         """The rows of a table beyond an id. Mostly there are none, and Django takes long to ask."""
-        [(last,)] = self.store.fetch(f"SELECT max(id) FROM {model._meta.db_table}", ())  # type: ignore[attr-defined]
+        [(last,)] = self.store.database.fetch(f"SELECT max(id) FROM {model._meta.db_table}", ())  # type: ignore[attr-defined]
         found = model.objects.using(self.store.alias).filter(id__gt=told).order_by("id")
         return list(found) if (last or 0) > told else []
 
@@ -200,7 +203,7 @@ class Site:
         try:
             return getattr(self, f"_{name}")(**given)
         except (*REFUSALS, NoSessionError) as refusal:
-            self.store.promote()  # a refusal rolls back that last values arrived, where it can
+            self.store.maintenance.promote()  # a refusal rolls back that last values arrived, where it can
             # A queue that may not be deleted may have several reasons, of which any may be named.
             says = type(refusal).__name__ if isinstance(refusal, QueueInUse) else str(refusal)
             if name in PUBLISHING:
@@ -214,7 +217,9 @@ class Site:
     def _reasons(self, given: dict[str, Any], refusal: Exception) -> str:
         """What a refusal to publish says; nothing if there may be several reasons, of which any may be named."""
         messages = given.get("messages") or [given["message"]]
-        records = [record for message in messages if (record := self.store.queue(message["queue"])) is not None]
+        records = [
+            record for message in messages if (record := self.store.queues.find(message["queue"])) is not None
+        ]
         closed = any(record.closed for record in records)
         full = any(record.has_publish_rules and record.overflow in {"reject", "flow"} for record in records)
         twice = any(
@@ -259,28 +264,29 @@ class Site:
     def _publish(self, messages: list[dict[str, Any]], *, again: bool = False) -> Any:
         """Publish as the publisher does: by rules where there are some."""
         made = [self._new(**message) for message in messages]
-        records = [self.store.queue(message.queue_name) for message in made]
+        records = [self.store.queues.find(message.queue_name) for message in made]
         made = [_placed(*each) for each in zip(made, records, strict=True)]
         if any(message.dedup_id is not None for message in made) or any(
             record is not None and record.has_publish_rules for record in records
         ):
-            return [id_ > 0 for id_ in self.store.append_by_rules(made, again=again)]
+            return [id_ > 0 for id_ in self.store.admission.append(made, again=again)]
         if len(made) == 1:
-            return [self.store.append(made[0], again=again) > 0]
-        return [id_ > 0 for id_ in self.store.append_many(made, again=again)]
+            return [self.store.publications.append(made[0], again=again) > 0]
+        return [id_ > 0 for id_ in self.store.publications.append_many(made, again=again)]
 
     def _publish_again(self, message: dict[str, Any], *, again: bool) -> Any:
         try:
             return self._publish([message], again=again)
         finally:
-            self.store.promote()  # as after a refusal: what was written before is not looked at by all stores
+            # As after a refusal: what was written before is not looked at by all stores.
+            self.store.maintenance.promote()
 
     def _publish_batch(self, message: dict[str, Any], numbers: list[int]) -> Any:
-        record = self.store.queue(message["queue"])
+        record = self.store.queues.find(message["queue"])
         if record is not None and record.has_publish_rules:
             return None
         like, ids = self._new(**message), [UUID(int=number).bytes for number in numbers]
-        return self.store.append_alike(like, ids, [b"x" * (number % 4) for number in numbers])
+        return self.store.publications.append_alike(like, ids, [b"x" * (number % 4) for number in numbers])
 
     # Sessions.
 
@@ -297,7 +303,7 @@ class Site:
         name = f"worker {len(self.sessions)}"
         info = SessionInfo(name=name, kind=kind, host="h", pid=1, version="1", queues=tuple(queues))
         self.slots[slot] = len(self.sessions)
-        self.sessions.append(self.workers[slot].open_session(info, deadline_seconds=seconds))
+        self.sessions.append(self.workers[slot].sessions.open(info, deadline_seconds=seconds))
         self.held.append([])
 
     def _renew(
@@ -327,24 +333,24 @@ class Site:
             slots=None if busy is None else 1,
             queues=tuple(shown.get("queues", ())),
         )
-        renewal = self.workers[slot].renew(self._session(slot), heartbeat)
+        renewal = self.workers[slot].sessions.renew(self._session(slot), heartbeat)
         return renewal and (renewal.leader, renewal.command)
 
     def _die(self, slot: int) -> Any:
         """The deadline passes; another worker notices."""
-        self.workers[slot].renew(self._session(slot), Heartbeat(deadline_seconds=-1))
+        self.workers[slot].sessions.renew(self._session(slot), Heartbeat(deadline_seconds=-1))
         return self._reap()
 
     def _reap(self, spare: int | None = None) -> Any:
         spared = {} if spare is None else {"spare": self._session(spare)}
-        return sorted((item.name, item.released, item.dead) for item in self.store.reap(**spared))
+        return sorted((item.name, item.released, item.dead) for item in self.store.sessions.reap(**spared))
 
     def _close(self, slot: int) -> int:
-        return self.workers[slot].close_session(self._session(slot))
+        return self.workers[slot].sessions.close(self._session(slot))
 
     def _prolong(self, pick: int, seconds: float) -> bool:
         self._number(0)
-        return self.store.prolong(self.sessions[pick % len(self.sessions)], deadline_seconds=seconds)
+        return self.store.sessions.prolong(self.sessions[pick % len(self.sessions)], deadline_seconds=seconds)
 
     def _revive(self, slot: int, pick: int) -> Any:
         """A session that was reaped, perhaps, comes back and brings what it knows of."""
@@ -352,7 +358,7 @@ class Site:
         number = pick % len(self.sessions)
         receipts = [(item.id, item.claim) for item in self.held[number]]
         info = SessionInfo(name=f"worker {number}", kind="native", host="h", pid=1, version="1")
-        held = self.workers[slot].revive(self.sessions[number], info, receipts, deadline_seconds=350.0)
+        held = self.workers[slot].sessions.revive(self.sessions[number], info, receipts, deadline_seconds=350.0)
         if held is None:
             return None
         self.slots[slot] = number
@@ -361,21 +367,21 @@ class Site:
         return kept
 
     def _subscribe(self, slot: int, queue: str) -> None:
-        self.workers[slot].subscribe(self._session(slot), queue)
+        self.workers[slot].claims.subscribe(self._session(slot), queue)
 
     def _resync(self, slot: int, known: list[int]) -> int:
         held = self.held[self._number(slot)]
         kept = [held[pick % len(held)] for pick in known] if held else []
         self.held[self._number(slot)] = [item for item in held if item in kept]
-        return self.workers[slot].resync(self._session(slot), [item.id for item in kept])
+        return self.workers[slot].claims.resync(self._session(slot), [item.id for item in kept])
 
     # Consuming.
 
     def _request(self, worker: Store, given: dict[str, Any]) -> ClaimRequest:
         for name in given["queues"]:
-            worker.queue(name)  # as a worker does every few seconds, so that it knows of the queue's rules
+            worker.queues.find(name)  # as a worker does every few seconds, so that it knows of the queue's rules
         if given.get("promoted"):
-            worker.promote()
+            worker.maintenance.promote()
         return ClaimRequest(
             queues=tuple(given["queues"]),
             credit=given["credit"],
@@ -410,18 +416,18 @@ class Site:
         if not settlements and request is None:
             return None
         try:
-            result = worker.settle_and_claim(self._session(slot), settlements, request)
+            result = worker.claims.settle_and_claim(self._session(slot), settlements, request)
         finally:
             if request is not None:
                 # A store that finds nothing to claim may leave what is due in a paused queue as it is, and one
                 # that has lost the session may have made ready what is due.
-                self.store.promote()
+                self.store.maintenance.promote()
         self.held[number] += result.claimed
         self.past += [(number, message) for message in result.claimed]
         return self._exchanged(result, settlements)
 
     def _all_are_there(self) -> bool:
-        return all(self.store.queue(name) is not None for name in self.queues)
+        return all(self.store.queues.find(name) is not None for name in self.queues)
 
     def _exchanged(self, result: ClaimResult, settlements: list[Settlement]) -> dict[str, Any]:
         due = result.next_due_seconds
@@ -453,7 +459,7 @@ class Site:
         void = []
         for item in items if self.past else []:
             number, message = self.past[item["pick"] % len(self.past)]
-            void.append(len(self.store.settle(self.sessions[number], [_settlement(message, **item)])))
+            void.append(len(self.store.settlements.settle(self.sessions[number], [_settlement(message, **item)])))
             self.held[number] = [other for other in self.held[number] if other is not message]
         return void
 
@@ -462,18 +468,18 @@ class Site:
         chosen = {pick % len(held) for pick in picks} if held else set()
         if chosen:
             settlements = [_settlement(held[index], 0, "RELEASE") for index in sorted(chosen)]
-            self.workers[slot].give_back(self._session(slot), settlements)
+            self.workers[slot].settlements.give_back(self._session(slot), settlements)
             # A value that was replaced meanwhile may stay until it is found to be over.
-            self.store.expire()
+            self.store.maintenance.expire()
         self.held[self._number(slot)] = [item for index, item in enumerate(held) if index not in chosen]
 
     # Maintenance and steering.
 
     def _maintenance(self, duty: str) -> Any:
-        done = getattr(self.store, duty)()
+        done = attrgetter(DUTIES.get(duty, f"maintenance.{duty}"))(self.store)()
         if duty == "cover":
             for name, handle in product(self.queues, (self.store, *self.workers)):
-                handle.queue(name)  # notices it at once
+                handle.queues.find(name)  # notices it at once
         return done if duty in {"trim", "prune", "delete_unused", "bury_unwanted"} else None
 
     def _ids(self, numbers: Iterable[int]) -> list[int]:
@@ -484,46 +490,48 @@ class Site:
         return [item.id for item in self._browse(queue) if item.message_id.int in wanted]
 
     def _steer(self, messages: list[int], how: str) -> Any:
-        return getattr(self.store, how)(self._ids(messages))
+        return getattr(self.store.operations, how)(self._ids(messages))
 
     def _move(self, messages: list[int], queue: str) -> Any:
         # Of two copies of a message any may come first, and keep the other out.
         copies = [self._ids([number])[:1] for number in dict.fromkeys(messages)]
-        return self.store.move([id_ for some in copies for id_ in some], queue)
+        return self.store.operations.move([id_ for some in copies for id_ in some], queue)
 
     def _prioritise(self, messages: list[int], priority: int) -> Any:
-        return self.store.prioritise(self._ids(messages), priority)
+        return self.store.operations.prioritise(self._ids(messages), priority)
 
     def _reschedule(self, messages: list[int], seconds: float) -> Any:
-        return self.store.reschedule(self._ids(messages), self._moment(seconds))
+        return self.store.operations.reschedule(self._ids(messages), self._moment(seconds))
 
     def _purge(self, queue: str) -> Any:
-        return self.store.purge(queue)
+        return self.store.deletions.purge(queue)
 
     def _pause(self, queue: str, *, paused: bool, seconds: float | None) -> None:
-        self.store.set_paused(queue, paused=paused, seconds=seconds)
+        self.store.queues.set_paused(queue, paused=paused, seconds=seconds)
 
     def _free_groups(self, queue: str, group: str | None = None) -> int:
-        return self.store.free_groups(queue, group)
+        return self.store.queues.free_groups(queue, group)
 
     def _page(self, queue: str, states: list[str], limit: int) -> list[list[int]]:
         """Browse the whole queue, page by page."""
         pages: list[list[Browsed]] = []
         asked = [State[name] for name in states]
-        while page := self.store.browse(queue, states=asked, limit=limit, after=pages[-1][-1] if pages else None):
+        while page := self.store.browser.browse(
+            queue, states=asked, limit=limit, after=pages[-1][-1] if pages else None
+        ):
             pages.append(page)
         return [[item.message_id.int for item in page] for page in pages]
 
     def _arrivals(self, queue: str, pick: int, limit: int) -> list[int]:
         """Follow the queue from one of its messages."""
-        known = self.store.arrivals(queue, after=0)
+        known = self.store.browser.arrivals(queue, after=0)
         after = known[pick % len(known)].id if known else 0
-        return [item.message_id.int for item in self.store.arrivals(queue, after=after, limit=limit)]
+        return [item.message_id.int for item in self.store.browser.arrivals(queue, after=after, limit=limit)]
 
     def _edit(self, queue: str, changes: dict[str, Any]) -> None:
         """What an operator does in the admin."""
         options = self.options[queue] | {name: value for name, value in changes.items() if name != "closed"}
-        if self.store.queue(queue) is None or not changes or list(QueueOptions(**options).contradictions()):
+        if self.store.queues.find(queue) is None or not changes or list(QueueOptions(**options).contradictions()):
             return
         self.options[queue] = options
         if isinstance(self.store, MemoryStore):
@@ -534,20 +542,22 @@ class Site:
     def _make(self, queue: str) -> None:
         declare(self.store, queue, **self.queues[queue])
         for name, selector in exchanges_to(queue).items():
-            self.store.bind(exchange=name, exchange_type="topic", pattern="#", queue=queue, selector=selector)
+            self.store.exchanges.bind(
+                exchange=name, exchange_type="topic", pattern="#", queue=queue, selector=selector
+            )
 
     def _declare(self, queue: str, *, is_use: bool) -> None:
         """Declare the queue, which may have been deleted because it was not used."""
-        if self.store.queue(queue) is None:
+        if self.store.queues.find(queue) is None:
             self.options[queue] = self.queues[queue]
         self._make(queue)
         if is_use:
-            self.store.note_use([queue])
+            self.store.deletions.note_use([queue])
 
     def _delete(self, queue: str, *, force: bool) -> Any:
         """Delete the queue, if that is allowed, and declare it again as it was at first."""
-        deleted = self.store.delete_queue(queue, force=force)
-        self.store.promote()  # a dead-letter queue may have noticed what is due
+        deleted = self.store.deletions.delete_queue(queue, force=force)
+        self.store.maintenance.promote()  # a dead-letter queue may have noticed what is due
         self.options[queue] = self.queues[queue]
         self._make(queue)
         return deleted

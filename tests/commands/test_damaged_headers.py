@@ -48,9 +48,11 @@ def messages(request: pytest.FixtureRequest) -> list[UUID]:
 
 def bury(queue: str) -> None:
     store = shared_store(SQLITE)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    claimed = store.claim(session, ClaimRequest(queues=(queue,), credit=3)).claimed
-    store.settle(session, [Settlement(one.id, one.claim, Verdict.DEAD, reason="broken") for one in claimed])
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    claimed = store.claims.claim(session, ClaimRequest(queues=(queue,), credit=3)).claimed
+    store.settlements.settle(
+        session, [Settlement(one.id, one.claim, Verdict.DEAD, reason="broken") for one in claimed]
+    )
 
 
 def spoil(message_id: UUID, damage: str) -> None:

@@ -47,7 +47,7 @@ def graveyard(request: pytest.FixtureRequest, database: str) -> str:
     publish("hooks", 2)
     if request.param == "expiry_queue":
         Message.objects.using(database).update(expires_at=UTCNow())
-        shared_store(database).expire()
+        shared_store(database).maintenance.expire()
     else:
         settle(database, "hooks", Verdict.DEAD)
     return "hooks.dead"
@@ -141,7 +141,7 @@ def test_a_dead_letter_that_went_round_in_a_cycle_has_new_rounds(database: str, 
     for _ in range(2):
         settle(database, "work", Verdict.DEAD)
         waiting = list(Message.objects.using(database).filter(queue__name="waits").values_list("pk", flat=True))
-        shared_store(database).move(waiting, "work")
+        shared_store(database).operations.move(waiting, "work")
 
     assert Message.objects.using(database).get().state == Message.Status.DEAD
     run("mq_redrive", "work")
@@ -185,7 +185,7 @@ def test_a_queue_whose_messages_expire_needs_a_worker_unless_another_takes_them(
     bind("expired", "late", exchange_type="fanout", using=database)
     if served:
         worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=[served])
-        shared_store(database).open_session(worker, deadline_seconds=60)
+        shared_store(database).sessions.open(worker, deadline_seconds=60)
     publish("work", 1)
 
     [state] = overview(["work"], using=database)

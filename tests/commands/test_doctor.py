@@ -133,7 +133,7 @@ def test_an_option_that_the_redis_client_cannot_read_fails_no_publisher(
 
 
 def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: str) -> None:
-    shared_store(database).open_session(WORKER, deadline_seconds=60)
+    shared_store(database).sessions.open(WORKER, deadline_seconds=60)
     publish(orders)
 
     findings = Findings(run)
@@ -171,9 +171,9 @@ def test_it_speaks_to_people_too(run: Run, orders: str) -> None:
 
 def test_a_dead_worker_that_nobody_reaps_is_a_problem(run: Run, database: str, orders: str) -> None:
     store = shared_store(database)
-    session = store.open_session(WORKER, deadline_seconds=60)
+    session = store.sessions.open(WORKER, deadline_seconds=60)
     publish(orders)
-    store.claim(session, ClaimRequest(queues=(orders,), credit=1))
+    store.claims.claim(session, ClaimRequest(queues=(orders,), credit=1))
     WorkerSession.objects.using(database).update(deadline="2001-01-01T00:00:00Z")
 
     findings = Findings(run)
@@ -186,9 +186,9 @@ def test_a_dead_worker_that_nobody_reaps_is_a_problem(run: Run, database: str, o
 
 def test_a_claim_of_nobody_is_a_problem(run: Run, database: str, orders: str) -> None:
     store = shared_store(database)
-    session = store.open_session(WORKER, deadline_seconds=60)
+    session = store.sessions.open(WORKER, deadline_seconds=60)
     publish(orders)
-    store.claim(session, ClaimRequest(queues=(orders,), credit=1))
+    store.claims.claim(session, ClaimRequest(queues=(orders,), credit=1))
     WorkerSession.objects.using(database).all().delete()
 
     assert (
@@ -530,7 +530,7 @@ def test_messages_that_no_consumer_wants_are_a_problem(run: Run, database: str, 
     store = shared_store(database)
     told = ConsumerInfo(queue_name=orders, credit_limit=5, selector="region = 'eu'")
     session = open_session(store)
-    store.renew(session, Heartbeat(deadline_seconds=60.0, queues=(orders,), consumers=(told,)))
+    store.sessions.renew(session, Heartbeat(deadline_seconds=60.0, queues=(orders,), consumers=(told,)))
 
     found = Findings(run).about("queue orders", "problem")
 

@@ -33,17 +33,17 @@ def orders(database: str) -> None:
 def finish(alias: str, number: int) -> None:
     """Publish and accept so many messages."""
     store = shared_store(alias)
-    session = store.open_session(WORKER, deadline_seconds=60)
+    session = store.sessions.open(WORKER, deadline_seconds=60)
     for body in range(number):
         publish("orders", body)
-    claimed = store.claim(session, ClaimRequest(queues=("orders",), credit=number)).claimed
-    store.settle(session, [Settlement(one.id, one.claim, Verdict.ACCEPT) for one in claimed])
+    claimed = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=number)).claimed
+    store.settlements.settle(session, [Settlement(one.id, one.claim, Verdict.ACCEPT) for one in claimed])
 
 
 def test_a_worker_has_a_line_with_what_it_holds(database: str, run: Run) -> None:
     store = shared_store(database)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    store.renew(session, Heartbeat(deadline_seconds=60, held=3, queues=("orders",), credit=20))
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    store.sessions.renew(session, Heartbeat(deadline_seconds=60, held=3, queues=("orders",), credit=20))
 
     line = run("mq_workers").splitlines()[1]
 
@@ -53,8 +53,8 @@ def test_a_worker_has_a_line_with_what_it_holds(database: str, run: Run) -> None
 
 def test_a_worker_past_its_deadline_is_stale(database: str, run: Run) -> None:
     store = shared_store(database)
-    store.open_session(WORKER, deadline_seconds=60)
-    expired = store.open_session(WORKER, deadline_seconds=0)
+    store.sessions.open(WORKER, deadline_seconds=60)
+    expired = store.sessions.open(WORKER, deadline_seconds=0)
 
     (line,) = run("mq_workers", "--stale").splitlines()[1:]
 
@@ -64,9 +64,9 @@ def test_a_worker_past_its_deadline_is_stale(database: str, run: Run) -> None:
 
 def test_scripts_are_given_the_consumers_too(database: str, run: Run) -> None:
     store = shared_store(database)
-    session = store.open_session(WORKER, deadline_seconds=60)
+    session = store.sessions.open(WORKER, deadline_seconds=60)
     consumer = ConsumerInfo(queue_name="orders", handler="shop.sell", credit_limit=5, credit_used=2)
-    store.renew(session, Heartbeat(deadline_seconds=60, queues=("orders",), consumers=(consumer,)))
+    store.sessions.renew(session, Heartbeat(deadline_seconds=60, queues=("orders",), consumers=(consumer,)))
 
     (worker,) = json.loads(run("mq_workers", "--json", "--queue", "orders"))
 
@@ -76,7 +76,7 @@ def test_scripts_are_given_the_consumers_too(database: str, run: Run) -> None:
 
 
 def test_nobody_is_said_to_be_nobody(database: str, run: Run) -> None:
-    shared_store(database).open_session(WORKER, deadline_seconds=60)
+    shared_store(database).sessions.open(WORKER, deadline_seconds=60)
     declare(shared_store(database), "mails")
 
     assert run("mq_workers", "--queue", "mails") == "There are no worker sessions to show.\n"
@@ -113,8 +113,8 @@ def test_it_does_not_look_without_rest(database: str, run: Run) -> None:
 
 def test_a_worker_is_told_what_to_do_by_its_name_or_its_id(database: str, run: Run) -> None:
     store = shared_store(database)
-    session = store.open_session(replace(WORKER, name="shop-1"), deadline_seconds=60)
-    other = store.open_session(replace(WORKER, name="shop-2"), deadline_seconds=60)
+    session = store.sessions.open(replace(WORKER, name="shop-1"), deadline_seconds=60)
+    other = store.sessions.open(replace(WORKER, name="shop-2"), deadline_seconds=60)
     sessions = WorkerSession.objects.using(database)
 
     assert run("mq_workers", "--quiet", "shop-1") == "Told: shop-1.\n"
@@ -138,7 +138,7 @@ def test_a_worker_is_told_what_to_do_by_its_name_or_its_id(database: str, run: R
     ],
 )
 def test_what_cannot_be_told_is_refused(database: str, run: Run, arguments: list[str], said: str) -> None:
-    shared_store(database).open_session(replace(WORKER, name="shop-1"), deadline_seconds=60)
+    shared_store(database).sessions.open(replace(WORKER, name="shop-1"), deadline_seconds=60)
 
     with pytest.raises(CommandError, match=said):
         run("mq_workers", *arguments)

@@ -27,8 +27,8 @@ def two_groups(database: str) -> None:
     declare(store, "orders", {"grouping": "assigned"})
     for number, group in enumerate(["a", "a", "a", "b"]):
         publish("orders", number, group_key=group)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    store.claim(session, ClaimRequest(queues=("orders",), credit=9))
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    store.claims.claim(session, ClaimRequest(queues=("orders",), credit=9))
 
 
 def test_groups_are_shown_with_their_owners(database: str, run: Run) -> None:

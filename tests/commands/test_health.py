@@ -68,9 +68,9 @@ def test_an_old_message_raises_an_alert_unless_its_queue_is_paused(committed_dat
 def test_dead_letters_raise_an_alert_beyond_their_number(committed_database: str) -> None:
     store = shared_store(committed_database)
     publish("orders")
-    session = store.open_session(WORKER, deadline_seconds=60)
-    (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
-    store.settle(session, [Settlement(claimed.id, claimed.claim, Verdict.DEAD)])
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    store.settlements.settle(session, [Settlement(claimed.id, claimed.claim, Verdict.DEAD)])
 
     assert alerts("--max-dead", 1) == []
     assert alerts("--max-dead", 0) == ["Queue 'orders': 1 dead letter."]
@@ -116,7 +116,7 @@ def test_a_queue_bound_to_a_dead_letter_exchange_takes_dead_letters(committed_da
 
 def test_a_queue_without_a_worker_raises_an_alert_if_one_is_demanded(committed_database: str) -> None:
     assert alerts("--workers") == ["Queue 'orders': no live worker takes from it."]
-    shared_store(committed_database).open_session(WORKER, deadline_seconds=60)
+    shared_store(committed_database).sessions.open(WORKER, deadline_seconds=60)
     assert alerts("--workers") == []
 
 

@@ -40,7 +40,7 @@ def test_every_queue_has_a_line_with_its_depth(database: str, run: Run) -> None:
     publish_many([("orders", number) for number in range(3)])
     publish("orders", delay=60)
     Message.objects.using(database).filter(pk=Message.objects.using(database).first().pk).update(state=3)  # type: ignore[union-attr]
-    shared_store(database).open_session(WORKER, deadline_seconds=60)
+    shared_store(database).sessions.open(WORKER, deadline_seconds=60)
 
     table = rows(run("mq_queues"))
 
@@ -94,7 +94,7 @@ def test_scripts_are_given_json(database: str, run: Run) -> None:
     assert (queue["name"], queue["ready"], queue["paused"], queue["consumers"]) == ("orders", 1, True, 0)
     assert queue["rates"] is None
 
-    shared_store(database).roll_up()
+    shared_store(database).retention.roll_up()
 
     (queue,) = json.loads(run("mq_queues", "orders", "--json"))
     assert queue["rates"] == {"arrived": 0.0, "accepted": 0.0, "failed": 0.0, "redelivered": 0.0}

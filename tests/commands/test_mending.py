@@ -38,9 +38,9 @@ def two_queues(database: str) -> None:
 def settle(alias: str, queue: str, verdict: Verdict, *, credit: int = 100) -> None:
     """Claim what is ready and settle all of it so."""
     store = shared_store(alias)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    claimed = store.claim(session, ClaimRequest(queues=(queue,), credit=credit)).claimed
-    store.settle(session, [Settlement(one.id, one.claim, verdict, reason="broken") for one in claimed])
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    claimed = store.claims.claim(session, ClaimRequest(queues=(queue,), credit=credit)).claimed
+    store.settlements.settle(session, [Settlement(one.id, one.claim, verdict, reason="broken") for one in claimed])
 
 
 def ready(alias: str, queue: str) -> list[object]:
@@ -146,7 +146,9 @@ def test_a_message_is_cancelled_by_its_id(database: str, run: Run) -> None:
 def test_what_is_held_or_unknown_is_said_and_stays(database: str, run: Run) -> None:
     held, free = publish_many([("orders", 0), ("orders", 1)])
     store = shared_store(database)
-    store.claim(store.open_session(WORKER, deadline_seconds=60), ClaimRequest(queues=("orders",), credit=1))
+    store.claims.claim(
+        store.sessions.open(WORKER, deadline_seconds=60), ClaimRequest(queues=("orders",), credit=1)
+    )
     unknown = uuid4()
 
     with pytest.raises(SystemExit) as ended:
@@ -183,7 +185,9 @@ def test_an_attempt_is_over_when_it_is_old_and_its_message_is_gone(database: str
     alive = publish("orders", 1)
     store = shared_store(database)
     for message_id in (alive, uuid4()):
-        store.record_attempt(Failure("E"), queue_name="orders", number=1, worker="w", message_id=message_id)
+        store.settlements.record_attempt(
+            Failure("E"), queue_name="orders", number=1, worker="w", message_id=message_id
+        )
     Attempt.objects.using(database).update(failed_at=F("failed_at") - timedelta(days=31))
 
     assert "1 failed attempts would be deleted" in run("mq_prune", "--dry-run")

@@ -53,10 +53,12 @@ def states(alias: str) -> dict[UUID, int]:
 def claim(alias: str, number: int, *, queue: str = "orders", verdict: Verdict | None = None) -> None:
     """Have a worker hold so many messages, or give its verdict on them."""
     store = shared_store(alias)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    claimed = store.claim(session, ClaimRequest(queues=(queue,), credit=number)).claimed
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    claimed = store.claims.claim(session, ClaimRequest(queues=(queue,), credit=number)).claimed
     if verdict is not None:
-        store.settle(session, [Settlement(one.id, one.claim, verdict, reason="broken") for one in claimed])
+        store.settlements.settle(
+            session, [Settlement(one.id, one.claim, verdict, reason="broken") for one in claimed]
+        )
 
 
 def test_a_dead_message_is_redriven_where_it_stands(database: str, run: Run) -> None:
@@ -259,7 +261,9 @@ def test_those_of_one_state_are_cancelled(database: str, run: Run) -> None:
 def test_messages_are_found_by_exception_reason_and_time(database: str, run: Run) -> None:
     store = shared_store(database)
     failed, other = publish("orders"), publish("orders")
-    store.record_attempt(Failure("ValueError"), queue_name="orders", number=1, worker="w", message_id=failed)
+    store.settlements.record_attempt(
+        Failure("ValueError"), queue_name="orders", number=1, worker="w", message_id=failed
+    )
     claim(database, 2, verdict=Verdict.DEAD)
 
     def matching(*filters: str) -> int:

@@ -37,8 +37,8 @@ def held(alias: str) -> Counter[tuple[str, int]]:
 
 def claim(alias: str, *, deadline_seconds: float = 60) -> None:
     store = shared_store(alias)
-    session = store.open_session(WORKER, deadline_seconds=deadline_seconds)
-    assert store.claim(session, ClaimRequest(queues=("here",), credit=1)).claimed
+    session = store.sessions.open(WORKER, deadline_seconds=deadline_seconds)
+    assert store.claims.claim(session, ClaimRequest(queues=("here",), credit=1)).claimed
 
 
 def test_a_purge_removes_what_nobody_holds(database: str, run: Run) -> None:

@@ -88,7 +88,7 @@ def test_where_nothing_happened_it_says_since_when(database: str, run: Run) -> N
 
 def test_an_unknown_queue_is_an_error_and_one_of_the_past_is_none(database: str, run: Run) -> None:
     fill(database)
-    shared_store(database).delete_queue("mails")
+    shared_store(database).deletions.delete_queue("mails")
 
     assert "mails.sent" in run("mq_types", "mails")
     with pytest.raises(CommandError, match="There is no queue 'nowhere'"):

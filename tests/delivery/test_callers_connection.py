@@ -55,7 +55,7 @@ def run(alias: str, sql: str) -> Any:
 def another_connection(alias: str) -> Iterator[Any]:
     """A connection of another process, which commits by itself."""
     store: Any = private_store(alias)
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         yield cursor
     store.close()
 

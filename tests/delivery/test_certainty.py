@@ -65,8 +65,8 @@ def pause(worker: Worker) -> None:
 def finish_elsewhere(alias: str) -> None:
     """Reap the worker's session and take its messages away."""
     with closing(private_store(alias)) as other:
-        other.clock_offset = timedelta(days=1)
-        wait_until(other.reap)
+        other.database.clock_offset = timedelta(days=1)
+        wait_until(other.sessions.reap)
     Message.objects.using(alias).all().delete()
 
 
@@ -109,8 +109,8 @@ def test_the_heartbeat_of_a_lost_session_confirms_nothing_and_tells_its_worker_n
         # First: a heartbeat that comes right after the reaping would take back both messages.
         Message.objects.using(alias).order_by("-id")[0].delete()
         with closing(private_store(alias)) as other:
-            other.clock_offset = timedelta(days=1)
-            wait_until(other.reap)
+            other.database.clock_offset = timedelta(days=1)
+            wait_until(other.sessions.reap)
         before.renew_soon()
         wait_until(lambda: worker.session is not before)
         told: list[Any] = []

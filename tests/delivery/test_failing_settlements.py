@@ -72,7 +72,7 @@ def states(alias: str) -> list[tuple[bool, bool]]:
 @on_postgresql
 def test_a_connection_that_was_refused_often_can_still_commit() -> None:
     store = private_store("postgresql")
-    store.connection.settings_dict["OPTIONS"]["options"] += " -c lock_timeout=20"  # type: ignore[attr-defined]
+    store.database.connection.settings_dict["OPTIONS"]["options"] += " -c lock_timeout=20"  # type: ignore[attr-defined]
     builders.declare(store)
     builders.publish(store)
     with closing(store):
@@ -82,9 +82,9 @@ def test_a_connection_that_was_refused_often_can_still_commit() -> None:
         with locked("django_mq_history"):
             for _ in range(OFTEN):
                 with pytest.raises(StoreUnavailable, match="lock timeout"):
-                    store.settle_and_claim(session, accepted, None)
+                    store.claims.settle_and_claim(session, accepted, None)
 
-        assert not store.settle_and_claim(session, accepted, None).void
+        assert not store.claims.settle_and_claim(session, accepted, None).void
 
     assert not Message.objects.using("postgresql").exists()
 
@@ -108,11 +108,11 @@ def spoil(session: Session) -> None:
     kept = session.heartbeat
     assert isinstance(kept, HeartbeatThread)
 
-    class Spoilt(type(kept.store)):  # type: ignore[misc]
+    class Spoilt(type(kept.store.claims)):  # type: ignore[misc]
         def settle_and_claim(self, *_: Any) -> Any:
             raise StoreUnavailable("this connection settles nothing")
 
-    kept.store.__class__ = Spoilt
+    kept.store.claims.__class__ = Spoilt
 
 
 def test_finished_messages_that_can_never_be_settled_go_back_and_running_ones_stay(

@@ -87,7 +87,7 @@ def test_a_scheduled_message_is_looked_for_when_it_is_due(fetcher: Fetcher) -> N
     assert due is not None
     assert 0 < due <= 600
 
-    fetcher.session.store.clock_offset = timedelta(seconds=601)
+    fetcher.session.store.database.clock_offset = timedelta(seconds=601)
     assert bodies(fetcher) == []
     fetcher.expect(0)
     assert bodies(fetcher) == [b"1"]
@@ -156,13 +156,13 @@ def test_what_is_shown_of_the_session_is_not_restricted(fetcher: Fetcher) -> Non
 
 def test_an_outage_is_a_reason_to_look_again(fetcher: Fetcher) -> None:
     publish("orders", 1)
-    fetcher.session.store.__class__, whole = (
-        type("Away", (type(fetcher.session.store),), {"settle_and_claim": away}),
-        type(fetcher.session.store),
+    fetcher.session.store.claims.__class__, whole = (
+        type("Away", (type(fetcher.session.store.claims),), {"settle_and_claim": away}),
+        type(fetcher.session.store.claims),
     )
     with pytest.raises(StoreUnavailable):
         bodies(fetcher)
-    fetcher.session.store.__class__ = whole
+    fetcher.session.store.claims.__class__ = whole
 
     assert bodies(fetcher) == [b"1"]
 
@@ -184,7 +184,7 @@ def test_with_groups_the_next_is_claimed_with_the_settlement_of_the_one_before(
     fetcher: Fetcher, committed_database: str
 ) -> None:
     store = shared_store(committed_database)
-    store.declare("steps", QueueOptions(grouping="shared").as_dict())
+    store.queues.declare("steps", QueueOptions(grouping="shared").as_dict())
     fetcher.consume(("steps",))
     for number in range(3):
         publish("steps", number, group_key="a")
@@ -212,7 +212,7 @@ def test_a_claim_that_is_too_large_for_the_connection_is_repeated_with_fewer_byt
     runtime = ConsumerRuntime(alias, kind="native", driver=Driver())
     session, fetcher = runtime.session, runtime.fetcher
     fetcher.consume(("orders",))
-    connection = session.store.connection  # type: ignore[attr-defined]
+    connection = session.store.database.connection  # type: ignore[attr-defined]
     came: list[bytes] = []
 
     with narrow(connection.settings_dict, 3_000_000) as connection.settings_dict:

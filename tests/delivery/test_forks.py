@@ -46,11 +46,11 @@ def act():
     session.flush()
     session.retire()
     session.close()
-    assert private_store("default").queue("orders").name == "orders"
-    assert shared_store("default").queue("orders").name == "orders"
+    assert private_store("default").queues.find("orders").name == "orders"
+    assert shared_store("default").queues.find("orders").name == "orders"
 
 assert child_is_well(act)
-assert shared_store("default").counts()["orders"].claimed == 1
+assert shared_store("default").queues.counts()["orders"].claimed == 1
 session.accept(held)
 session.close()
 """
@@ -61,13 +61,13 @@ store, stopping, failed = private_store("default"), threading.Event(), []
 def use():
     while not stopping.is_set():
         try:
-            assert store.queue("orders").name == "orders"
+            assert store.queues.find("orders").name == "orders"
         except BaseException as error:
             failed.append(error)
 
 threads = [threading.Thread(target=use) for _ in range(2)]
 for thread in threads: thread.start()
-well = [child_is_well(lambda: private_store("default").queue("orders")) for _ in range(12)]
+well = [child_is_well(lambda: private_store("default").queues.find("orders")) for _ in range(12)]
 stopping.set()
 for thread in threads: thread.join()
 assert all(well) and not failed, failed

@@ -107,7 +107,7 @@ class Publisher(threading.Thread):
 
     def _write(self, store: Store, message: object) -> None:
         self._tries.append(1)
-        store.append_by_rules([message])  # type: ignore[list-item]
+        store.admission.append([message])  # type: ignore[list-item]
 
 
 def test_a_publisher_waits_until_there_is_room(committed_database: str) -> None:
@@ -121,7 +121,7 @@ def test_a_publisher_waits_until_there_is_room(committed_database: str) -> None:
     waiting.start()
     wait_until(lambda: len(tries) > 1)
     # No purge: that one looks again until nothing is left, and might take the late one, too.
-    shared_store(alias).cancel([early.id])
+    shared_store(alias).operations.cancel([early.id])
     waiting.join()
 
     assert waiting.error is None

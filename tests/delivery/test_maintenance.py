@@ -42,10 +42,10 @@ LATER = timedelta(hours=1)
 
 def test_a_dead_workers_messages_are_given_back_and_hinted_at(store: Any, orders: str, ear: Ear) -> None:
     publish(orders)
-    session = store.open_session(INFO, deadline_seconds=15)
-    store.claim(session, ClaimRequest(queues=(orders,), credit=1))
+    session = store.sessions.open(INFO, deadline_seconds=15)
+    store.claims.claim(session, ClaimRequest(queues=(orders,), credit=1))
     assert ear.heard <= {"q:orders"}
-    store.clock_offset = LATER
+    store.database.clock_offset = LATER
 
     done = run_maintenance(store)
 
@@ -56,7 +56,7 @@ def test_a_dead_workers_messages_are_given_back_and_hinted_at(store: Any, orders
 def test_due_messages_are_made_ready_and_hinted_at(store: Any, database: str, orders: str, ear: Ear) -> None:
     publish(orders, delay=60)
     assert run_maintenance(store)["promoted"] == 0
-    store.clock_offset = LATER
+    store.database.clock_offset = LATER
 
     assert run_maintenance(store)["promoted"] == 1
 
@@ -66,7 +66,7 @@ def test_due_messages_are_made_ready_and_hinted_at(store: Any, database: str, or
 
 def test_expired_messages_are_finished_as_expired(store: Any, database: str, orders: str) -> None:
     publish(orders, ttl=60)
-    store.clock_offset = LATER
+    store.database.clock_offset = LATER
 
     assert run_maintenance(store)["expired"] == 1
 
@@ -85,7 +85,7 @@ def test_a_worker_asks_the_messages_that_are_there_by_declared_selectors(
 
     rounds.run_if_due()
     assert not Message.objects.using(database).filter(meets__isnull=False).exists()
-    store.clock_offset = LATER
+    store.database.clock_offset = LATER
     for _ in range(5):
         rounds.run_if_due()
 
@@ -100,8 +100,8 @@ def test_minutes_that_are_over_are_summed_up_once_a_minute(
 ) -> None:
     rounds = PacedMaintenance(store, 0, grace_seconds=1)
     asked = []
-    roll_up = store.roll_up
-    monkeypatch.setattr(store, "roll_up", lambda: asked.append(roll_up()) or asked[-1])
+    roll_up = store.retention.roll_up
+    monkeypatch.setattr(store.retention, "roll_up", lambda: asked.append(roll_up()) or asked[-1])
 
     rounds.run_if_due()
     assert Rollup.objects.using(database).filter(queue_name="").count() == asked[0] == 10
@@ -134,7 +134,7 @@ def test_to_the_end_means_more_than_one_chunk(store: Any, orders: str, monkeypat
     monkeypatch.setattr(duties, "DUTIES", (expire,))
     for _ in range(5):
         publish(orders, ttl=1)
-    store.clock_offset = LATER
+    store.database.clock_offset = LATER
 
     assert run_maintenance_to_the_end(store)["expired"] == 5
 
@@ -151,16 +151,16 @@ def test_a_round_waits_for_its_time(store: Any, orders: str) -> None:
     publish(orders, ttl=60)
     rounds = PacedMaintenance(store, 3600, grace_seconds=15)
     rounds.run_if_due()
-    store.clock_offset = LATER
+    store.database.clock_offset = LATER
 
     rounds.run_if_due()
 
-    assert store.counts()[orders].ready == 1
+    assert store.queues.counts()[orders].ready == 1
 
 
 def test_after_an_outage_nobody_is_reaped_for_one_deadline(store: Any) -> None:
-    store.open_session(INFO, deadline_seconds=15)
-    store.clock_offset = LATER
+    store.sessions.open(INFO, deadline_seconds=15)
+    store.database.clock_offset = LATER
     rounds = PacedMaintenance(store, 0, grace_seconds=3600)
 
     rounds.pause_after_outage()
@@ -172,26 +172,23 @@ def test_after_an_outage_nobody_is_reaped_for_one_deadline(store: Any) -> None:
 def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAINTENANCE_SECONDS": 0.01}
     publish(orders, ttl=0)
-    whole, stopping = type(store), threading.Event()
+    whole, stopping = type(store.maintenance), threading.Event()
 
     class Away(whole):  # type: ignore[misc, valid-type]
         def due_duties(self) -> Any:
             self.__class__ = whole
             raise StoreUnavailable("out for lunch")
 
-        def close(self) -> None:
-            """The connection belongs to the test."""
-
     class Watched(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
-            if store.counts()[orders].total == 0:
+            if store.queues.counts()[orders].total == 0:
                 stopping.set()
             return stopping.wait(timeout)
 
         def is_set(self) -> bool:
             return stopping.is_set()
 
-    store.__class__ = Away
+    store.maintenance.__class__ = Away
     maintain(store, Watched())
 
     assert "out for lunch" in caplog.text
@@ -204,11 +201,11 @@ def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
     publish(orders, ttl=0)
 
     rounds.run_if_due()
-    left = store.counts()[orders].ready
+    left = store.queues.counts()[orders].ready
     for _ in range(maintenance.LOOK_EVERY):
         rounds.run_if_due()
 
-    assert (left, store.counts()[orders].ready) == (1, 0)
+    assert (left, store.queues.counts()[orders].ready) == (1, 0)
 
 
 def test_the_eldest_takes_operations_over_that_make_no_progress(
@@ -227,7 +224,7 @@ def test_the_eldest_takes_operations_over_that_make_no_progress(
 
     rounds.run_if_due()
     assert not begun
-    store.clock_offset = timedelta(seconds=STALLED_SECONDS + 1)
+    store.database.clock_offset = timedelta(seconds=STALLED_SECONDS + 1)
     rounds.run_if_due()
     assert len(begun) == 1
 
@@ -282,7 +279,7 @@ def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> N
     rounds.set_leader(True)
     rounds.run_if_due()
 
-    assert store.counts()[orders].ready == 0
+    assert store.queues.counts()[orders].ready == 0
 
 
 def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(

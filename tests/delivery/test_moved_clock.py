@@ -69,7 +69,7 @@ def test_a_message_expires_when_the_clock_is_moved(alias: str, move: Callable[[t
     handled: list[str] = []
 
     drain(alias, lambda message: handled.append(message.body))
-    shared_store(alias).expire(10)
+    shared_store(alias).maintenance.expire(10)
 
     assert handled == ["long"]
     assert History.objects.using(alias).filter(outcome=History.Outcome.EXPIRED).count() == 1
@@ -80,14 +80,14 @@ def test_the_messages_of_a_session_come_back_when_the_clock_is_moved(
 ) -> None:
     store = shared_store(alias)
     publish("orders", 1, using=alias)
-    session = store.open_session(
+    session = store.sessions.open(
         SessionInfo(name="w", kind="native", host="h", pid=1, version="1"), deadline_seconds=60
     )
-    assert len(store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed) == 1
+    assert len(store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed) == 1
 
     move(WEEK)
 
-    assert [each.released for each in store.reap()] == [1]
+    assert [each.released for each in store.sessions.reap()] == [1]
 
 
 def test_a_worker_that_runs_meanwhile_handles_what_is_due(alias: str, move: Callable[[timedelta], None]) -> None:

@@ -147,23 +147,23 @@ def test_a_full_disk_refuses_a_publish_with_a_sentence_and_loses_nothing(on_sqli
 def test_a_full_disk_keeps_claimed_messages_where_they_are(on_sqlite: str) -> None:
     publish("orders", 1)
     store = private_store(on_sqlite)
-    session = store.open_session(
+    session = store.sessions.open(
         SessionInfo(name="w", kind="native", host="h", pid=1, version="1"), deadline_seconds=60
     )
-    (message,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    (message,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
     verdict = Settlement(
         message.id, message.claim, Verdict.RELEASE, counted=True, failure=Failure("E", "x" * 100_000)
     )
-    with store.connection.cursor() as cursor:  # type: ignore[attr-defined]
+    with store.database.connection.cursor() as cursor:  # type: ignore[attr-defined]
         cursor.execute("PRAGMA page_count")
         cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
 
     with pytest.raises(StoreUnavailable, match="database or disk is full"):
-        store.settle_and_claim(session, [verdict], None)
+        store.claims.settle_and_claim(session, [verdict], None)
     assert Message.objects.using(on_sqlite).get().state == Message.Status.CLAIMED
 
     store.close()  # a new connection has room again
-    assert store.settle_and_claim(session, [verdict], None).void == frozenset()
+    assert store.claims.settle_and_claim(session, [verdict], None).void == frozenset()
     assert Message.objects.using(on_sqlite).get().attempts == 1
     store.close()
 
@@ -246,13 +246,13 @@ def test_a_long_wait_for_a_foreign_write_lock_is_an_outage_in_which_no_session_i
         closing(sqlite3.connect(connections[on_sqlite].settings_dict["NAME"], check_same_thread=False)) as foreign,
     ):
         session = open_session(store, deadline_seconds=-1)
-        store.maintenance.outage_seconds = 0.0  # type: ignore[attr-defined]
+        store.sessions.outage_seconds = 0.0  # type: ignore[attr-defined]
         foreign.execute("BEGIN IMMEDIATE")
         release = threading.Timer(0.1, foreign.commit)
         release.start()
 
         with pytest.raises(StoreUnavailable, match="locked for"):
-            store.reap()
+            store.sessions.reap()
 
         release.join()
         assert WorkerSession.objects.using(on_sqlite).get().pk == session

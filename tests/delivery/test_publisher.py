@@ -281,13 +281,13 @@ def test_a_closed_queue_is_refused(database: str, orders: str) -> None:
 
 
 def test_a_full_queue_is_refused_and_takes_messages_again_later(database: str, store: Store) -> None:
-    store.declare("small", {**defaults(), "max_messages": 2})
+    store.queues.declare("small", {**defaults(), "max_messages": 2})
     publish_many([("small", 1), ("small", 2)])
 
     with pytest.raises(QueueFull, match="holds 2 of at most 2 messages; 1 more do not fit"):
         publish("small")
 
-    store.purge("small")
+    store.deletions.purge("small")
     publish("small")
 
 
@@ -461,7 +461,7 @@ def test_a_queue_of_this_process_that_another_thread_declares_meanwhile_is_used(
     store = shared_store(MEMORY)
 
     def write() -> bool:
-        if store.queue("orders") is None:
+        if store.queues.find("orders") is None:
             declare(shared_store(MEMORY), "orders")
             raise UnknownQueue
         return True
@@ -505,7 +505,7 @@ def test_async_publishers_that_wait_for_room_delay_no_other_queue(committed_data
     [early] = rows(committed_database)
 
     def make_room() -> None:
-        shared_store(committed_database).cancel([early.id])
+        shared_store(committed_database).operations.cancel([early.id])
 
     async def main() -> None:
         waiting = [asyncio.create_task(apublish("full", "late")) for _ in range(MOST_THREADS + 1)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def test_a_purge_leaves_what_comes_meanwhile(database: str, orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator has seen how many there are; and where many publish, it would never end."""
-    monkeypatch.setattr("django_mq.stores.sql.operations.PURGE_CHUNK", 1)
+    monkeypatch.setattr("django_mq.stores.sql.deletions.PURGE_CHUNK", 1)
     publish(orders, "early")
     publish(orders, "early", delay=3600)
     late = islice(repeat("late"), 5)

@@ -16,7 +16,7 @@ def test_a_message_goes_once_to_every_queue_that_matches(database: str, store: S
     for name in ("all", "errors", "other"):
         declare(store, name)
     for pattern, queue in (("#", "all"), ("*.error", "all"), ("*.error", "errors"), ("*.info", "other")):
-        store.bind(exchange="logs", exchange_type="topic", pattern=pattern, queue=queue)
+        store.exchanges.bind(exchange="logs", exchange_type="topic", pattern=pattern, queue=queue)
 
     message_id = publish(exchange="logs", routing_key="web.error", body="hot")
 
@@ -26,7 +26,7 @@ def test_a_message_goes_once_to_every_queue_that_matches(database: str, store: S
 
 def test_a_message_that_matches_nothing_is_published_to_nobody(database: str, store: Store) -> None:
     declare(store, "errors")
-    store.bind(exchange="logs", exchange_type="direct", pattern="error", queue="errors")
+    store.exchanges.bind(exchange="logs", exchange_type="direct", pattern="error", queue="errors")
 
     publish(exchange="logs", routing_key="info")
     publish(exchange="no-such-exchange", routing_key="info")
@@ -36,10 +36,10 @@ def test_a_message_that_matches_nothing_is_published_to_nobody(database: str, st
 
 def test_a_message_goes_on_through_other_exchanges(database: str, store: Store) -> None:
     declare(store, "errors")
-    store.declare_exchange("logs", exchange_type="direct", alternate="rest")
+    store.exchanges.declare("logs", exchange_type="direct", alternate="rest")
     for exchange in ("archive", "rest"):
-        store.bind(exchange=exchange, exchange_type="fanout", pattern="", queue="errors")
-    store.bind_exchange(exchange="logs", pattern="error", destination="archive")
+        store.exchanges.bind(exchange=exchange, exchange_type="fanout", pattern="", queue="errors")
+    store.exchanges.bind_exchange(exchange="logs", pattern="error", destination="archive")
 
     for key in ("error", "info"):
         publish(exchange="logs", routing_key=key)
@@ -50,7 +50,7 @@ def test_a_message_goes_on_through_other_exchanges(database: str, store: Store) 
 def test_a_message_goes_to_the_queues_whose_selectors_match_its_headers(database: str, store: Store) -> None:
     for name, selector in (("eu", "region = 'eu'"), ("big", "size > 100"), ("all", "")):
         declare(store, name)
-        store.bind(exchange="orders", exchange_type="headers", pattern="", queue=name, selector=selector)
+        store.exchanges.bind(exchange="orders", exchange_type="headers", pattern="", queue=name, selector=selector)
 
     first = publish(exchange="orders", headers={"region": "eu", "size": 7}, body="x")
     second = publish(exchange="orders", headers={"region": "us", "size": 700}, body="y")
@@ -63,7 +63,9 @@ def test_a_message_goes_to_the_queues_whose_selectors_match_its_headers(database
 
 def test_many_messages_are_routed_each_by_its_own_headers(database: str, store: Store) -> None:
     declare(store, "eu")
-    store.bind(exchange="orders", exchange_type="topic", pattern="#", queue="eu", selector="region = 'eu'")
+    store.exchanges.bind(
+        exchange="orders", exchange_type="topic", pattern="#", queue="eu", selector="region = 'eu'"
+    )
 
     publish_many(
         [
@@ -78,7 +80,7 @@ def test_many_messages_are_routed_each_by_its_own_headers(database: str, store: 
 def test_a_selector_reads_the_priority_and_the_type(database: str, store: Store) -> None:
     declare(store, "urgent")
     selector = "JMSPriority > 6 AND JMSType = 'order'"
-    store.bind(exchange="orders", exchange_type="headers", pattern="", queue="urgent", selector=selector)
+    store.exchanges.bind(exchange="orders", exchange_type="headers", pattern="", queue="urgent", selector=selector)
 
     for priority, kind in ((9, "order"), (9, "bill"), (3, "order")):
         publish(exchange="orders", priority=priority, type=kind)

@@ -279,10 +279,10 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
     session.settle_and_claim(None)
     taken: list[Claimed] = []
 
-    class Paused(type(session.store)):  # type: ignore[misc]
+    class Paused(type(session.store.claims)):  # type: ignore[misc]
         def settle_and_claim(self, *args: Any) -> Any:
             result = super().settle_and_claim(*args)
-            session.store.__class__ = whole
+            session.store.claims.__class__ = whole
             reap(alias, session)
             taken.extend(claim(open_session()))
             # The heartbeat wakes up before the driver has read the answer.
@@ -290,8 +290,8 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
             session.heartbeat.renew()
             return result
 
-    whole = type(session.store)
-    session.store.__class__ = Paused
+    whole = type(session.store.claims)
+    session.store.claims.__class__ = Paused
     mine = claim(session)
 
     assert (len(taken), mine, session.held) == (1, [], 0)
@@ -328,7 +328,7 @@ def test_a_session_whose_revival_had_no_answer_begins_nothing_that_others_have(
     reap(alias, session)
     assert len(claim(other)) == 1
     assert session.heartbeat
-    kept = session.heartbeat.store
+    kept = session.heartbeat.store.sessions
 
     class Breaking(type(kept)):  # type: ignore[misc]
         def revive(self, *args: Any, **more: Any) -> None:
@@ -397,7 +397,7 @@ def expire_all(alias: str, session: Session) -> HeartbeatThread:
     assert isinstance(kept, HeartbeatThread)
     kept._state.renew_at = float("inf")
     # A server that has just started grants every session a deadline of grace.
-    kept.store.maintenance.grace_seconds = -1000.0  # type: ignore[attr-defined]
+    kept.store.sessions.grace_seconds = -1000.0  # type: ignore[attr-defined]
     return kept
 
 
@@ -463,16 +463,16 @@ def test_after_a_round_trip_of_unknown_outcome_nothing_stays_claimed_by_nobody(
 def lost_on_the_way(session: Session) -> None:
     """Claim in the session's name on a connection that breaks after the commit, before the answer."""
 
-    class Breaking(type(session.store)):  # type: ignore[misc]
+    class Breaking(type(session.store.claims)):  # type: ignore[misc]
         def settle_and_claim(self, *args: Any) -> Any:
             super().settle_and_claim(*args)
             raise StoreUnavailable("the connection broke")
 
-    whole = type(session.store)
-    session.store.__class__ = Breaking
+    whole = type(session.store.claims)
+    session.store.claims.__class__ = Breaking
     with pytest.raises(StoreUnavailable):
         claim(session)
-    session.store.__class__ = whole
+    session.store.claims.__class__ = whole
 
 
 @pytest.mark.usefixtures("idle_heartbeat")
@@ -517,13 +517,13 @@ def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_he
     assert isinstance(kept, HeartbeatThread)
     again: list[Claimed] = []
 
-    class Overtaken(type(kept.store)):  # type: ignore[misc]
+    class Overtaken(type(kept.store.claims)):  # type: ignore[misc]
         def settle_and_claim(self, *args: Any) -> Any:
             result = super().settle_and_claim(*args)
             again.extend(claim(session))
             return result
 
-    kept.store.__class__ = Overtaken
+    kept.store.claims.__class__ = Overtaken
     session.settlements.add(Settlement(first.id, first.claim, Verdict.RELEASE))
     session.flush()
 
@@ -552,6 +552,6 @@ def test_a_heartbeat_survives_a_defect(alias: str, open_session: Open, caplog: p
 def reap(alias: str, session: Session) -> None:
     """Give the session's messages back from a store with a clock ahead: its own heartbeat cannot come first."""
     with closing(private_store(alias)) as store:
-        store.clock_offset = timedelta(days=1)
+        store.database.clock_offset = timedelta(days=1)
         # A session that is just being renewed is left for the next look.
-        assert [reaped.session_id for reaped in wait_until(store.reap)] == [session.id]
+        assert [reaped.session_id for reaped in wait_until(store.sessions.reap)] == [session.id]

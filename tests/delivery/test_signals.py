@@ -47,9 +47,9 @@ def told(committed_database: str) -> Iterator[list[tuple[str, dict[str, Any]]]]:
 
 def attempt(alias: str, function: Callable[[Any], Any]) -> None:
     store = shared_store(alias)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
-    policy = store.queue("orders")
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    policy = store.queues.find("orders")
     assert policy is not None
     Delivery(claimed, Handler(queue="orders", function=function, credit=1, time_limit_seconds=None), policy).run()
 
@@ -173,7 +173,7 @@ def test_a_receiver_that_raises_stops_nothing(committed_database: str, caplog: p
         str(record.args[0]) for record in caplog.records if "A receiver of" in record.message and record.args
     ]  # type: ignore[index]
     assert failed == list(signals.EVENTS)
-    assert shared_store(committed_database).counts()["orders"].ready == 0
+    assert shared_store(committed_database).queues.counts()["orders"].ready == 0
 
 
 def test_a_log_that_takes_events_has_what_json_can_say(

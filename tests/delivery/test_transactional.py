@@ -111,7 +111,9 @@ def test_nothing_is_kept_of_a_handler_whose_message_was_taken_away(alias: str) -
         book(message)
         if book.calls == 1:
             # As another session would: on SQLite no other can write while this transaction is open.
-            shared_store(alias).release_held(list(Message.objects.using(alias).values_list("id", flat=True)))
+            shared_store(alias).operations.release_held(
+                list(Message.objects.using(alias).values_list("id", flat=True))
+            )
 
     publish("orders", 1)
     with running(a_handler(handle, transactional=True), using=alias):

@@ -25,7 +25,7 @@ def test_a_settlement_whose_answer_was_lost_is_not_reported_as_void(
     publish("orders", 1)
     with closing(Wake()) as wake, closing(Session(committed_database, kind="native", wake=wake)) as session:
         [message] = session.settle_and_claim(ClaimRequest(queues=("orders",), credit=1)).claimed
-        settle_and_claim = session.store.settle_and_claim
+        settle_and_claim = session.store.claims.settle_and_claim
 
         def commit_and_lose_the_answer(*given: Any) -> None:
             settle_and_claim(*given)
@@ -33,7 +33,7 @@ def test_a_settlement_whose_answer_was_lost_is_not_reported_as_void(
 
         session.settlements.add(Settlement(message.id, message.claim, ACCEPT))
         with monkeypatch.context() as patch:
-            patch.setattr(session.store, "settle_and_claim", commit_and_lose_the_answer)
+            patch.setattr(session.store.claims, "settle_and_claim", commit_and_lose_the_answer)
             with pytest.raises(StoreUnavailable):
                 session.settle_and_claim(None)
         session.settle_and_claim(None)

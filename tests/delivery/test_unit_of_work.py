@@ -266,8 +266,8 @@ def test_the_log_of_statements_does_not_grow_under_debug(
 
     assert not do(lambda: connections[committed_database].queries_log)
     with closing(private_store(committed_database)) as store:
-        assert store.queue("orders") is None
-        assert not store.connection.queries_log  # type: ignore[attr-defined]  # of a store over SQL
+        assert store.queues.find("orders") is None
+        assert not store.database.connection.queries_log  # type: ignore[attr-defined]  # of a store over SQL
 
 
 # Django's pool.

@@ -549,9 +549,9 @@ def test_a_worker_whose_messages_were_given_to_others_begins_anew_and_its_late_v
 def reap_everybody(alias: str, *, spare: int = 0) -> None:
     """What another worker does when the deadline has passed: by its clock, which no renewal can outrun."""
     with closing(private_store(alias)) as store:
-        store.clock_offset = timedelta(days=1)
+        store.database.clock_offset = timedelta(days=1)
         wait_until(
-            lambda: store.reap(spare=spare)
+            lambda: store.sessions.reap(spare=spare)
         )  # a session that is just being renewed is left for the next look
 
 

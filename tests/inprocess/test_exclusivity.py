@@ -9,7 +9,7 @@ from django_mq.errors import (
     SubscriptionRefused,
     TooManyConsumers,
 )
-from django_mq.inprocess.consumers.admission import Admission, Exclusivity
+from django_mq.inprocess.consumers.admission import ConsumerAdmission, Exclusivity
 from django_mq.inprocess.consumers.consumer import Client, Consumer
 
 OWNED = [Exclusivity.SESSION, Exclusivity.CONNECTION, Exclusivity.PRINCIPAL, Exclusivity.CONTAINER]
@@ -20,7 +20,7 @@ class Consumers:
     """The consumers of a queue, and its admission."""
 
     def __init__(self, *options: Any) -> None:
-        self.admission = Admission(*options)
+        self.admission = ConsumerAdmission(*options)
         self.inside: list[Consumer] = []
 
     def enter(self, consumer: Consumer) -> Consumer:

@@ -58,12 +58,12 @@ def parent_of(span: ReadableSpan) -> int | None:
 def attempt(function: Callable[[Any], Any]) -> None:
     """Claim the next message and give it to the function."""
     store = shared_store(ALIAS)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
-    policy = store.queue("orders")
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    policy = store.queues.find("orders")
     assert policy is not None
     handler = Handler(queue="orders", function=function, credit=1, time_limit_seconds=None)
-    store.settle(session, [Delivery(claimed, handler, policy).run()])
+    store.settlements.settle(session, [Delivery(claimed, handler, policy).run()])
 
 
 def test_a_handler_runs_under_the_publishers_span(
@@ -179,7 +179,7 @@ def test_a_copy_is_no_part_of_the_old_trace(
 def test_a_message_of_an_exchange_is_one_publish(
     provider: TracerProvider, spans: Callable[[], list[ReadableSpan]]
 ) -> None:
-    shared_store(ALIAS).bind(exchange="shop", exchange_type="fanout", pattern="", queue="orders")
+    shared_store(ALIAS).exchanges.bind(exchange="shop", exchange_type="fanout", pattern="", queue="orders")
     with provider.get_tracer("shop").start_as_current_span("checkout"):
         publish(exchange="shop", body=1)
 

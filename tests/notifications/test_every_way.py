@@ -67,7 +67,7 @@ def site(
     declare(store, "other", dead_letter_queue="orders", expiry_queue="orders")
     declare(store, "another", dead_letter_exchange=DEFAULT_EXCHANGE, dead_letter_routing_key="orders")
     yield ALIAS
-    store.clock_offset *= 0
+    store.database.clock_offset *= 0
 
 
 # The ways: what is done before a session waits, which returns what then makes a message ready.
@@ -98,7 +98,7 @@ def publishing_a_batch() -> Callable[[], object]:
 
 
 def publishing_to_an_exchange() -> Callable[[], object]:
-    shared_store(ALIAS).bind(exchange="sales", queue="orders", exchange_type="fanout", pattern="")
+    shared_store(ALIAS).exchanges.bind(exchange="sales", queue="orders", exchange_type="fanout", pattern="")
     return lambda: api.publish(exchange="sales", body=1)
 
 
@@ -109,7 +109,7 @@ def delaying_a_task() -> Callable[[], object]:
 
 
 def writing_rows_and_announcing() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("orders", delay_seconds=60))
+    shared_store(ALIAS).publications.append(a_message("orders", delay_seconds=60))
 
     @transaction.atomic(using=ALIAS)
     def write() -> None:
@@ -121,12 +121,12 @@ def writing_rows_and_announcing() -> Callable[[], object]:
 
 
 def moving() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("other"))
+    shared_store(ALIAS).publications.append(a_message("other"))
     return lambda: move_all("other", "orders", state=State.READY, using=ALIAS)
 
 
 def redriving() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("orders"))
+    shared_store(ALIAS).publications.append(a_message("orders"))
     Message.objects.using(ALIAS).update(state=State.DEAD.value, dead_reason="x")
     return lambda: redrive("orders", using=ALIAS)
 
@@ -141,33 +141,33 @@ def releasing() -> Callable[[], object]:
 
 
 def delivering_now() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("orders", delay_seconds=60))
+    shared_store(ALIAS).publications.append(a_message("orders", delay_seconds=60))
     return lambda: actions.deliver_now(rows(), using=ALIAS)
 
 
 def rescheduling() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("orders", delay_seconds=60))
+    shared_store(ALIAS).publications.append(a_message("orders", delay_seconds=60))
     return lambda: actions.reschedule(rows(), timezone.now(), using=ALIAS)
 
 
 def moving_rows() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("other"))
+    shared_store(ALIAS).publications.append(a_message("other"))
     return lambda: actions.move(rows(), "orders", using=ALIAS)
 
 
 def resuming() -> Callable[[], object]:
     api.pause("orders")
-    shared_store(ALIAS).append(a_message("orders"))
+    shared_store(ALIAS).publications.append(a_message("orders"))
     return lambda: api.resume("orders")
 
 
 def promoting() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("orders", delay_seconds=60))
+    shared_store(ALIAS).publications.append(a_message("orders", delay_seconds=60))
     return maintaining
 
 
 def expiring() -> Callable[[], object]:
-    shared_store(ALIAS).append(a_message("other", ttl_seconds=60))
+    shared_store(ALIAS).publications.append(a_message("other", ttl_seconds=60))
     return maintaining
 
 
@@ -185,7 +185,7 @@ def maintaining() -> None:
 
 def claimed_by_a_session() -> None:
     store = shared_store(ALIAS)
-    store.append(a_message("orders"))
+    store.publications.append(a_message("orders"))
     assert claim(store, open_session(store))
 
 
@@ -195,7 +195,7 @@ def dying_in_a_worker(queue: str = "other") -> Callable[[], object]:
 
     def die() -> None:
         with running(a_handler(reject, queue=queue), using=ALIAS):
-            shared_store(ALIAS).append(a_message(queue))
+            shared_store(ALIAS).publications.append(a_message(queue))
             wait_until(lambda: Message.objects.using(ALIAS).filter(queue__name="orders").exists())
 
     return die

@@ -48,4 +48,4 @@ def test_a_direct_connection_hears_what_is_published_through_the_pool(
             with running(a_handler(), using=pooled) as worker:
                 wait_until(lambda: worker.runtime.hears)
                 publish("orders", 1)
-                wait_until(lambda: shared_store(pooled).counts()["orders"].total == 0)
+                wait_until(lambda: shared_store(pooled).queues.counts()["orders"].total == 0)

@@ -50,7 +50,7 @@ def run(alias: str, query: str) -> list[tuple[Any, ...]]:
 
 
 def waiting(alias: str) -> int:
-    return shared_store(alias).counts()["orders"].total
+    return shared_store(alias).queues.counts()["orders"].total
 
 
 # Rights.

@@ -77,7 +77,7 @@ def notified(wake: Wake, topic: str = "n:orders") -> None:
 
 def test_a_listening_connection_that_is_cut_comes_back_and_wakes(notifier: PostgreSQLNotifier, ears: Ears) -> None:
     listener, wake = an_idle_session(ears)
-    backend = notifier.line.store.connection.connection.info.backend_pid
+    backend = notifier.line.store.database.connection.connection.info.backend_pid
 
     sql(f"SELECT pg_terminate_backend({backend})")
 
@@ -251,7 +251,7 @@ def test_a_hint_that_fails_harms_neither_the_publisher_nor_its_connection(
         sql("ALTER TABLE django_mq_idle_away RENAME TO django_mq_idle")
 
     assert not connections[ALIAS].errors_occurred
-    assert shared_store(ALIAS).counts()["unknown"].ready == 40
+    assert shared_store(ALIAS).queues.counts()["unknown"].ready == 40
     assert 1 <= caplog.text.count("hints are dropped") < 20
 
 

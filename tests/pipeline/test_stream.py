@@ -65,7 +65,7 @@ def test_a_range_is_not_sealed_while_somebody_may_still_write_into_it(past: Any,
 def test_the_end_is_sealed_where_nobody_writes(past: Any, committed_database: str) -> None:
     store = private_store(committed_database)
     try:
-        assert sealed(store, 0) == store.last_finished()
+        assert sealed(store, 0) == store.browser.last_finished()
         rows = past(7)
         assert sealed(store, 0) == rows[-1].pk
         assert sealed(store, rows[-1].pk + 5) == rows[-1].pk + 5

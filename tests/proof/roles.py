@@ -24,7 +24,7 @@ from django_mq.delivery.consumer.maintenance import maintain
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.errors import StoreError
 from django_mq.stores import connections as limits
-from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLMaintenance
+from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLSessions
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
 from tests.proof.notes import DONE, SENT, note
@@ -84,7 +84,7 @@ def consume(
     if notes_url is not None:
         notes = "notes"
         reach(notes, notes_url)
-    PostgreSQLMaintenance.reconnect_seconds = reconnect_seconds
+    PostgreSQLSessions.reconnect_seconds = reconnect_seconds
     set_clock(timedelta(hours=clock_hours))
     if file_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -192,7 +192,7 @@ def _raise(flag: str) -> None:
 def tidy(*, clock: float = 0.0) -> None:
     """Do maintenance for ever."""
     store = private_store("default")
-    store.clock_offset = timedelta(seconds=clock)
+    store.database.clock_offset = timedelta(seconds=clock)
     maintain(store, threading.Event())
 
 

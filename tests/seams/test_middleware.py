@@ -58,7 +58,7 @@ def added() -> Iterator[Callable[..., None]]:
 @pytest.fixture
 def orders(transactional_db: None) -> str:
     declare(shared_store(ALIAS), "orders")
-    shared_store(ALIAS).bind(exchange="shop", exchange_type="fanout", pattern="", queue="orders")
+    shared_store(ALIAS).exchanges.bind(exchange="shop", exchange_type="fanout", pattern="", queue="orders")
     return "orders"
 
 
@@ -195,7 +195,7 @@ def test_a_middleware_may_leave_messages_out_and_send_them_elsewhere(
 
 def test_the_middleware_writes_in_the_transaction_of_the_messages(orders: str, added: Callable[..., None]) -> None:
     def look(publication: Publication, proceed: Proceed) -> None:
-        with publication.store.transaction():
+        with publication.store.database.transaction():
             proceed()
             raise InvalidMessage("too late")
 
@@ -313,8 +313,8 @@ def test_the_middleware_is_outside_of_the_transaction_of_the_handler(
 
     added(attempts=(around,))
     store = shared_store(ALIAS)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
     handler = a_handler(
         lambda _: in_transaction.append(connections[ALIAS].in_atomic_block) or publish("orders", 2),
         transactional=True,

@@ -104,10 +104,10 @@ def test_a_queue_keeps_the_option_and_an_operator_changes_it(database: str, sett
 
 def test_a_queue_in_memory_has_it_too(settings: Settings) -> None:
     store = shared_store(MEMORY)
-    store.declare("in_memory", load(settings, QUEUES={"q": {"shop_per_minute": 5}}).QUEUES["q"].as_dict())
+    store.queues.declare("in_memory", load(settings, QUEUES={"q": {"shop_per_minute": 5}}).QUEUES["q"].as_dict())
 
     assert PER_MINUTE.value_in(record_of(store, "in_memory")) == 5
-    store.delete_queue("in_memory")
+    store.deletions.delete_queue("in_memory")
 
 
 @pytest.mark.django_db

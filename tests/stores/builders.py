@@ -28,7 +28,7 @@ def options(**given: Any) -> dict[str, Any]:
 
 def declare(store: Store, name: str = "orders", **given: Any) -> str:
     """Declare a queue and return its name."""
-    store.declare(name, options(**given))
+    store.queues.declare(name, options(**given))
     return name
 
 
@@ -41,7 +41,7 @@ def a_message(queue: str = "orders", **given: Any) -> NewMessage:
 
 def publish(store: Store, queue: str = "orders", **given: Any) -> int:
     """Append one message and return its row id."""
-    return store.append(a_message(queue, **given))
+    return store.publications.append(a_message(queue, **given))
 
 
 def open_session(
@@ -49,12 +49,12 @@ def open_session(
 ) -> int:
     """Open a worker session and return its id."""
     info = SessionInfo(name=name, kind="native", host="host", pid=1, version="1", queues=queues)
-    return store.open_session(info, deadline_seconds=deadline_seconds)
+    return store.sessions.open(info, deadline_seconds=deadline_seconds)
 
 
 def look(store: Store, session: int, *queues: str, credit: int = 100, **given: Any) -> ClaimResult:
     """Claim from the queues (``orders`` if none is named) and return all that came back."""
-    return store.claim(session, ClaimRequest(queues=queues or ("orders",), credit=credit, **given))
+    return store.claims.claim(session, ClaimRequest(queues=queues or ("orders",), credit=credit, **given))
 
 
 def claim(store: Store, session: int, *queues: str, credit: int = 100, **given: Any) -> list[Claimed]:
@@ -74,18 +74,18 @@ def verdict(message: Claimed, how: Verdict, **given: Any) -> Settlement:
 
 def settle(store: Store, session: int, message: Claimed, how: Verdict, **given: Any) -> frozenset[int]:
     """Settle one message and return the void ids."""
-    return store.settle(session, [verdict(message, how, **given)])
+    return store.settlements.settle(session, [verdict(message, how, **given)])
 
 
 def pass_time(store: Any, seconds: float) -> None:
     """Move the store's clock ahead."""
-    store.clock_offset += timedelta(seconds=seconds)
+    store.database.clock_offset += timedelta(seconds=seconds)
 
 
 def lose_worker(store: Store, session: int) -> None:
     """Let the session's deadline pass and reap it, with all others that were not renewed."""
     pass_time(store, DEADLINE_SECONDS + 1)
-    store.reap()
+    store.sessions.reap()
 
 
 @contextmanager
@@ -108,6 +108,6 @@ def after_a_statement(store: Any, text: str, act: Callable[[], object]) -> Itera
         look(sql)
 
     # Django's wrappers do not see how a worker begins and ends a transaction of PostgreSQL.
-    with store.connection.execute_wrapper(run), patch.object(store.database, "execute", run_past_django):
+    with store.database.connection.execute_wrapper(run), patch.object(store.database, "execute", run_past_django):
         yield
     assert not waiting, f"no statement contained {text!r}"

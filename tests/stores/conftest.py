@@ -14,7 +14,7 @@ from django_mq.inprocess.rules import Rules
 from django_mq.models import Attempt, History, Queue
 from django_mq.stores import connections, queue_records
 from django_mq.stores.registry import MEMORY, private_store, shared_store
-from django_mq.stores.sqlite.store import SQLiteMaintenance
+from django_mq.stores.sqlite.store import SQLiteSessions
 from tests.conftest import ALIASES
 from tests.stores.builders import declare, open_session
 from tests.support.waiting import PATIENCE_SECONDS
@@ -51,7 +51,7 @@ STORES = [*sql_stores(), pytest.param(memory_store, id="memory")]
 @pytest.fixture(autouse=True)
 def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that stands still for a second keeps no database locked, and its workers are not cut off."""
-    monkeypatch.setattr(SQLiteMaintenance, "outage_seconds", PATIENCE_SECONDS)
+    monkeypatch.setattr(SQLiteSessions, "outage_seconds", PATIENCE_SECONDS)
     monkeypatch.setattr(connections, "IDLE_SECONDS", int(PATIENCE_SECONDS))
 
 

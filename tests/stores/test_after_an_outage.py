@@ -18,9 +18,9 @@ def test_a_server_that_has_just_started_grants_every_session_a_deadline_of_grace
     session = open_session(store)
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    store.maintenance.grace_seconds = YEAR
-    during = store.reap()
+    store.sessions.grace_seconds = YEAR
+    during = store.sessions.reap()
     pass_time(store, YEAR)
-    after = store.reap()
+    after = store.sessions.reap()
 
     assert (during, [reaped.session_id for reaped in after]) == ([], [session])

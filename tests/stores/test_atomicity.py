@@ -44,13 +44,15 @@ def worker(committed_database: str) -> Iterator[Store]:
 
 
 def ready(store: Store) -> int:
-    return store.counts()["orders"].ready
+    return store.queues.counts()["orders"].ready
 
 
 @pytest.mark.parametrize("amount", [1, 2, 100])
 def test_a_rolled_back_transaction_leaves_no_message(publisher: Store, amount: int) -> None:
     with transaction.atomic(using=publisher.alias):
-        publisher.append_many([a_message() for _ in range(amount)]) if amount > 1 else publish(publisher)
+        publisher.publications.append_many([a_message() for _ in range(amount)]) if amount > 1 else publish(
+            publisher
+        )
         assert ready(publisher) > 0
         transaction.set_rollback(True, using=publisher.alias)
 
@@ -62,7 +64,7 @@ def test_a_rolled_back_savepoint_takes_only_its_own_messages(publisher: Store) -
         kept = publish(publisher)
         with transaction.atomic(using=publisher.alias):
             publish(publisher)
-            publisher.append_many([a_message()])
+            publisher.publications.append_many([a_message()])
             transaction.set_rollback(True, using=publisher.alias)
         later = publish(publisher)
 
@@ -76,13 +78,13 @@ def test_a_refused_publish_leaves_the_caller_s_transaction_alive(
     there = a_message()
     bad = there if refused is DuplicateMessage else a_message("nowhere")
     with transaction.atomic(using=publisher.alias):
-        publisher.append(there)
+        publisher.publications.append(there)
         with pytest.raises(refused):
-            publisher.append(bad)
+            publisher.publications.append(bad)
         with pytest.raises(refused):
-            publisher.append_many([a_message(), bad])
+            publisher.publications.append_many([a_message(), bad])
         with pytest.raises(refused):
-            publisher.append_many([*(a_message() for _ in range(100)), bad])
+            publisher.publications.append_many([*(a_message() for _ in range(100)), bad])
         publish(publisher)
 
     assert ready(publisher) == 2
@@ -101,7 +103,7 @@ def test_nobody_sees_a_message_before_the_commit(site: Store, worker: Store) -> 
 
 def test_a_message_published_outside_a_transaction_is_there_at_once(site: Store, worker: Store) -> None:
     publish(site)
-    site.append_many([a_message(), a_message()])
+    site.publications.append_many([a_message(), a_message()])
 
     assert ready(worker) == 3
 
@@ -113,9 +115,9 @@ def test_a_worker_s_transaction_that_fails_leaves_nothing_behind(site: Store, wo
     broken = ClaimRequest(queues=("orders",), credit="many")  # type: ignore[arg-type]
 
     with pytest.raises((StoreError, TypeError)):  # MariaDB's store reckons with the credit before it claims
-        worker.settle_and_claim(session, [verdict(first, Verdict.ACCEPT)], broken)
+        worker.claims.settle_and_claim(session, [verdict(first, Verdict.ACCEPT)], broken)
 
-    assert worker.settle(session, [verdict(first, Verdict.RELEASE)]) == frozenset()
+    assert worker.settlements.settle(session, [verdict(first, Verdict.RELEASE)]) == frozenset()
     assert ids(claim(worker, session)) == published
 
 
@@ -127,24 +129,24 @@ def test_a_worker_s_verdicts_and_handler_writes_may_share_a_transaction(site: St
 
     with transaction.atomic(using=site.alias):
         publish(site)
-        site.settle(session, [verdict(first, Verdict.ACCEPT)])
+        site.settlements.settle(session, [verdict(first, Verdict.ACCEPT)])
         transaction.set_rollback(True, using=site.alias)
     with transaction.atomic(using=site.alias):
-        site.settle(session, [verdict(second, Verdict.ACCEPT)])
+        site.settlements.settle(session, [verdict(second, Verdict.ACCEPT)])
 
-    assert (ready(site), site.counts()["orders"].claimed) == (0, 1)
-    assert worker.settle(session, [verdict(first, Verdict.ACCEPT)]) == frozenset()
+    assert (ready(site), site.queues.counts()["orders"].claimed) == (0, 1)
+    assert worker.settlements.settle(session, [verdict(first, Verdict.ACCEPT)]) == frozenset()
 
 
 def test_a_commit_by_another_connection_moves_the_change_marker(site: Store, worker: Store) -> None:
     if not worker.features.notices_changes:
-        assert worker.change_marker() is None
+        assert worker.database.change_marker() is None
         pytest.skip("features.notices_changes: this database has no change marker")
-    before = worker.change_marker()
+    before = worker.database.change_marker()
 
-    unchanged = worker.change_marker()
+    unchanged = worker.database.change_marker()
     publish(site)
-    changed = worker.change_marker()
+    changed = worker.database.change_marker()
 
     assert unchanged == before != changed
 
@@ -152,11 +154,11 @@ def test_a_commit_by_another_connection_moves_the_change_marker(site: Store, wor
 def test_a_reopened_connection_never_looks_unchanged(site: Store, worker: Store) -> None:
     if not worker.features.notices_changes:
         pytest.skip("features.notices_changes: this database has no change marker")
-    before = worker.change_marker()
+    before = worker.database.change_marker()
 
     worker.close()
 
-    assert worker.change_marker() != before
+    assert worker.database.change_marker() != before
 
 
 def test_a_closed_worker_s_store_opens_again_by_itself(site: Store, worker: Store) -> None:

@@ -28,8 +28,8 @@ def test_a_statement_over_the_time_limit_ends_as_an_unavailable_store(settings):
     settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.5}
     store = private_store("postgresql")
 
-    with pytest.raises(StoreUnavailable, match="statement timeout"), store.transaction():
-        store.connection.cursor().execute("SELECT pg_sleep(30)")
+    with pytest.raises(StoreUnavailable, match="statement timeout"), store.database.transaction():
+        store.database.connection.cursor().execute("SELECT pg_sleep(30)")
 
     store.close()
 
@@ -39,8 +39,8 @@ def test_a_statement_over_the_time_limit_of_mariadb_ends_as_an_unavailable_store
     settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.5}
     store = private_store("mariadb")
 
-    with pytest.raises(StoreUnavailable, match="max_statement_time"), store.transaction():
-        store.connection.cursor().execute("SELECT sleep(30) FROM seq_1_to_3")
+    with pytest.raises(StoreUnavailable, match="max_statement_time"), store.database.transaction():
+        store.database.connection.cursor().execute("SELECT sleep(30) FROM seq_1_to_3")
 
     store.close()
 
@@ -48,10 +48,10 @@ def test_a_statement_over_the_time_limit_of_mariadb_ends_as_an_unavailable_store
 @pytest.mark.django_db(databases=["mariadb"], transaction=True)
 def test_a_connection_to_mariadb_has_its_limits_again_when_it_was_opened_anew():
     store = private_store("mariadb")
-    store.disconnect()
+    store.database.disconnect()
 
     assert store.database.rows("waiting_limit") == [(LOCK_SECONDS,)]
-    store.disconnect()
+    store.database.disconnect()
     assert store.database.rows("waiting_limit") == [(LOCK_SECONDS,)]
     store.close()
 
@@ -70,10 +70,10 @@ def test_a_transaction_of_postgresql_keeps_a_shorter_limit_of_the_project(given,
     monkeypatch.setattr(store_connections, "IDLE_SECONDS", 5)
     options, (idle, lock) = LIMITS[given]
     with closing(private_store("postgresql")) as store:
-        store.connection.settings_dict["OPTIONS"]["options"] += f" {options}"
+        store.database.connection.settings_dict["OPTIONS"]["options"] += f" {options}"
         [[(outside,)]] = shown(store, ["idle_in_transaction_session_timeout"])
 
-        with store.transaction():
+        with store.database.transaction():
             [[begun]] = shown(store, ["idle_in_transaction_session_timeout"])
         with store.database.conversation() as ask:
             ask([])
@@ -94,7 +94,7 @@ def test_a_connection_to_mariadb_keeps_a_shorter_limit_of_the_project(monkeypatc
     for given, expected in ((1, [1, 1, 1, 1.0]), (100, [LOCK_SECONDS, 5, 5, 30.0])):
         with closing(private_store("mariadb")) as store:
             values = ", ".join(f"{name} = {given}" for name in names)
-            store.connection.settings_dict["OPTIONS"]["init_command"] = f"SET SESSION {values}"
+            store.database.connection.settings_dict["OPTIONS"]["init_command"] = f"SET SESSION {values}"
             store.database.rows("clock")
 
             assert (
@@ -147,12 +147,17 @@ def test_a_connection_on_which_nothing_arrives_is_given_up(trap, several):
     session = open_session(store)
 
     def ask():
-        return store.settle_and_claim(session, [], ClaimRequest(queues=("q",), credit=1, promote=several)).claimed
+        return store.claims.settle_and_claim(
+            session, [], ClaimRequest(queues=("q",), credit=1, promote=several)
+        ).claimed
 
     ask()
     trap.silence()
 
-    with pytest.raises(StoreUnavailable, match=r"has not answered for 0\.2 s"), store.answering_within(0.2):
+    with (
+        pytest.raises(StoreUnavailable, match=r"has not answered for 0\.2 s"),
+        store.database.answering_within(0.2),
+    ):
         ask()
     store.close()
 
@@ -182,9 +187,9 @@ def test_the_statements_of_an_exchange_are_planned_once():
     store = private_store("postgresql")
     session = open_session(store)
 
-    store.settle_and_claim(session, [], ClaimRequest(queues=("q",), credit=1))
+    store.claims.settle_and_claim(session, [], ClaimRequest(queues=("q",), credit=1))
 
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_prepared_statements")
         assert cursor.fetchone()[0] == len(("bound_transaction", "promote_due", "claim"))
     store.close()

@@ -29,7 +29,7 @@ from django_mq.stores.mysql import store as mysql
 from django_mq.stores.postgresql import store as postgresql
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
-from django_mq.stores.sql import operations
+from django_mq.stores.sql import deletions
 from django_mq.stores.sql.claims import TRIES
 from django_mq.stores.sql.declared import KNOWN_BY_ALL_SECONDS
 from tests.conftest import SERVED
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django_mq.stores.records import NewMessage
-    from django_mq.stores.sql import SQLStore
+    from django_mq.stores.sql.store import SQLStore
 
 
 #: Enough for COPY.
@@ -132,7 +132,7 @@ def holding_open(store: SQLStore) -> Iterator[Callable[[], None]]:
 
 def backend(store: SQLStore) -> int:
     """The server process of the store's connection."""
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()" if store.alias == "postgresql" else "SELECT connection_id()")
         return int(cursor.fetchone()[0])
 
@@ -150,7 +150,7 @@ def waiting(watcher: SQLStore, waiter: SQLStore, act: Callable[[], Any]) -> Iter
 
 
 def is_blocked(watcher: SQLStore, pid: int) -> bool:
-    with watcher.connection.cursor() as cursor:
+    with watcher.database.connection.cursor() as cursor:
         cursor.execute(WAITS[watcher.alias], [pid])
         return bool(cursor.fetchone()[0])
 
@@ -181,7 +181,7 @@ def test_a_claim_waits_for_its_turn_and_sees_what_the_one_before_it_has_taken(
     declare(first, "grouped", grouping="shared")
     published = [publish(first, "grouped", group_key=key) for key in ("a", "a", "b", "b")]
     one, two = open_session(first), open_session(first)
-    second.queue("grouped")  # so that it knows of the rules
+    second.queues.find("grouped")  # so that it knows of the rules
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
         taken = claim(first, one, "grouped", credit=1)
@@ -196,7 +196,7 @@ def test_two_that_claim_at_once_never_exceed_what_may_be_in_flight(first: SQLSto
     for _ in range(5):
         publish(first, "few")
     one, two = open_session(first), open_session(first)
-    second.queue("few")
+    second.queues.find("few")
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
         taken = claim(first, one, "few", credit=2)
@@ -211,7 +211,7 @@ def test_one_seat_is_given_once(first: SQLStore, second: SQLStore) -> None:
     for _ in range(2):
         publish(first, "sole")
     one, two = open_session(first), open_session(first)
-    second.queue("sole")
+    second.queues.find("sole")
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
         taken = claim(first, one, "sole", credit=1)
@@ -230,13 +230,13 @@ def test_what_a_claim_took_while_its_session_was_reaped_belongs_to_nobody(
     published = publish(first, "assigned", group_key="a")
     lost, heir = open_session(first, deadline_seconds=-1), open_session(first)
     # A server that has just started grants every session a deadline of grace.
-    second.maintenance.grace_seconds = -1000
+    second.sessions.grace_seconds = -1000
 
     with holding_open(first):
         claim(first, lost, "assigned")
-        second.reap()
+        second.sessions.reap()
     assert claim(second, heir, "assigned") == []
-    second.reap()
+    second.sessions.reap()
 
     assert ids(claim(second, heir, "assigned")) == [published]
 
@@ -256,16 +256,16 @@ def test_a_publisher_into_a_limited_queue_keeps_no_claim_with_rules_waiting(
 def test_maintenance_leaves_a_ring_to_a_publisher_that_has_locked_it(first: SQLStore, second: SQLStore) -> None:
     declare(first, "ring", max_messages=1, overflow="ring")
     session = open_session(first)
-    first.append_by_rules([a_message("ring")])
+    first.admission.append([a_message("ring")])
     [held] = claim(first, session, "ring")
-    [newest] = first.append_by_rules([a_message("ring")])
+    [newest] = first.admission.append([a_message("ring")])
     settle(first, session, held, Verdict.RELEASE)
 
     with holding_open(first):
         first.database.rows("lock_queue", queue="ring")
-        assert second.trim() == 0
+        assert second.maintenance.trim() == 0
 
-    assert (second.trim(), ids(second.browse("ring", states=[1]))) == (1, [newest])
+    assert (second.maintenance.trim(), ids(second.browser.browse("ring", states=[1]))) == (1, [newest])
 
 
 def test_a_strict_queue_ends_at_a_message_that_an_operator_holds(first: SQLStore, second: SQLStore) -> None:
@@ -274,7 +274,7 @@ def test_a_strict_queue_ends_at_a_message_that_an_operator_holds(first: SQLStore
     session = open_session(first)
 
     with holding_open(first):
-        first.cancel(published[1:2])
+        first.operations.cancel(published[1:2])
         assert ids(claim(second, session, "strict")) == published[:1]
 
     assert ids(claim(second, session, "strict")) == published[2:]
@@ -288,7 +288,7 @@ def test_a_claim_from_a_strict_queue_whose_head_is_locked_is_to_be_made_again_so
     session = open_session(first)
 
     with holding_open(first):
-        first.cancel(published[:1])
+        first.operations.cancel(published[:1])
         found = look(second, session, "strict")
 
     assert (found.claimed, found.next_due_seconds) == ([], LEFT_SECONDS)
@@ -301,7 +301,7 @@ def test_a_strict_queue_waits_for_no_message_of_another_queue(first: SQLStore, s
     session = open_session(first)
 
     with holding_open(first):
-        first.cancel(others)
+        first.operations.cancel(others)
         found = [*claim(second, session, "strict", "orders", credit=2)]
         found += claim(second, session, "strict", "orders", credit=2)
 
@@ -317,7 +317,7 @@ def test_a_constrained_claim_steps_over_messages_that_an_operator_holds(
     session = open_session(first)
 
     with holding_open(first):
-        first.cancel(published[:1])
+        first.operations.cancel(published[:1])
         found = [*claim(second, session, "few", credit=1), *claim(second, session, "few", credit=1)]
 
     behind = published[2:] if "grouping" in options else published[1:3]
@@ -341,12 +341,12 @@ def test_settlements_that_a_claim_has_written_are_not_void_after_its_next_try_fa
         return "SELECT no_such_column" if leases and name == "facts" else ""
 
     with holding_open(first):
-        first.cancel(others)
+        first.operations.cancel(others)
         try:
-            result = second.settle_and_claim(session, settled, request)
+            result = second.claims.settle_and_claim(session, settled, request)
         except StoreError:
             leases.clear()
-            result = second.settle_and_claim(session, settled, None)
+            result = second.claims.settle_and_claim(session, settled, None)
 
     assert result.void == frozenset()
 
@@ -357,7 +357,7 @@ def test_a_slot_is_not_taken_with_messages_that_an_operator_holds(first: SQLStor
     one, two = open_session(first), open_session(first)
 
     with holding_open(first):
-        first.cancel([message.id for message in first.browse("sole", states=[1])])
+        first.operations.cancel([message.id for message in first.browser.browse("sole", states=[1])])
         assert claim(second, one, "sole") == []
     another = publish(first, "sole")
 
@@ -404,9 +404,9 @@ def test_two_workers_share_what_one_publisher_writes_without_a_double_or_a_loss(
         taken: list[int] = []
         with a_store(first.alias) as store:
             session = open_session(store)
-            while not (done.is_set() and not store.counts()["orders"].total):
+            while not (done.is_set() and not store.queues.counts()["orders"].total):
                 messages = claim(store, session, credit=7)
-                store.settle(session, [verdict(message, Verdict.ACCEPT) for message in messages])
+                store.settlements.settle(session, [verdict(message, Verdict.ACCEPT) for message in messages])
                 taken += ids(messages)
         return taken
 
@@ -414,7 +414,7 @@ def test_two_workers_share_what_one_publisher_writes_without_a_double_or_a_loss(
         workers = [pool.submit(work) for _ in range(2)]
         try:
             for _ in range(total // 10):
-                published.update(first.append_many([a_message() for _ in range(10)]))
+                published.update(first.publications.append_many([a_message() for _ in range(10)]))
         finally:
             done.set()
     taken = [id_ for worker in workers for id_ in worker.result()]
@@ -435,13 +435,13 @@ def test_a_verdict_that_waited_for_a_forced_release_is_void(
     [message] = claim(second, session)
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.release_held([message.id])
+        first.operations.release_held([message.id])
         with waiting(watcher, second, lambda: settle(second, session, message, how)) as settling:
             commit()
             void = settling.result(timeout=120)
 
     assert void == {message.id}
-    assert first.counts()["orders"].ready == 1
+    assert first.queues.counts()["orders"].ready == 1
 
 
 # Sessions
@@ -460,7 +460,7 @@ def test_the_reaper_leaves_what_another_session_has_claimed_since_it_began(
     slow = text.replace("WHERE held.state", "WHERE (SELECT pg_advisory_lock(5) IS NOT NULL) AND held.state", 1)
 
     def reap() -> list[Any]:
-        with second.connection.cursor() as cursor:
+        with second.database.connection.cursor() as cursor:
             cursor.execute(slow, {"sessions": [frozen]})
             return list(cursor.fetchall())
 
@@ -484,12 +484,12 @@ def test_the_reaper_leaves_a_session_that_is_just_renewing(first: SQLStore, seco
         pass_time(store, DEADLINE_SECONDS + 1)
 
     with holding_open(first):
-        renewed = first.renew(session, ALIVE)
-        reaped = second.reap()
+        renewed = first.sessions.renew(session, ALIVE)
+        reaped = second.sessions.reap()
 
     assert renewed
-    assert (reaped, second.reap()) == ([], [])
-    assert first.counts()["orders"].claimed == 1
+    assert (reaped, second.sessions.reap()) == ([], [])
+    assert first.queues.counts()["orders"].claimed == 1
 
 
 def test_a_renewal_that_comes_while_its_session_is_reaped_is_told_so(first: SQLStore, second: SQLStore) -> None:
@@ -497,8 +497,8 @@ def test_a_renewal_that_comes_while_its_session_is_reaped_is_told_so(first: SQLS
     pass_time(first, DEADLINE_SECONDS + 1)
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        reaped = first.reap()
-        with waiting(watcher, second, lambda: second.renew(session, ALIVE)) as renewing:
+        reaped = first.sessions.reap()
+        with waiting(watcher, second, lambda: second.sessions.renew(session, ALIVE)) as renewing:
             commit()
             renewed = renewing.result(timeout=120)
 
@@ -514,10 +514,10 @@ def test_a_claim_that_commits_after_its_session_was_reaped_is_given_back_by_the_
 
     with holding_open(first):
         claimed = claim(first, session)
-        reaped = second.reap()
-    before = second.counts()["orders"]
-    second.reap()
-    after = second.counts()["orders"]
+        reaped = second.sessions.reap()
+    before = second.queues.counts()["orders"]
+    second.sessions.reap()
+    after = second.queues.counts()["orders"]
 
     assert ([item.released for item in reaped], before.claimed, after.ready) == ([0], 1, 1)
     # Nothing has become of the message since: its late verdict counts.
@@ -532,8 +532,8 @@ def test_two_reapers_at_once_reap_each_session_once(first: SQLStore, second: SQL
         pass_time(store, DEADLINE_SECONDS + 1)
 
     with holding_open(first):
-        mine = first.reap()
-        theirs = second.reap()
+        mine = first.sessions.reap()
+        theirs = second.sessions.reap()
 
     assert ([(item.session_id, item.released) for item in mine], theirs) == ([(session, 1)], [])
 
@@ -544,17 +544,17 @@ def test_two_reapers_at_once_reap_each_session_once(first: SQLStore, second: SQL
 def test_a_queue_with_a_publish_under_way_is_not_deleted_under_it(first: SQLStore, second: SQLStore) -> None:
     with a_store(first.alias) as watcher, holding_open(first) as commit:
         publish(first)
-        with waiting(watcher, second, lambda: second.delete_queue("orders")) as deleting:
+        with waiting(watcher, second, lambda: second.deletions.delete_queue("orders")) as deleting:
             commit()
             error = deleting.exception(timeout=120)
 
     assert isinstance(error, QueueInUse)
-    assert second.counts()["orders"].ready == 1
+    assert second.queues.counts()["orders"].ready == 1
 
 
 def test_a_publish_that_comes_while_its_queue_is_deleted_is_refused(first: SQLStore, second: SQLStore) -> None:
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.delete_queue("orders")
+        first.deletions.delete_queue("orders")
         with waiting(watcher, second, lambda: publish(second)) as publishing:
             commit()
             error = publishing.exception(timeout=120)
@@ -567,21 +567,21 @@ def test_a_queue_with_a_large_publish_under_way_is_not_deleted_under_it(first: S
         pytest.skip("only PostgreSQL looks the queue up before it writes")
     with a_store(first.alias) as watcher, holding_open(first) as commit:
         assert first.database.rows("copy_targets", names=["orders"], amount=1)  # what comes before the rows
-        with waiting(watcher, second, lambda: second.delete_queue("orders")) as deleting:
-            first.append_many(MANY)
+        with waiting(watcher, second, lambda: second.deletions.delete_queue("orders")) as deleting:
+            first.publications.append_many(MANY)
             commit()
             error = deleting.exception(timeout=120)
 
     assert isinstance(error, QueueInUse)
-    assert second.counts()["orders"].ready == len(MANY)
+    assert second.queues.counts()["orders"].ready == len(MANY)
 
 
 def test_a_large_publish_that_comes_while_its_queue_is_deleted_is_refused(
     first: SQLStore, second: SQLStore
 ) -> None:
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.delete_queue("orders")
-        with waiting(watcher, second, lambda: second.append_many(MANY)) as publishing:
+        first.deletions.delete_queue("orders")
+        with waiting(watcher, second, lambda: second.publications.append_many(MANY)) as publishing:
             commit()
             error = publishing.exception(timeout=120)
 
@@ -596,9 +596,9 @@ def test_a_deletion_does_not_wait_for_ever_for_a_long_transaction(
     with holding_open(first):
         publish(first)
         with pytest.raises(StoreUnavailable, match=r"lock timeout|Lock wait timeout"):
-            second.delete_queue("orders")
+            second.deletions.delete_queue("orders")
 
-    assert second.counts()["orders"].ready == 1
+    assert second.queues.counts()["orders"].ready == 1
 
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
@@ -614,12 +614,12 @@ def test_the_end_of_an_unused_queue_waits_for_no_publisher(first: SQLStore, seco
     unused(first)
     with holding_open(first):
         publish(first, "other")
-        ended = second.delete_unused()
+        ended = second.deletions.delete_unused()
         declare(second)
         publish(second)
 
     assert ended == {"orders": 0}
-    assert second.counts()["orders"].ready == 1
+    assert second.queues.counts()["orders"].ready == 1
 
 
 def test_what_is_published_into_a_queue_that_expires_goes_where_its_messages_go(
@@ -630,13 +630,13 @@ def test_what_is_published_into_a_queue_that_expires_goes_where_its_messages_go(
     Queue.objects.using(first.alias).filter(name="ending").update(used_at=LONG_AGO)
     with holding_open(first):
         publish(first, "ending")
-        during = second.delete_unused()
-    second.delete_unused()
+        during = second.deletions.delete_unused()
+    second.deletions.delete_unused()
 
     assert during in ({}, {"ending": 0})  # MariaDB's publishers lock the queue, which ends after them
-    [late] = second.browse("failures", states=[State.READY])
+    [late] = second.browser.browse("failures", states=[State.READY])
     assert late.dead_reason == "queue deleted"
-    assert set(second.counts()) == {"orders", "failures"}
+    assert set(second.queues.counts()) == {"orders", "failures"}
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["not declared again", "declared again"])
@@ -646,20 +646,20 @@ def test_what_is_published_into_an_auto_delete_queue_that_ends_stays_in_it(
     unused(first)
     with holding_open(first):
         publish(first)
-        second.delete_unused()
+        second.deletions.delete_unused()
         if again and first.alias == "postgresql":  # elsewhere the queue is still there
             declare(second)
-    second.delete_unused()
-    second.delete_unused()
+    second.deletions.delete_unused()
+    second.deletions.delete_unused()
 
-    assert {name: counts.ready for name, counts in second.counts().items()} == {"orders": 1}
+    assert {name: counts.ready for name, counts in second.queues.counts().items()} == {"orders": 1}
 
 
 def test_a_transaction_that_waits_for_its_second_phase_is_still_writing(first: SQLStore, second: SQLStore) -> None:
     if first.alias != "postgresql":
         pytest.skip("only PostgreSQL's claims ask for writers")
     prepared = f"proof-{uuid4().hex}"
-    first.connection.ensure_connection()
+    first.database.connection.ensure_connection()
     if first.database.fetch("SHOW max_prepared_transactions", ()) == [("0",)]:
         pytest.skip("the server takes no two-phase transactions")
     first.database.execute("BEGIN")
@@ -674,13 +674,13 @@ def test_a_transaction_that_waits_for_its_second_phase_is_still_writing(first: S
 def test_a_purge_goes_past_messages_that_others_have_locked(
     first: SQLStore, second: SQLStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "PURGE_CHUNK", 2)
+    monkeypatch.setattr(deletions, "PURGE_CHUNK", 2)
     locked = [publish(first) for _ in range(3)]
     for _ in range(3):
         publish(first)
     with holding_open(first):
-        first.cancel(locked)
-        removed = second.purge("orders")
+        first.operations.cancel(locked)
+        removed = second.deletions.purge("orders")
 
     assert removed == 3
 
@@ -689,36 +689,36 @@ def test_publishers_into_a_limited_queue_wait_for_each_other(first: SQLStore, se
     declare(first, "narrow", max_messages=1)
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.append_by_rules([a_message("narrow")])
-        with waiting(watcher, second, lambda: second.append_by_rules([a_message("narrow")])) as appending:
+        first.admission.append([a_message("narrow")])
+        with waiting(watcher, second, lambda: second.admission.append([a_message("narrow")])) as appending:
             commit()
             error = appending.exception(timeout=120)
 
     assert isinstance(error, QueueFull)
-    assert first.counts()["narrow"].ready == 1
+    assert first.queues.counts()["narrow"].ready == 1
 
 
 def test_a_publisher_that_is_rolled_back_takes_no_room(first: SQLStore, second: SQLStore) -> None:
     declare(first, "narrow", max_messages=1)
 
-    with suppress(ZeroDivisionError), first.transaction():
-        first.append_by_rules([a_message("narrow")])
+    with suppress(ZeroDivisionError), first.database.transaction():
+        first.admission.append([a_message("narrow")])
         raise ZeroDivisionError
 
-    assert second.append_by_rules([a_message("narrow")]) != [0]
+    assert second.admission.append([a_message("narrow")]) != [0]
 
 
 def test_a_ring_drives_out_nothing_that_a_claim_has_locked(first: SQLStore, second: SQLStore) -> None:
     declare(first, "ring", max_messages=2, overflow="ring")
     session = open_session(first)
-    oldest, younger = first.append_by_rules([a_message("ring"), a_message("ring")])
+    oldest, younger = first.admission.append([a_message("ring"), a_message("ring")])
 
     with holding_open(first):
         assert ids(claim(first, session, "ring", credit=1)) == [oldest]
-        [newest] = second.append_by_rules([a_message("ring")])
+        [newest] = second.admission.append([a_message("ring")])
 
     assert ids(claim(first, session, "ring")) == [newest]
-    assert younger not in {row.id for row in first.browse("ring", states=[1, 2])}
+    assert younger not in {row.id for row in first.browser.browse("ring", states=[1, 2])}
 
 
 def with_dedup_id(value: str, **given: Any) -> list[NewMessage]:
@@ -730,8 +730,8 @@ def test_the_second_of_two_that_use_an_id_waits_for_the_first(
     first: SQLStore, second: SQLStore, ending: str
 ) -> None:
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.append_by_rules(with_dedup_id("a"))
-        with waiting(watcher, second, lambda: second.append_by_rules(with_dedup_id("a"))) as appending:
+        first.admission.append(with_dedup_id("a"))
+        with waiting(watcher, second, lambda: second.admission.append(with_dedup_id("a"))) as appending:
             if ending == "committed":
                 commit()
                 assert isinstance(appending.exception(timeout=120), DuplicateMessage)
@@ -739,15 +739,15 @@ def test_the_second_of_two_that_use_an_id_waits_for_the_first(
                 first.database.execute("ROLLBACK")
                 assert appending.result(timeout=120)
 
-    assert first.counts()["orders"].ready == 1
+    assert first.queues.counts()["orders"].ready == 1
 
 
 def test_publishers_of_different_ids_never_wait(first: SQLStore, second: SQLStore) -> None:
     with holding_open(first):
-        first.append_by_rules(with_dedup_id("a"))
-        second.append_by_rules(with_dedup_id("b"))
+        first.admission.append(with_dedup_id("a"))
+        second.admission.append(with_dedup_id("b"))
 
-    assert first.counts()["orders"].ready == 2
+    assert first.queues.counts()["orders"].ready == 2
 
 
 def test_two_who_use_the_same_ids_in_another_order_do_not_lock_each_other_out(
@@ -756,14 +756,14 @@ def test_two_who_use_the_same_ids_in_another_order_do_not_lock_each_other_out(
     forth, back = with_dedup_id("a") + with_dedup_id("b"), with_dedup_id("b") + with_dedup_id("a")
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.append_by_rules(forth[:1])
-        with waiting(watcher, second, lambda: second.append_by_rules(back)) as appending:
-            first.append_by_rules(forth[1:])
+        first.admission.append(forth[:1])
+        with waiting(watcher, second, lambda: second.admission.append(back)) as appending:
+            first.admission.append(forth[1:])
             commit()
             error = appending.exception(timeout=120)
 
     assert isinstance(error, DuplicateMessage)
-    assert first.counts()["orders"].ready == 2
+    assert first.queues.counts()["orders"].ready == 2
 
 
 def test_of_two_values_at_once_the_later_stays(first: SQLStore, second: SQLStore) -> None:
@@ -771,12 +771,12 @@ def test_of_two_values_at_once_the_later_stays(first: SQLStore, second: SQLStore
     older, newer = (a_message("prices", headers='{"sku": "apple"}') for _ in range(2))
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.append_by_rules([older])
-        with waiting(watcher, second, lambda: second.append_by_rules([newer])) as appending:
+        first.admission.append([older])
+        with waiting(watcher, second, lambda: second.admission.append([newer])) as appending:
             commit()
             [id_] = appending.result(timeout=120)
 
-    assert ids(first.browse("prices", states=[1])) == [id_]
+    assert ids(first.browser.browse("prices", states=[1])) == [id_]
 
 
 def test_a_dead_value_that_is_retried_while_a_later_one_comes_is_given_up(
@@ -784,39 +784,39 @@ def test_a_dead_value_that_is_retried_while_a_later_one_comes_is_given_up(
 ) -> None:
     declare(first, "prices", kind="last_value", last_value_key="sku")
     older, newer = (a_message("prices", headers='{"sku": "apple"}') for _ in range(2))
-    first.append_by_rules([older])
+    first.admission.append([older])
     session = open_session(first)
     [held] = claim(first, session, "prices")
     settle(first, session, held, Verdict.DEAD)
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        [id_] = first.append_by_rules([newer])
-        with waiting(watcher, second, lambda: second.redrive_dead([held.id])) as retrying:
+        [id_] = first.admission.append([newer])
+        with waiting(watcher, second, lambda: second.operations.redrive([held.id])) as retrying:
             commit()
             retrying.result(timeout=120)
 
-    assert ids(first.browse("prices", states=[0, 1, 2, 3])) == [id_]
+    assert ids(first.browser.browse("prices", states=[0, 1, 2, 3])) == [id_]
 
 
 def test_a_value_that_is_given_back_while_it_is_replaced_is_given_up(first: SQLStore, second: SQLStore) -> None:
     declare(first, "prices", kind="last_value", last_value_key="sku")
     older, newer = (a_message("prices", headers='{"sku": "apple"}') for _ in range(2))
-    first.append_by_rules([older])
+    first.admission.append([older])
     session = open_session(first)
     [held] = claim(first, session, "prices")
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
         settle(first, session, held, Verdict.RELEASE)
-        with waiting(watcher, second, lambda: second.append_by_rules([newer])) as appending:
+        with waiting(watcher, second, lambda: second.admission.append([newer])) as appending:
             commit()
             [id_] = appending.result(timeout=120)
 
-    assert ids(first.browse("prices", states=[1, 2])) == [id_]
+    assert ids(first.browser.browse("prices", states=[1, 2])) == [id_]
 
 
 def test_a_publisher_into_a_last_value_queue_keeps_no_claim_waiting(first: SQLStore, second: SQLStore) -> None:
     declare(first, "prices", kind="last_value", last_value_key="sku")
-    first.append_by_rules([a_message("prices", headers='{"sku": "apple"}', delay_seconds=10)])
+    first.admission.append([a_message("prices", headers='{"sku": "apple"}', delay_seconds=10)])
     session = open_session(first)
     for store in (first, second):
         pass_time(store, 20)
@@ -833,43 +833,43 @@ def test_publishers_into_an_unlimited_queue_never_wait(first: SQLStore, second: 
     with holding_open(first):
         publish(first)
         publish(second)
-        second.append_many([a_message(), a_message()])
+        second.publications.append_many([a_message(), a_message()])
 
-    assert first.counts()["orders"].ready == 4
+    assert first.queues.counts()["orders"].ready == 4
 
 
 def test_two_publishers_of_the_same_message_make_one(first: SQLStore, second: SQLStore) -> None:
     message = a_message()
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.append(message)
-        with waiting(watcher, second, lambda: second.append(message, again=True)) as appending:
+        first.publications.append(message)
+        with waiting(watcher, second, lambda: second.publications.append(message, again=True)) as appending:
             commit()
             answer = appending.result(timeout=120)
 
-    assert (answer, first.counts()["orders"].ready) == (0, 1)
+    assert (answer, first.queues.counts()["orders"].ready) == (0, 1)
 
 
 def test_two_large_publishers_of_the_same_message_make_one(first: SQLStore, second: SQLStore) -> None:
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.append(MANY[-1])
-        with waiting(watcher, second, lambda: second.append_many(MANY)) as appending:
+        first.publications.append(MANY[-1])
+        with waiting(watcher, second, lambda: second.publications.append_many(MANY)) as appending:
             commit()
             error = appending.exception(timeout=120)
 
     assert isinstance(error, DuplicateMessage)
-    assert first.counts()["orders"].ready == 1
+    assert first.queues.counts()["orders"].ready == 1
 
 
 def test_a_pause_waits_for_no_publisher_and_no_publisher_for_a_pause(first: SQLStore, second: SQLStore) -> None:
     with holding_open(first):
         publish(first)
-        second.set_paused("orders", paused=True)
+        second.queues.set_paused("orders", paused=True)
     with holding_open(first):
-        first.set_paused("orders", paused=False)
+        first.queues.set_paused("orders", paused=False)
         publish(second)
 
-    assert first.counts()["orders"].ready == 2
+    assert first.queues.counts()["orders"].ready == 2
 
 
 # Followers
@@ -880,7 +880,7 @@ def test_a_follower_misses_nobody_who_commits_late(first: SQLStore, second: SQLS
     with a_store(first.alias) as watching:
         follower = Follower(watching, "orders")
         with holding_open(first) as commit:
-            late = first.append_many([a_message() for _ in range(batch)])
+            late = first.publications.append_many([a_message() for _ in range(batch)])
             early = publish(second)
             # The cursor must not rise past what is not committed.
             before = [ids(list(follower.look())) for _ in range(4)]
@@ -911,11 +911,11 @@ def test_a_follower_is_not_kept_back_by_those_who_came_later(first: SQLStore, se
 
 def cover(store: SQLStore) -> bool:
     """Let maintenance ask all messages by declared selectors; return whether claims may use the index now."""
-    store.cover()
+    store.maintenance.cover()
     pass_time(store, KNOWN_BY_ALL_SECONDS + 1)
-    while store.cover():
+    while store.maintenance.cover():
         pass
-    return (record := store.queue("orders")) is not None and record.declared is not None
+    return (record := store.queues.find("orders")) is not None and record.declared is not None
 
 
 def declare_selectors(alias: str) -> None:
@@ -924,7 +924,9 @@ def declare_selectors(alias: str) -> None:
     Queue.objects.using(alias).filter(pk=queue.pk).update(selectors="region = 'eu'")
 
 
-@pytest.mark.parametrize("publish_one", [publish, lambda store, **_: store.append_many(MANY)], ids=["one", "many"])
+@pytest.mark.parametrize(
+    "publish_one", [publish, lambda store, **_: store.publications.append_many(MANY)], ids=["one", "many"]
+)
 def test_the_index_waits_for_publishers_that_began_before_selectors_were_declared(
     alias: str, first: SQLStore, second: SQLStore, publish_one: Callable[..., object]
 ) -> None:

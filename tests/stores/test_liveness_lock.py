@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
 
 def a_store() -> PostgreSQLStore:
     store: PostgreSQLStore = private_store("postgresql")  # type: ignore[assignment]
-    store.maintenance.grace_seconds = 0.0  # the server has just been started for the tests
+    store.sessions.grace_seconds = 0.0  # the server has just been started for the tests
     return store
 
 
@@ -43,7 +43,7 @@ def reaper() -> Iterator[PostgreSQLStore]:
 
 
 def hold(store: PostgreSQLStore, session: int) -> bool:
-    return store.hold_liveness_lock(session, deadline_seconds=DEADLINE_SECONDS)
+    return store.sessions.hold_liveness_lock(session, deadline_seconds=DEADLINE_SECONDS)
 
 
 def seconds_left(session: int) -> float:
@@ -56,25 +56,27 @@ def seconds_left(session: int) -> float:
 def cut(store: PostgreSQLStore) -> None:
     """Have the server end the connection."""
     with connections["postgresql"].cursor() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(%s, 30000)", [store.connection.connection.info.backend_pid])
+        cursor.execute(
+            "SELECT pg_terminate_backend(%s, 30000)", [store.database.connection.connection.info.backend_pid]
+        )
 
 
 def test_a_session_whose_connection_has_ended_is_left_the_time_to_come_back(
     worker: PostgreSQLStore, reaper: PostgreSQLStore
 ) -> None:
-    reaper.maintenance.reconnect_seconds = 10.0  # more than this test can be kept waiting
+    reaper.sessions.reconnect_seconds = 10.0  # more than this test can be kept waiting
     session = open_session(worker)
     assert hold(worker, session)
     cut(worker)
 
-    assert reaper.due_duties()["reap"]
-    shortened, again = reaper.shorten_deadlines(), reaper.shorten_deadlines()
+    assert reaper.maintenance.due_duties()["reap"]
+    shortened, again = reaper.sessions.shorten_deadlines(), reaper.sessions.shorten_deadlines()
 
     assert (shortened, again) == (1, 0)
     assert seconds_left(session) <= 10
-    assert reaper.reap() == []
+    assert reaper.sessions.reap() == []
     pass_time(reaper, 11)
-    assert [reaped.session_id for reaped in reaper.reap()] == [session]
+    assert [reaped.session_id for reaped in reaper.sessions.reap()] == [session]
 
 
 def test_a_session_whose_connection_has_ended_is_not_prolonged(
@@ -82,25 +84,25 @@ def test_a_session_whose_connection_has_ended_is_not_prolonged(
 ) -> None:
     session = open_session(worker)
     assert hold(worker, session)
-    assert reaper.prolong(session, deadline_seconds=1000)
+    assert reaper.sessions.prolong(session, deadline_seconds=1000)
     cut(worker)
 
-    assert not reaper.prolong(session, deadline_seconds=1000)
+    assert not reaper.sessions.prolong(session, deadline_seconds=1000)
 
 
 def test_a_locked_session_keeps_its_deadline(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
     session = open_session(worker)
     hold(worker, session)
 
-    assert not reaper.due_duties()["reap"]
-    assert reaper.shorten_deadlines() == 0
+    assert not reaper.maintenance.due_duties()["reap"]
+    assert reaper.sessions.shorten_deadlines() == 0
 
 
 def test_a_session_without_a_lock_has_its_whole_deadline(reaper: PostgreSQLStore) -> None:
     open_session(reaper)
 
-    assert not reaper.due_duties()["reap"]
-    assert reaper.shorten_deadlines() == 0
+    assert not reaper.maintenance.due_duties()["reap"]
+    assert reaper.sessions.shorten_deadlines() == 0
 
 
 def test_a_worker_sees_that_its_connection_has_ended_and_takes_its_deadline_back(
@@ -108,23 +110,23 @@ def test_a_worker_sees_that_its_connection_has_ended_and_takes_its_deadline_back
 ) -> None:
     session = open_session(worker)
     hold(worker, session)
-    assert not worker.has_hung_up()
+    assert not worker.sessions.has_hung_up()
 
     cut(worker)
-    wait_until(worker.has_hung_up)
-    reaper.shorten_deadlines()
+    wait_until(worker.sessions.has_hung_up)
+    reaper.sessions.shorten_deadlines()
     worker.close()
     wait_until(lambda: hold(worker, session))
 
-    assert not worker.has_hung_up()
-    assert reaper.shorten_deadlines() == 0
+    assert not worker.sessions.has_hung_up()
+    assert reaper.sessions.shorten_deadlines() == 0
     assert seconds_left(session) > 3
 
 
 def test_locking_again_over_the_same_connection_asks_nothing(worker: PostgreSQLStore) -> None:
     session = open_session(worker)
     hold(worker, session)
-    worker.close_session(session)
+    worker.sessions.close(session)
 
     assert hold(worker, session)
 
@@ -136,31 +138,31 @@ def test_while_the_former_connection_lives_no_other_takes_the_lock(
     hold(worker, session)
 
     assert not hold(reaper, session)
-    assert reaper.shorten_deadlines() == 0
+    assert reaper.sessions.shorten_deadlines() == 0
 
 
 def test_a_new_server_shortens_no_deadline(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
     session = open_session(worker)
     hold(worker, session)
     cut(worker)
-    reaper.maintenance.grace_seconds = 365 * 86400.0
+    reaper.sessions.grace_seconds = 365 * 86400.0
 
-    assert not reaper.due_duties()["reap"]
-    assert reaper.shorten_deadlines() == 0
+    assert not reaper.maintenance.due_duties()["reap"]
+    assert reaper.sessions.shorten_deadlines() == 0
 
 
 def test_a_connection_that_is_a_poolers_takes_no_lock(
     worker: PostgreSQLStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = open_session(worker)
-    told = worker.connection.connection.info.backend_pid + 1
-    info = type(worker.connection.connection.info)
+    told = worker.database.connection.connection.info.backend_pid + 1
+    info = type(worker.database.connection.connection.info)
     monkeypatch.setattr(info, "backend_pid", property(lambda _: told))
 
     assert hold(worker, session)
 
     assert not WorkerSession.objects.using("postgresql").get(pk=session).guarded
-    assert not worker.has_hung_up()
+    assert not worker.sessions.has_hung_up()
 
 
 def test_the_next_eldest_takes_over_when_the_eldest_ones_connection_has_ended(
@@ -170,9 +172,9 @@ def test_the_next_eldest_takes_over_when_the_eldest_ones_connection_has_ended(
 
     leader, next_one = open_session(worker), open_session(reaper)
     hold(worker, leader)
-    before = reaper.renew(next_one, ALIVE)
+    before = reaper.sessions.renew(next_one, ALIVE)
     cut(worker)
-    after = reaper.renew(next_one, ALIVE)
+    after = reaper.sessions.renew(next_one, ALIVE)
 
     assert before is not None
     assert after is not None

@@ -43,7 +43,7 @@ def test_every_handle_of_a_name_sees_the_same_queues(store: Store) -> None:
 def test_names_keep_brokers_apart(store: Store) -> None:
     declare(store)
 
-    assert MemoryStore("another").queue("orders") is None
+    assert MemoryStore("another").queues.find("orders") is None
     assert broker_named(MEMORY) is not broker_named("another")
 
 
@@ -59,44 +59,47 @@ def test_the_clock_is_moved_for_every_handle(store: Store) -> None:
     pass_time(store, 61)
 
     worker = private_store(MEMORY)
-    assert worker.now_skew_seconds() == 61
+    assert worker.database.now_skew_seconds() == 61
     assert len(claim(worker, open_session(worker))) == 1
 
 
 def test_all_duties_of_maintenance_are_always_to_do(store: Store) -> None:
-    assert store.due_duties() == {"take_over": False, "cover": False}  # which it does not have
+    assert store.maintenance.due_duties() == {"take_over": False, "cover": False}  # which it does not have
 
 
 def test_messages_of_a_transaction_come_with_its_commit(store: Store) -> None:
     declare(store)
     called: list[int] = []
 
-    with store.transaction():
-        shared_store(MEMORY).append(a_message())
-        store.after_commit(lambda: called.append(store.counts()["orders"].ready))
-        assert (shared_store(MEMORY).in_transaction, private_store(MEMORY).in_transaction) == (True, False)
-        assert (store.counts()["orders"].ready, called) == (0, [])
+    with store.database.transaction():
+        shared_store(MEMORY).publications.append(a_message())
+        store.database.after_commit(lambda: called.append(store.queues.counts()["orders"].ready))
+        assert (shared_store(MEMORY).database.in_transaction, private_store(MEMORY).database.in_transaction) == (
+            True,
+            False,
+        )
+        assert (store.queues.counts()["orders"].ready, called) == (0, [])
 
-    assert (store.in_transaction, store.last_after_commit(), called) == (False, None, [1])
-    assert not store.reconnect()
+    assert (store.database.in_transaction, store.database.last_after_commit(), called) == (False, None, [1])
+    assert not store.database.reconnect()
 
 
 def test_a_transaction_inside_another_is_taken_back_alone(store: Store) -> None:
     declare(store, dedup_count=5)
     called: list[str] = []
 
-    with store.transaction():
-        store.append_by_rules([a_message(dedup_id="once")])
-        with suppress(ZeroDivisionError), store.transaction():
-            store.append(a_message())
-            store.after_commit(lambda: called.append("inner"))
+    with store.database.transaction():
+        store.admission.append([a_message(dedup_id="once")])
+        with suppress(ZeroDivisionError), store.database.transaction():
+            store.publications.append(a_message())
+            store.database.after_commit(lambda: called.append("inner"))
             _ = 1 / 0
-        with store.transaction():
-            store.append(a_message())
+        with store.database.transaction():
+            store.publications.append(a_message())
         with pytest.raises(DuplicateMessage):
-            store.append_by_rules([a_message(dedup_id="once")])
+            store.admission.append([a_message(dedup_id="once")])
 
-    assert (store.counts()["orders"].ready, called) == (2, [])
+    assert (store.queues.counts()["orders"].ready, called) == (2, [])
 
 
 def test_what_a_transaction_settles_is_not_given_back_with_its_session(store: Store) -> None:
@@ -106,12 +109,12 @@ def test_what_a_transaction_settles_is_not_given_back_with_its_session(store: St
     session = open_session(worker)
     [message] = claim(worker, session)
 
-    with worker.transaction():
+    with worker.database.transaction():
         assert not settle(worker, session, message, Verdict.ACCEPT)
         assert settle(worker, session, message, Verdict.ACCEPT) == {message.id}
-        store.close_session(session)
+        store.sessions.close(session)
 
-    assert (store.counts()["orders"].ready, store.counts()["orders"].claimed) == (0, 0)
+    assert (store.queues.counts()["orders"].ready, store.queues.counts()["orders"].claimed) == (0, 0)
 
 
 def test_a_transaction_whose_queue_has_gone_fails(store: Store) -> None:
@@ -119,15 +122,15 @@ def test_a_transaction_whose_queue_has_gone_fails(store: Store) -> None:
     declare(store, "other")
 
     def publish_and_delete() -> None:
-        with store.transaction():
-            store.append_many([a_message(), a_message("other")])
-            store.after_commit(pytest.fail)
-            store.delete_queue("orders")
+        with store.database.transaction():
+            store.publications.append_many([a_message(), a_message("other")])
+            store.database.after_commit(pytest.fail)
+            store.deletions.delete_queue("orders")
 
     with pytest.raises(QueueDeleted):
         publish_and_delete()
 
-    assert store.counts()["other"].ready == 0
+    assert store.queues.counts()["other"].ready == 0
 
 
 def test_publishers_do_not_overshoot_a_limit_together(store: Store) -> None:
@@ -137,7 +140,7 @@ def test_publishers_do_not_overshoot_a_limit_together(store: Store) -> None:
     def publish_some() -> None:
         for _ in range(30):
             try:
-                store.append_by_rules([a_message()])
+                store.admission.append([a_message()])
             except QueueFull as error:
                 refused.append(error)
 
@@ -147,12 +150,12 @@ def test_publishers_do_not_overshoot_a_limit_together(store: Store) -> None:
     for thread in threads:
         thread.join()
 
-    assert (store.counts()["orders"].ready, len(refused)) == (50, 70)
+    assert (store.queues.counts()["orders"].ready, len(refused)) == (50, 70)
 
 
 def test_no_message_is_lost_or_doubled_between_threads(store: Store) -> None:
     declare(store)
-    published = store.append_many([a_message(priority=index % 10) for index in range(200)])
+    published = store.publications.append_many([a_message(priority=index % 10) for index in range(200)])
     taken: list[int] = []
 
     def work() -> None:
@@ -198,12 +201,12 @@ def test_an_entry_that_was_given_back_expires_in_its_time(store: Store) -> None:
     session = open_session(store)
     [held] = claim(store, session)
     pass_time(store, 11)
-    assert store.expire() == 0
+    assert store.maintenance.expire() == 0
 
     settle(store, session, held, Verdict.RELEASE)
 
-    assert store.expire() == 1
-    assert store.counts()["orders"].total == 0
+    assert store.maintenance.expire() == 1
+    assert store.queues.counts()["orders"].total == 0
 
 
 def test_a_queue_declared_anew_knows_nothing_of_the_one_before(store: Store) -> None:
@@ -211,7 +214,7 @@ def test_a_queue_declared_anew_knows_nothing_of_the_one_before(store: Store) -> 
     session = open_session(store)
     publish(store)
     settle(store, session, claim(store, session)[0], Verdict.ACCEPT)
-    store.delete_queue("orders")
+    store.deletions.delete_queue("orders")
 
     declare(store)
     published = publish(store)
@@ -227,9 +230,9 @@ def test_emptying_leaves_open_handles_useful_and_their_sessions_lost(store: Stor
 
     empty_brokers()
 
-    assert store.queue("orders") is None
+    assert store.queues.find("orders") is None
     declare(store)
     assert publish(store) > before
-    assert store.now_skew_seconds() == 0
+    assert store.database.now_skew_seconds() == 0
     with pytest.raises(SessionLost):
         claim(store, session)

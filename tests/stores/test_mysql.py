@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,7 +48,7 @@ def test_names_that_differ_in_case_are_two_queues(store: Store) -> None:
     declare(store, "orders")
     publish(store, "Orders")
 
-    assert {name: counts.ready for name, counts in store.counts().items()} == {"Orders": 1, "orders": 0}
+    assert {name: counts.ready for name, counts in store.queues.counts().items()} == {"Orders": 1, "orders": 0}
 
 
 @pytest.mark.django_db(databases=["mariadb"])
@@ -55,7 +56,7 @@ def test_every_character_can_be_stored(store: Store) -> None:
     declare(store, "наряды 🚚")
     publish(store, "наряды 🚚", type="𝄞")
 
-    assert [message.type for message in store.browse("наряды 🚚", states=[1])] == ["𝄞"]
+    assert [message.type for message in store.browser.browse("наряды 🚚", states=[1])] == ["𝄞"]
 
 
 # The migration
@@ -63,8 +64,8 @@ def test_every_character_can_be_stored(store: Store) -> None:
 
 @pytest.mark.django_db(databases=["mariadb"])
 def test_the_claim_s_index_holds_the_state_and_the_order(store: Any) -> None:
-    with store.connection.cursor() as cursor:
-        found = store.connection.introspection.get_constraints(cursor, "django_mq_message")
+    with store.database.connection.cursor() as cursor:
+        found = store.database.connection.introspection.get_constraints(cursor, "django_mq_message")
 
     ready = found["django_mq_message_ready"]
     assert ready["columns"] == ["queue_id", "state", "level", "place", "id"]
@@ -87,12 +88,12 @@ def test_a_dead_lock_between_two_workers_is_tried_again(two: list[Any]) -> None:
 
         def __init__(self, store: Any, order: list[int]) -> None:
             self.store, self.order, self.first = store, order, True
-            self.is_inside = False
+            self.database = store.database
 
         @retried
         def take(self) -> int:
             tries.append(1)
-            with self.store.transaction():
+            with self.store.database.transaction():
                 self.store.database.rows("bury", ids=self.order[:1], reason="first")
                 if self.first:
                     self.first = False
@@ -111,7 +112,7 @@ def test_what_keeps_failing_is_given_up_in_the_end() -> None:
     tries = []
 
     class Failing:
-        is_inside = False
+        database = SimpleNamespace(is_inside=False)
 
         @retried
         def act(self) -> None:
@@ -137,7 +138,7 @@ def test_an_exchange_is_tried_as_often_as_a_claim(two: Any) -> None:
 
     two[0].database.text = failing
     with pytest.raises(StoreUnavailable):
-        two[0].settle_and_claim(session, [], ClaimRequest(queues=("orders",), credit=1))
+        two[0].claims.settle_and_claim(session, [], ClaimRequest(queues=("orders",), credit=1))
 
     assert len(tries) == TRIES
 
@@ -146,7 +147,7 @@ def test_a_part_of_a_transaction_is_not_tried_again_alone() -> None:
     tries = []
 
     class Failing:
-        is_inside = True
+        database = SimpleNamespace(is_inside=True)
 
         @retried
         def act(self) -> None:
@@ -173,7 +174,7 @@ def test_a_caller_who_swallows_a_dead_lock_does_not_commit_half_of_his_transacti
     with pytest.raises((StoreError, transaction.TransactionManagementError)):
         publish_around_a_dead_lock()
 
-    assert store.counts()["orders"].ready == 0
+    assert store.queues.counts()["orders"].ready == 0
 
 
 @pytest.mark.django_db(databases=["mariadb"], transaction=True)
@@ -181,12 +182,12 @@ def test_what_lies_next_to_claimed_messages_can_be_published(two: list[Any]) -> 
     publish(two[0], priority=4)
     session = open_session(two[0])
 
-    with two[0].transaction():
+    with two[0].database.transaction():
         two[0].database.rows("claim", queue="orders", session=session, claim=1, credit=10, share_bytes=1000)
         # Gap locks would keep this one waiting.
-        two[1].append(a_message(priority=4))
+        two[1].publications.append(a_message(priority=4))
 
-    assert two[0].counts()["orders"].ready == 2
+    assert two[0].queues.counts()["orders"].ready == 2
 
 
 # Settings
@@ -194,7 +195,7 @@ def test_what_lies_next_to_claimed_messages_can_be_published(two: list[Any]) -> 
 
 @pytest.mark.django_db(databases=["mariadb"])
 def test_the_database_of_the_tests_is_well_set_up() -> None:
-    assert shared_store("mariadb").setting_problems() == []
+    assert shared_store("mariadb").server.setting_problems() == []
     assert connections["mariadb"].display_name == "MariaDB"
 
 
@@ -226,7 +227,7 @@ def test_large_messages_travel_in_several_documents(store: Store) -> None:
     messages = [a_message(body=bytes([index]) * BYTES, headers='{"a": "\\\\"}') for index in range(3)]
 
     assert [len(portion) for portion in portions(messages)] == [1, 1, 1]
-    numbers = store.append_many(messages)
+    numbers = store.publications.append_many(messages)
 
     found = {message.id: message.body for message in claim(store, open_session(store), credit=3)}
     assert [bytes(found[number]) for number in numbers] == [message.body for message in messages]
@@ -244,9 +245,9 @@ def test_a_text_too_long_for_its_column_refuses_them_all(store: Store) -> None:
     declare(store, "orders")
 
     with pytest.raises(StoreError):
-        store.append_many([a_message(), a_message(correlation_id="x" * 256)])
+        store.publications.append_many([a_message(), a_message(correlation_id="x" * 256)])
 
-    assert store.counts()["orders"].ready == 0
+    assert store.queues.counts()["orders"].ready == 0
 
 
 # Round trips
@@ -257,15 +258,15 @@ def test_a_text_too_long_for_its_column_refuses_them_all(store: Store) -> None:
 def test_a_transaction_is_rolled_back_whether_or_not_it_begins_with_its_first_statement(
     two: list[Any], *, together: bool
 ) -> None:
-    two[0].connection.settings_dict["OPTIONS"]["multi_statements"] = together
+    two[0].database.connection.settings_dict["OPTIONS"]["multi_statements"] = together
 
-    with suppress(ZeroDivisionError), two[0].transaction():
+    with suppress(ZeroDivisionError), two[0].database.transaction():
         publish(two[0])
-        assert not two[1].browse("orders", states=[1])
+        assert not two[1].browser.browse("orders", states=[1])
         raise ZeroDivisionError
-    with two[0].transaction():
+    with two[0].database.transaction():
         pass
-    with two[0].transaction():
+    with two[0].database.transaction():
         kept = publish(two[0])
 
-    assert [message.id for message in two[1].browse("orders", states=[1])] == [kept]
+    assert [message.id for message in two[1].browser.browse("orders", states=[1])] == [kept]

@@ -56,7 +56,7 @@ def test_what_cannot_be_an_option_is_read_as_the_default_and_can_be_set_right(da
     with connections[database].cursor() as cursor:
         cursor.execute("UPDATE django_mq_queue SET other_options = %s", [stored])
 
-    record, row = store.queue("orders"), Queue.objects.using(database).get()
+    record, row = store.queues.find("orders"), Queue.objects.using(database).get()
     assert record is not None
     assert (record.backoff_ticks_per_second, row.options) == (0, QueueOptions())
 

@@ -120,7 +120,7 @@ def test_publishers_leave_nothing_behind(store: Store, elsewhere: Publish, bounc
         elsewhere(a_message("limited"))
     publisher.append(store, [a_message() for _ in range(500)])
 
-    counts = store.counts()
+    counts = store.queues.counts()
     assert (counts["orders"].ready, counts["limited"].ready) == (5 * OFTEN + 500, 2 * OFTEN)
     assert left_behind(bouncer) == before == []
 
@@ -128,11 +128,11 @@ def test_publishers_leave_nothing_behind(store: Store, elsewhere: Publish, bounc
 def test_operators_leave_nothing_behind(store: Store, bouncer: PgBouncer) -> None:
     for name in ("orders", "other"):
         declare(store, name)
-    number = store.append(a_message())
-    store.set_paused("orders", paused=True, reason="stocktaking")
-    store.move([number], "other")
-    store.purge("other")
-    store.delete_queue("other")
+    number = store.publications.append(a_message())
+    store.queues.set_paused("orders", paused=True, reason="stocktaking")
+    store.operations.move([number], "other")
+    store.deletions.purge("other")
+    store.deletions.delete_queue("other")
 
     assert left_behind(bouncer) == []
     with psycopg.connect(bouncer.url, autocommit=True, prepare_threshold=None) as connection:
@@ -147,13 +147,13 @@ def test_a_publish_belongs_to_the_transaction_that_is_open(store: Store) -> None
     declare(store)
     kept, lost = uuid4(), uuid4()
 
-    with store.transaction():
-        store.append(a_message(message_id=kept))
-    with suppress(ZeroDivisionError), store.transaction():
-        store.append(a_message(message_id=lost))
+    with store.database.transaction():
+        store.publications.append(a_message(message_id=kept))
+    with suppress(ZeroDivisionError), store.database.transaction():
+        store.publications.append(a_message(message_id=lost))
         raise ZeroDivisionError
 
-    assert [message.message_id for message in store.browse("orders", states=[1])] == [kept]
+    assert [message.message_id for message in store.browser.browse("orders", states=[1])] == [kept]
 
 
 def test_workers_share_the_connection_with_publishers(
@@ -167,17 +167,17 @@ def test_workers_share_the_connection_with_publishers(
     for turn in range(OFTEN):
         for worker, session in zip(workers, sessions, strict=True):
             elsewhere(a_message())
-            claimed = worker.claim(session, ClaimRequest(queues=("orders",), credit=5)).claimed
+            claimed = worker.claims.claim(session, ClaimRequest(queues=("orders",), credit=5)).claimed
             taken += [message.id for message in claimed]
             done = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in claimed]
             following = ClaimRequest(queues=("orders",), credit=5, promote=turn % 2 == 0)
-            assert worker.settle_and_claim(session, done, following).void == frozenset()
+            assert worker.claims.settle_and_claim(session, done, following).void == frozenset()
     for worker, session in zip(workers, sessions, strict=True):
-        worker.close_session(session)
+        worker.sessions.close(session)
         worker.close()
 
     assert len(taken) == len(set(taken)) == 2 * OFTEN
-    assert store.counts()["orders"].total == 0
+    assert store.queues.counts()["orders"].total == 0
     assert left_behind(bouncer) == []
 
 
@@ -212,7 +212,7 @@ def test_a_worker_that_cannot_listen_polls_and_leaves_nothing_behind(store: Stor
 
     with running(a_handler(), using=ALIAS) as worker:
         publish("orders", 1, using=ALIAS)
-        wait_until(lambda: store.counts()["orders"].total == 0)
+        wait_until(lambda: store.queues.counts()["orders"].total == 0)
         assert not worker.runtime.hears
 
     assert left_behind(bouncer) == []

@@ -130,14 +130,14 @@ def test_whoever_wraps_the_connection_sees_every_publish(site: Store) -> None:
 def test_a_prepared_publish_is_refused_as_any_other(site: Store) -> None:
     there = a_message()
     publish_often(site)
-    site.append(there)
+    site.publications.append(there)
 
     with transaction.atomic(using="postgresql"):
         with pytest.raises(DuplicateMessage):
-            site.append(there)
+            site.publications.append(there)
         publish(site)
 
-    assert site.counts()["orders"].ready == WORTH_ASKING + 2
+    assert site.queues.counts()["orders"].ready == WORTH_ASKING + 2
 
 
 def test_a_prepared_publish_is_rolled_back_as_any_other(site: Store) -> None:
@@ -148,7 +148,7 @@ def test_a_prepared_publish_is_rolled_back_as_any_other(site: Store) -> None:
         transaction.set_rollback(True, using="postgresql")
     publish(site)
 
-    assert site.counts()["orders"].ready == WORTH_ASKING + 1
+    assert site.queues.counts()["orders"].ready == WORTH_ASKING + 1
 
 
 def test_a_transaction_that_must_be_rolled_back_takes_no_prepared_publish(site: Store) -> None:
@@ -159,7 +159,7 @@ def test_a_transaction_that_must_be_rolled_back_takes_no_prepared_publish(site: 
         with pytest.raises(StoreError, match="current transaction"):
             publish(site)
 
-    assert site.counts()["orders"].ready == WORTH_ASKING
+    assert site.queues.counts()["orders"].ready == WORTH_ASKING
 
 
 @pytest.mark.parametrize("forget", ["DISCARD ALL", "DEALLOCATE ALL"])
@@ -170,7 +170,7 @@ def test_a_project_may_drop_all_that_was_prepared(site: Store, forget: str) -> N
 
     publish_often(site)
 
-    assert site.counts()["orders"].ready == WORTH_ASKING * 2
+    assert site.queues.counts()["orders"].ready == WORTH_ASKING * 2
 
 
 def test_in_a_transaction_that_is_an_outage_for_once(site: Store) -> None:
@@ -185,7 +185,7 @@ def test_in_a_transaction_that_is_an_outage_for_once(site: Store) -> None:
     with transaction.atomic(using="postgresql"):
         publish(site)
 
-    assert site.counts()["orders"].ready == WORTH_ASKING + 1
+    assert site.queues.counts()["orders"].ready == WORTH_ASKING + 1
 
 
 #: Something in every field that a publish may give without a time.
@@ -213,7 +213,7 @@ def written(site: Store) -> list[dict[str, Any]]:
 def test_every_way_to_the_server_writes_the_same_row(site: Store, given: dict[str, Any]) -> None:
     publish(site, **given)  # by Django's cursor
     publish_often(site)
-    site.purge("orders")
+    site.deletions.purge("orders")
     with CaptureQueriesContext(connections["postgresql"]):
         publish(site, **given)
     publish(site, **given)  # through libpq
@@ -245,7 +245,7 @@ def test_a_rollback_leaves_what_was_prepared(site: Store) -> None:
     with transaction.atomic(using="postgresql"):
         publish(site)
 
-    assert site.counts()["orders"].ready == WORTH_ASKING + 1
+    assert site.queues.counts()["orders"].ready == WORTH_ASKING + 1
 
 
 @pytest.mark.parametrize("project", [1, 5])
@@ -255,13 +255,13 @@ def test_a_project_whose_driver_prepares_and_drops_by_itself_notices_nothing(sit
         driver().prepare_threshold = project
         with transaction.atomic(using="postgresql"):
             publish(site)
-            site.counts()
+            site.queues.counts()
             transaction.set_rollback(True, using="postgresql")
         with transaction.atomic(using="postgresql"):
-            site.counts()
+            site.queues.counts()
             publish(site)
 
-    assert site.counts()["orders"].ready == WORTH_ASKING + 3
+    assert site.queues.counts()["orders"].ready == WORTH_ASKING + 3
 
 
 def test_a_transaction_of_a_kind_begins_as_the_driver_says(site: Store) -> None:
@@ -275,7 +275,7 @@ def test_a_transaction_of_a_kind_begins_as_the_driver_says(site: Store) -> None:
             assert cursor.fetchone() == ("serializable",)
         transaction.set_rollback(True, using="postgresql")
     with transaction.atomic(using="postgresql"):
-        site.counts()
+        site.queues.counts()
         publish(site)
 
 

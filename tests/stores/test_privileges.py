@@ -29,16 +29,16 @@ def store(database: str) -> Store:
 
 
 def test_many_messages_are_published(store: Store) -> None:
-    numbers = store.append_many([a_message() for _ in range(WORTH_COPYING)])
+    numbers = store.publications.append_many([a_message() for _ in range(WORTH_COPYING)])
 
-    assert len(numbers) == WORTH_COPYING == store.counts()["orders"].ready
+    assert len(numbers) == WORTH_COPYING == store.queues.counts()["orders"].ready
     assert numbers == sorted(numbers)
 
 
 def test_messages_take_another_priority_in_their_old_order(store: Store) -> None:
     first, second, third = (publish(store, correlation_id=name) for name in "abc")
 
-    assert store.prioritise([third, first, second], 7) == 3
+    assert store.operations.prioritise([third, first, second], 7) == 3
 
     claimed = claim(store, open_session(store))
     assert [(each.correlation_id, each.priority) for each in claimed] == [("a", 7), ("b", 7), ("c", 7)]
@@ -46,14 +46,14 @@ def test_messages_take_another_priority_in_their_old_order(store: Store) -> None
 
 
 def test_the_last_arrival_is_known(store: Store) -> None:
-    before = store.last_arrival()
+    before = store.browser.last_arrival()
     number = publish(store)
 
-    assert store.last_arrival() == number > before
+    assert store.browser.last_arrival() == number > before
 
 
 def test_the_doctor_hears_of_sequences_that_may_not_be_used(store: Store, database: str) -> None:
-    assert [hint for _, hint in store.privilege_problems()] == (
+    assert [hint for _, hint in store.server.privilege_problems()] == (
         ["GRANT USAGE ON SEQUENCE public.django_mq_message_id_seq, public.django_mq_history_id_seq to the role."]
         if connections[database].vendor == "postgresql"
         else []

@@ -19,7 +19,7 @@ from tests.stores.model_queue import MAX_ATTEMPTS, ModelQueue
 
 if TYPE_CHECKING:
     from django_mq.stores.records import Claimed
-    from django_mq.stores.sql import SQLStore
+    from django_mq.stores.sql.store import SQLStore
 
 #: Times are counted in steps this long: however slow the machine, it cannot lose one.
 STEP_SECONDS = 1000
@@ -90,7 +90,7 @@ class Pair:
         message = self.pick(number)
         if message is None:
             return None
-        assert self.store.settle(self.session, [verdict(message, how, **given)]) == frozenset()
+        assert self.store.settlements.settle(self.session, [verdict(message, how, **given)]) == frozenset()
         return message.id
 
     def accept(self, number: int) -> None:
@@ -110,7 +110,7 @@ class Pair:
         if self.settled:
             session, message = self.settled[number % len(self.settled)]
             counts = self.carrying.get(message.id) == (session, message.claim)
-            void = self.store.settle(session, [verdict(message, Verdict.ACCEPT)])
+            void = self.store.settlements.settle(session, [verdict(message, Verdict.ACCEPT)])
             assert void == (frozenset() if counts else {message.id})
             if counts:
                 del self.carrying[message.id]
@@ -120,7 +120,7 @@ class Pair:
         waiting = [entry for entry in self.model.entries.values() if entry.state != "claimed"]
         if waiting:
             chosen = waiting[number % len(waiting)].id
-            assert self.store.cancel([chosen]) == 1
+            assert self.store.operations.cancel([chosen]) == 1
             self.carrying.pop(chosen, None)
             self.model.remove(chosen)
 
@@ -129,12 +129,12 @@ class Pair:
         self.model.now += steps
 
     def pause(self, paused: bool) -> None:
-        self.store.set_paused("orders", paused=paused)
+        self.store.queues.set_paused("orders", paused=paused)
         self.model.paused = paused
 
     def lose_worker(self) -> None:
-        self.store.renew(self.session, Heartbeat(deadline_seconds=-1))
-        self.store.reap()
+        self.store.sessions.renew(self.session, Heartbeat(deadline_seconds=-1))
+        self.store.sessions.reap()
         self.model.lose_worker()
         self.carrying |= {message.id: (self.session, message.claim) for message in self.held}
         self.begin_session()
@@ -144,7 +144,7 @@ class Pair:
         self.lose_worker()
 
     def close_session(self) -> None:
-        assert self.store.close_session(self.session) == len(self.held)
+        assert self.store.sessions.close(self.session) == len(self.held)
         self.model.close_session()
         self.begin_session()
 
@@ -155,20 +155,20 @@ class Pair:
 
     def retry(self) -> None:
         dead = [entry.id for entry in self.model.in_state("dead")]
-        self.store.redrive_dead(dead)
+        self.store.operations.redrive(dead)
         self.carrying = {id_: claim for id_, claim in self.carrying.items() if id_ not in dead}
         self.model.retry()
 
     def deliver_now(self) -> None:
-        self.store.deliver_now([entry.id for entry in self.model.in_state("scheduled")])
+        self.store.operations.deliver_now([entry.id for entry in self.model.in_state("scheduled")])
         self.model.deliver_now()
 
     def check(self) -> None:
-        self.store.promote()
+        self.store.maintenance.promote()
         self.model.promote()
         for state in (State.SCHEDULED, State.READY, State.CLAIMED, State.DEAD):
             expected = [(entry.id, entry.attempts) for entry in self.model.in_state(state.name.lower())]
-            seen = self.store.browse("orders", states=[state.value])
+            seen = self.store.browser.browse("orders", states=[state.value])
             assert [(item.id, item.attempts) for item in seen] == expected, state
 
 

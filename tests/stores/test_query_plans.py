@@ -25,7 +25,7 @@ from tests.stores.builders import declare, open_session
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.stores.sql import SQLStore
+    from django_mq.stores.sql.store import SQLStore
 
 ROWS = 20_000
 #: Bounds of a claim; ``share_bytes`` is MariaDB's.
@@ -230,7 +230,7 @@ def explained(
 ) -> Iterator[dict[str, Any]]:
     """Yield the nodes of a statement's plan: for these values, or for any."""
     text = store.database.text(name, {"wanted": wanted} | more)
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         if generic:
             names = sorted(set(re.findall(r"%\((\w+)\)s", text)))
             text = re.sub(r"%\((\w+)\)s", lambda match: f"${names.index(match[1]) + 1}", text).replace("%%", "%")
@@ -312,7 +312,7 @@ def declared_plan(store: SQLStore, name: str, alone: bool) -> list[dict[str, Any
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
 def test_a_claim_by_a_declared_selector_reads_what_it_takes() -> None:
     filled("postgresql")
-    with worker_store() as store, store.connection.cursor() as cursor:
+    with worker_store() as store, store.database.connection.cursor() as cursor:
         cursor.execute(MEETS)
         cursor.execute("ANALYZE django_mq_message")
 
@@ -331,7 +331,7 @@ def test_a_claim_by_a_declared_selector_reads_what_it_takes() -> None:
 @pytest.mark.parametrize("dead", [0, 500])
 @pytest.mark.parametrize(("name", "alone"), BY_DECLARED)
 def test_a_plan_made_without_declared_messages_suits_many(name: str, alone: bool, dead: int) -> None:
-    with worker_store() as store, store.connection.cursor() as cursor:
+    with worker_store() as store, store.database.connection.cursor() as cursor:
         leave_dead_rows(dead)
         cursor.execute("ANALYZE django_mq_message")
 
@@ -345,7 +345,7 @@ def test_a_plan_made_without_declared_messages_suits_many(name: str, alone: bool
 @pytest.mark.parametrize("dead", [0, 500])
 @pytest.mark.parametrize(("name", "alone"), [*((name, False) for name in sorted(PREPARED - set(CLAIMS))), *FORMS])
 def test_a_plan_made_while_a_workers_queues_are_empty_suits_full_ones(name: str, alone: bool, dead: int) -> None:
-    with worker_store() as store, store.connection.cursor() as cursor:
+    with worker_store() as store, store.database.connection.cursor() as cursor:
         leave_dead_rows(dead)
         cursor.execute("ANALYZE django_mq_message")
 
@@ -381,7 +381,7 @@ def walks_over_all(node: dict[str, Any]) -> bool:
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
 def test_a_plan_made_without_messages_gives_back_what_a_dead_session_held_by_its_ids() -> None:
-    with worker_store() as store, store.connection.cursor() as cursor:
+    with worker_store() as store, store.database.connection.cursor() as cursor:
         cursor.execute("ANALYZE django_mq_message")
 
         plan = list(explained(store, "release_held_by_expired", generic=True))
@@ -439,7 +439,7 @@ def test_a_claim_from_a_cursor_enters_the_index_there(postgresql: SQLStore, alon
 
 @pytest.mark.django_db(databases=["postgresql"])
 def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None:
-    with postgresql.connection.cursor() as cursor:
+    with postgresql.database.connection.cursor() as cursor:
         text = postgresql.database.text("claim", {"alone": True})
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", PLANS["claim"][0])
         plan = list(nodes(cursor.fetchone()[0][0]["Plan"]))
@@ -465,7 +465,7 @@ def test_a_claim_decides_on_its_messages_in_one_pass(postgresql: SQLStore, name:
 @pytest.mark.django_db(databases=["postgresql"])
 def test_counts_read_a_bounded_number_of_entries_however_many_are_ready(postgresql: SQLStore) -> None:
     params = {"names": ["q1"], "every": False, "limit": 50, "read": 5, "retrying": 5}
-    with postgresql.connection.cursor() as cursor:
+    with postgresql.database.connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {postgresql.database.text('counts')}", params)
         plan = list(nodes(cursor.fetchone()[0][0]["Plan"]))
 
@@ -547,7 +547,7 @@ def test_every_statement_uses_its_index_on_mariadb() -> None:
 
 
 def steps_of(store: SQLStore, name: str, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {store.database.text(name)}", parameters(params))
         for row in cursor.fetchall():
             yield dict(zip(STEP, row, strict=True))
@@ -565,7 +565,7 @@ def test_every_statement_uses_its_index_on_sqlite() -> None:
     store = filled("default")
     found = {}
     for name, (params, index) in (PLANS | MORE_PLANS).items():
-        with store.connection.cursor() as cursor:
+        with store.database.connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {store.database.text(name)}", store.database.fitted(params))
             steps = [row[3] for row in cursor.fetchall()]
         unused = [
@@ -581,7 +581,7 @@ def test_every_statement_uses_its_index_on_sqlite() -> None:
 def test_a_claim_by_a_declared_selector_reads_its_index_on_sqlite() -> None:
     store = filled("default")
     params = PLANS["claim"][0] | {"wanted": "AND m.priority > 3", "meets": "[1027, 1024, 0]"}
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         cursor.execute(MEETS, [])
         cursor.execute("ANALYZE")
         text = store.database.text("claim_declared", params)

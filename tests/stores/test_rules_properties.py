@@ -225,7 +225,7 @@ class Pair:
         self.held[session] = []
         priority, credit = self.model.standing[session] = self.standings[number]
         told = ConsumerInfo(queue_name="orders", priority=priority, credit_limit=credit)
-        self.store.renew(session, Heartbeat(deadline_seconds=DEADLINE_SECONDS, consumers=(told,)))
+        self.store.sessions.renew(session, Heartbeat(deadline_seconds=DEADLINE_SECONDS, consumers=(told,)))
         return session
 
     def publish(self, group: str | None) -> None:
@@ -246,7 +246,7 @@ class Pair:
         if not self.held[worker]:
             return None
         message = self.held[worker].pop(0)
-        assert self.store.settle(worker, [verdict(message, how, **given)]) == frozenset()
+        assert self.store.settlements.settle(worker, [verdict(message, how, **given)]) == frozenset()
         return self.model.entry(message.id)
 
     def accept(self, number: int) -> None:
@@ -276,13 +276,13 @@ class Pair:
         self.model.now += 1
 
     def leave(self, number: int) -> None:
-        self.store.close_session(self.workers[number])
+        self.store.sessions.close(self.workers[number])
         self.model.gone(self.workers[number], suspect=False)
         self.workers[number] = self._begin(number)
 
     def die(self, number: int) -> None:
-        self.store.renew(self.workers[number], Heartbeat(deadline_seconds=-1))
-        self.store.reap()
+        self.store.sessions.renew(self.workers[number], Heartbeat(deadline_seconds=-1))
+        self.store.sessions.reap()
         self.model.gone(self.workers[number], suspect=True)
         self.workers[number] = self._begin(number)
 

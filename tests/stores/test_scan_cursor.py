@@ -169,7 +169,7 @@ def settle_and_claim(
 ) -> ClaimResult:
     accepted = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in done]
     request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, full_scan=full_scan)
-    return store.settle_and_claim(session, accepted, request)
+    return store.claims.settle_and_claim(session, accepted, request)
 
 
 def move_on(store: Store, session: int, publisher: Store) -> list[int]:
@@ -177,7 +177,7 @@ def move_on(store: Store, session: int, publisher: Store) -> list[int]:
     end, found, done = time.monotonic() + PATIENCE_SECONDS, [], []
     while place_of(store.claims.cursors[QUEUE], 0) == START:  # type: ignore[attr-defined]
         assert time.monotonic() < end
-        publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
+        publisher.publications.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
         done = settle_and_claim(store, session, done).claimed
         found += ids(done)
     settle_and_claim(store, session, done, credit=1)
@@ -210,12 +210,12 @@ def test_a_publisher_that_is_slow_to_commit_is_never_passed(stores: tuple[Store,
     store, publisher = stores
     session = open_session(store)
     with closing(private_store("postgresql")) as slow:
-        with slow.transaction():
+        with slow.database.transaction():
             late = publish(slow, QUEUE, priority=0)
             done: list[Claimed] = []
             begin = time.monotonic()
             while not done or time.monotonic() < begin + 5 * STEP_SECONDS:
-                publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
+                publisher.publications.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
                 done = settle_and_claim(store, session, done).claimed
             assert place_of(store.claims.cursors[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]
 
@@ -243,7 +243,7 @@ def test_what_comes_back_is_found_at_once_by_whoever_is_told_and_soon_by_others(
 
 
 def release(store: Store, session: int, message: Claimed) -> None:
-    assert not store.settle(session, [Settlement(message.id, message.claim, Verdict.RELEASE)])
+    assert not store.settlements.settle(session, [Settlement(message.id, message.claim, Verdict.RELEASE)])
 
 
 def eventually(store: Store, session: int) -> list[int]:
@@ -264,7 +264,7 @@ def test_what_a_session_gives_back_itself_is_found_by_its_next_claim(stores: tup
     [message] = claim(store, session, QUEUE)
     move_on(store, session, publisher)
 
-    store.settle_and_claim(session, [Settlement(message.id, message.claim, Verdict.RELEASE)], None)
+    store.claims.settle_and_claim(session, [Settlement(message.id, message.claim, Verdict.RELEASE)], None)
 
     assert ids(settle_and_claim(store, session, []).claimed) == [early]
 
@@ -279,7 +279,7 @@ def test_a_due_message_that_another_session_makes_ready_is_first_for_all(stores:
     settle_and_claim(store, session, [], credit=1)  # names the time
 
     end = time.monotonic() + PATIENCE_SECONDS
-    while not publisher.promote():
+    while not publisher.maintenance.promote():
         assert time.monotonic() < end
 
     assert ids(settle_and_claim(store, session, [], credit=1).claimed) == [due]
@@ -298,7 +298,7 @@ def test_the_least_value_of_a_sorted_queue_is_first_however_far_a_session_has_co
     def claim_some(credit: int) -> list[Claimed]:
         accepted = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in done]
         request = ClaimRequest(queues=("sorted",), credit=credit, promote=False, wanted=wanted)
-        return store.settle_and_claim(session, accepted, request).claimed
+        return store.claims.settle_and_claim(session, accepted, request).claimed
 
     def publish_values(*values: int) -> None:
         messages = [a_message("sorted", headers=json.dumps({"w": value})) for value in values]
@@ -353,7 +353,7 @@ def test_a_cursor_by_selectors_ends_where_a_claim_was_cut() -> None:
 def wanted_claim(store: Store, session: int, *, credit: int = 10, **given: Any) -> ClaimResult:
     wanted = {QUEUE: [Wanted(Selector("a = 1"), credit)]}
     request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, wanted=wanted, **given)
-    return store.settle_and_claim(session, [], request)
+    return store.claims.settle_and_claim(session, [], request)
 
 
 def selecting_cursor(store: Store) -> SelectingCursor:
@@ -366,7 +366,7 @@ def test_the_second_claim_by_selectors_begins_behind_what_the_first_has_seen(
 ) -> None:
     store, publisher = stores
     session = open_session(store)
-    others = publisher.append_many([a_message(QUEUE, headers='{"a": 2}') for _ in range(50)])
+    others = publisher.publications.append_many([a_message(QUEUE, headers='{"a": 2}') for _ in range(50)])
     first = publish(publisher, QUEUE, headers='{"a": 1}')
 
     assert ids(wanted_claim(store, session).claimed) == [first]
@@ -399,7 +399,7 @@ def test_a_message_that_comes_back_is_found_by_a_full_scan(stores: tuple[Store, 
     publish(publisher, QUEUE, headers='{"a": 1}')
     [held] = claim(publisher, other, QUEUE)
     assert wanted_claim(store, session).claimed == []
-    publisher.settle(other, [Settlement(held.id, held.claim, Verdict.RELEASE)])
+    publisher.settlements.settle(other, [Settlement(held.id, held.claim, Verdict.RELEASE)])
 
     passing = wanted_claim(store, session)
     found = passing.claimed or wanted_claim(store, session, full_scan=True).claimed
@@ -410,13 +410,13 @@ def test_a_message_that_comes_back_is_found_by_a_full_scan(stores: tuple[Store, 
 def two_handlers(store: Store, session: int, *limits: int) -> ClaimResult:
     wanted = [Wanted(Selector(text), limit) for text, limit in zip(("a = 1", "b = 1"), limits, strict=True)]
     request = ClaimRequest(queues=(QUEUE,), credit=sum(limits), promote=False, wanted={QUEUE: wanted})
-    return store.settle_and_claim(session, [], request)
+    return store.claims.settle_and_claim(session, [], request)
 
 
 def test_claims_for_several_handlers_begin_behind_what_none_of_them_wants(stores: tuple[Store, Store]) -> None:
     store, publisher = stores
     session = open_session(store)
-    others = publisher.append_many([a_message(QUEUE, headers='{"a": 2}') for _ in range(50)])
+    others = publisher.publications.append_many([a_message(QUEUE, headers='{"a": 2}') for _ in range(50)])
     first = [publish(publisher, QUEUE, headers=text) for text in ('{"b": 1}', '{"a": 1}')]
 
     assert ids(two_handlers(store, session, 9, 9).claimed) == first

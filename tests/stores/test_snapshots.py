@@ -24,7 +24,7 @@ from tests.stores.test_interleaving import MANY, a_store, holding_open, waiting,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.stores.sql import SQLStore
+    from django_mq.stores.sql.store import SQLStore
 
 ISOLATIONS = {"postgresql": ["REPEATABLE READ", "SERIALIZABLE"], "mariadb": ["REPEATABLE READ"]}
 PAIRS = [(alias, isolation) for alias in SERVED for isolation in ISOLATIONS[alias]]
@@ -73,18 +73,18 @@ def isolate(store: SQLStore, isolation: str) -> None:
 @contextmanager
 def seeing_the_past(store: SQLStore) -> Iterator[None]:
     """A transaction that sees, from here to its end, what is committed now."""
-    with store.transaction():
-        store.queue("orders")
+    with store.database.transaction():
+        store.queues.find("orders")
         yield
 
 
 def alike(store: SQLStore) -> None:
     like = a_message()
-    store.append_alike(like, [each.message_id.bytes for each in MANY], [b"{}" for _ in MANY])
+    store.publications.append_alike(like, [each.message_id.bytes for each in MANY], [b"{}" for _ in MANY])
 
 
 def moved(store: SQLStore) -> None:
-    store.move([row.id for row in store.browse("bills", states=[1])], "orders")
+    store.operations.move([row.id for row in store.browser.browse("bills", states=[1])], "orders")
 
 
 def buried(store: SQLStore) -> None:
@@ -96,10 +96,10 @@ def buried(store: SQLStore) -> None:
 WAYS: dict[str, Callable[[SQLStore], object]] = {
     "one": publish,
     "one that is due later": lambda store: publish(store, delay_seconds=10),
-    "several": lambda store: store.append_many([a_message() for _ in range(3)]),
-    "a hundred": lambda store: store.append_many(MANY),
+    "several": lambda store: store.publications.append_many([a_message() for _ in range(3)]),
+    "a hundred": lambda store: store.publications.append_many(MANY),
     "a hundred alike": alike,
-    "one with a duplicate id": lambda store: store.append_by_rules(with_dedup_id("a")),
+    "one with a duplicate id": lambda store: store.admission.append(with_dedup_id("a")),
 }
 MOVES: dict[str, Callable[[SQLStore], object]] = {"one that is moved": moved, "one that is dead": buried}
 
@@ -109,7 +109,7 @@ def test_nothing_is_published_to_a_queue_that_was_deleted_after_the_snapshot(
     first: SQLStore, second: SQLStore, publish_to: Callable[[SQLStore], object]
 ) -> None:
     with seeing_the_past(first):
-        second.delete_queue("orders")
+        second.deletions.delete_queue("orders")
         with pytest.raises(StoreUnavailable):
             publish_to(first)
 
@@ -125,10 +125,10 @@ def test_nothing_is_moved_to_a_queue_that_was_deleted_after_the_snapshot(
 
     with suppress(StoreUnavailable), seeing_the_past(first):
         second.database.execute("UPDATE django_mq_queue SET dead_letter_queue_id = NULL")
-        second.delete_queue("orders")
+        second.deletions.delete_queue("orders")
         move(first)
 
-    assert first.counts()["bills"].total == Message.objects.using(first.alias).count() == 1
+    assert first.queues.counts()["bills"].total == Message.objects.using(first.alias).count() == 1
 
 
 @pytest.mark.parametrize("write", (WAYS | MOVES).values(), ids=WAYS | MOVES)
@@ -139,18 +139,18 @@ def test_a_queue_that_was_changed_after_the_snapshot_is_written_to(
     publish(first, "bills")
 
     with seeing_the_past(first):
-        second.set_paused("orders", paused=True)
+        second.queues.set_paused("orders", paused=True)
         write(first)
 
-    assert first.counts()["orders"].total
+    assert first.queues.counts()["orders"].total
 
 
 def test_a_queue_that_was_changed_and_deleted_after_the_snapshot_is_not_written_to(
     first: SQLStore, second: SQLStore
 ) -> None:
     with seeing_the_past(first):
-        second.set_paused("orders", paused=True)
-        second.delete_queue("orders")
+        second.queues.set_paused("orders", paused=True)
+        second.deletions.delete_queue("orders")
         with pytest.raises(StoreUnavailable):
             publish(first)
 
@@ -161,7 +161,7 @@ def test_a_publish_alone_that_waits_for_the_deletion_of_its_queue_writes_nothing
     first: SQLStore, second: SQLStore
 ) -> None:
     with a_store(first.alias) as watcher, holding_open(second) as commit:
-        second.delete_queue("orders")
+        second.deletions.delete_queue("orders")
         with waiting(watcher, first, lambda: publish(first)) as publishing:
             commit()
             error = publishing.exception(timeout=120)
@@ -176,12 +176,12 @@ def test_a_prepared_statement_of_the_projects_own_connection_writes_nothing_eith
     declare(site)
     for _ in range(WORTH_ASKING):
         publish(site)
-    site.purge("orders")
+    site.deletions.purge("orders")
 
     with a_store("postgresql") as second, transaction.atomic("postgresql"):
         site.database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        site.queue("orders")
-        second.delete_queue("orders")
+        site.queues.find("orders")
+        second.deletions.delete_queue("orders")
         with pytest.raises(StoreUnavailable):
             publish(site)
 
@@ -190,7 +190,7 @@ def test_a_prepared_statement_of_the_projects_own_connection_writes_nothing_eith
 
 def locked(store: SQLStore) -> bool:
     """Whether a transaction has locked the queue's row."""
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         cursor.execute("SELECT xmax::text <> '0' FROM django_mq_queue WHERE name = 'orders'")
         return bool(cursor.fetchone()[0])
 
@@ -213,12 +213,12 @@ def test_a_publish_that_is_read_committed_locks_no_queue() -> None:
 def test_a_deletion_sees_what_was_published_while_it_waited(first: SQLStore, second: SQLStore) -> None:
     with a_store(first.alias) as watcher, holding_open(second) as commit:
         publish(second)
-        with waiting(watcher, first, lambda: first.delete_queue("orders")) as deleting:
+        with waiting(watcher, first, lambda: first.deletions.delete_queue("orders")) as deleting:
             commit()
             error = deleting.exception(timeout=120)
 
     assert isinstance(error, QueueInUse)
-    assert first.counts()["orders"].ready == 1
+    assert first.queues.counts()["orders"].ready == 1
 
 
 @on_postgresql
@@ -227,6 +227,6 @@ def test_a_deletion_in_a_transaction_that_sees_the_past_is_refused() -> None:
         declare(first)
         isolate(first, "REPEATABLE READ")
         with pytest.raises(StoreError, match="READ COMMITTED"), seeing_the_past(first):
-            first.delete_queue("orders")
+            first.deletions.delete_queue("orders")
 
-        assert first.queue("orders")
+        assert first.queues.find("orders")

@@ -94,10 +94,10 @@ def test_new_indexes_hold_little_for_nothing() -> None:
         )
         cursor.execute("REINDEX TABLE django_mq_attempt")
         cursor.execute("ANALYZE django_mq_attempt")
-        [fresh] = [one for one in shared_store("postgresql").spaces() if one.table == "django_mq_attempt"]
+        [fresh] = [one for one in shared_store("postgresql").server.spaces() if one.table == "django_mq_attempt"]
         cursor.execute("DELETE FROM django_mq_attempt WHERE mod(id, 10) > 0")
         cursor.execute("VACUUM ANALYZE django_mq_attempt")
-        [worn] = [one for one in shared_store("postgresql").spaces() if one.table == "django_mq_attempt"]
+        [worn] = [one for one in shared_store("postgresql").server.spaces() if one.table == "django_mq_attempt"]
         cursor.execute("SELECT pg_indexes_size('django_mq_attempt')")
         [size] = cursor.fetchone()
 
@@ -112,10 +112,10 @@ def test_the_transaction_that_holds_cleaning_up_back_is_found() -> None:
     store = private_store("postgresql")
     name = f"reader-{uuid4().hex[:8]}"
     try:
-        with store.transaction():
-            store.connection.cursor().execute("SET application_name = %s", [name])  # type: ignore[attr-defined]
-            store.connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # type: ignore[attr-defined]
-            store.connection.cursor().execute("SELECT 1 FROM django_mq_queue")  # type: ignore[attr-defined]
+        with store.database.transaction():
+            store.database.connection.cursor().execute("SET application_name = %s", [name])  # type: ignore[attr-defined]
+            store.database.connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # type: ignore[attr-defined]
+            store.database.connection.cursor().execute("SELECT 1 FROM django_mq_queue")  # type: ignore[attr-defined]
             rows = shared_store("postgresql").database.rows("longest_transaction")  # type: ignore[attr-defined]
     finally:
         store.close()

@@ -29,7 +29,7 @@ def test_receipts_travel_by_claim_and_one_given_twice_travels_once() -> None:
 def test_a_claim_walks_the_ready_messages_in_order_and_sorts_nothing() -> None:
     store = private_store("default")
     params = store.database.fitted({"queue": "orders", "session": 1, "claim": 1, "credit": 10, "slots": 1})
-    with store.connection.cursor() as cursor:
+    with store.database.connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {store.database.text('claim')}", params)
         steps = " ".join(row[3] for row in cursor.fetchall())
     store.close()
@@ -52,7 +52,7 @@ class TestPublishingPastDjangosCursor:
 
     def test_whoever_watches_the_connection_sees_every_publish(self) -> None:
         with CaptureQueriesContext(connection) as seen:
-            shared_store("default").append(a_message())
+            shared_store("default").publications.append(a_message())
 
         assert len(seen) == 1
         assert Message.objects.count() == 1
@@ -65,7 +65,7 @@ class TestPublishingPastDjangosCursor:
             return execute(sql, *rest)
 
         with connection.execute_wrapper(wrapper):
-            shared_store("default").append(a_message())
+            shared_store("default").publications.append(a_message())
 
         assert len(seen) == 1
 
@@ -73,12 +73,12 @@ class TestPublishingPastDjangosCursor:
         with transaction.atomic():
             transaction.set_rollback(True)
             with pytest.raises(StoreError, match="current transaction"):
-                shared_store("default").append(a_message())
+                shared_store("default").publications.append(a_message())
         assert not Message.objects.exists()
 
     def test_what_the_database_refuses_is_said_as_ever(self) -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("ALTER TABLE django_mq_message RENAME TO elsewhere")
             with pytest.raises(TablesMissing):
-                shared_store("default").append(a_message())
+                shared_store("default").publications.append(a_message())
             transaction.set_rollback(True)

@@ -18,7 +18,7 @@ from tests.stores.builders import declare, open_session, publish, verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.stores.sql import SQLStore
+    from django_mq.stores.sql.store import SQLStore
 
 pytestmark = pytest.mark.django_db(databases=["default", "postgresql", "mariadb"], transaction=True)
 
@@ -49,25 +49,25 @@ CONSTRAINED: dict[str, tuple[dict[str, Any], Most]] = {
 
 def statements_of_sqlite(store: SQLStore, act: Callable[[], None]) -> int:
     statements: list[str] = []
-    store.connection.connection.set_trace_callback(statements.append)
+    store.database.connection.connection.set_trace_callback(statements.append)
     act()
-    store.connection.connection.set_trace_callback(None)
+    store.database.connection.connection.set_trace_callback(None)
     return len(statements)
 
 
 def round_trips_to_postgresql(store: SQLStore, act: Callable[[], None]) -> int:
     """A client waits for the server after each Sync."""
     with tempfile.TemporaryFile() as trace:
-        store.connection.connection.pgconn.trace(trace.fileno())
+        store.database.connection.connection.pgconn.trace(trace.fileno())
         act()
-        store.connection.connection.pgconn.untrace()
+        store.database.connection.connection.pgconn.untrace()
         trace.seek(0)
         return len(re.findall(rb"\tF\t\d+\t(?:Sync|Query)\b", trace.read()))
 
 
 def round_trips_to_mariadb(store: SQLStore, act: Callable[[], None]) -> int:
     """A client waits for the server after each query, which may be of two statements."""
-    driver = store.connection.connection
+    driver = store.database.connection.connection
     asked: list[bytes] = []
     ask = driver.query
 
@@ -113,15 +113,15 @@ def test_a_claim_that_takes_a_slot_and_groups_writes_them_together(store: SQLSto
 def test_on_postgresql_taking_over_groups_costs_no_round_trip(store: SQLStore) -> None:
     sessions = consuming(store, "groups", {"grouping": "balanced"})
     request = ClaimRequest(queues=("orders",), credit=20, in_order=frozenset({"orders"}))
-    held = store.settle_and_claim(sessions[0], [], request).claimed
+    held = store.claims.settle_and_claim(sessions[0], [], request).claimed
     for message in held:
         publish(store, group_key=message.group_key)
-    store.settle_and_claim(sessions[0], [verdict(message, Verdict.ACCEPT) for message in held], None)
+    store.claims.settle_and_claim(sessions[0], [verdict(message, Verdict.ACCEPT) for message in held], None)
 
     taken: list[str | None] = []
 
     def claim() -> None:
-        taken.extend(item.group_key for item in store.settle_and_claim(sessions[1], [], request).claimed)
+        taken.extend(item.group_key for item in store.claims.settle_and_claim(sessions[1], [], request).claimed)
 
     assert (round_trips_to_postgresql(store, claim), len(taken)) == (3, 3)
 
@@ -131,7 +131,7 @@ def count_of_a_claim(store: SQLStore, session: int) -> int:
     claimed: list[int] = []
 
     def claim() -> None:
-        result = store.settle_and_claim(session, [], ClaimRequest(queues=("orders",), credit=2))
+        result = store.claims.settle_and_claim(session, [], ClaimRequest(queues=("orders",), credit=2))
         claimed.extend(message.id for message in result.claimed)
 
     count = COUNTS[store.alias](store, claim)
@@ -143,11 +143,11 @@ def count_of_a_claim(store: SQLStore, session: int) -> int:
 def test_on_postgresql_settlements_travel_with_the_claim(store: SQLStore) -> None:
     [session, _] = consuming(store, "in flight", {"max_in_flight": 3})
     request = ClaimRequest(queues=("orders",), credit=2)
-    held = store.settle_and_claim(session, [], request).claimed
+    held = store.claims.settle_and_claim(session, [], request).claimed
     given = [verdict(message, Verdict.ACCEPT) for message in held]
 
     count = round_trips_to_postgresql(
-        store, lambda: held.extend(store.settle_and_claim(session, given, request).claimed)
+        store, lambda: held.extend(store.claims.settle_and_claim(session, given, request).claimed)
     )
 
     assert (len(held), count) == (4, 3)
@@ -166,7 +166,7 @@ def test_on_postgresql_a_claim_by_selectors_is_one_round_trip(store: SQLStore, s
 
     def claim() -> None:
         given = [verdict(each, Verdict.ACCEPT) for each in held[-2:]]
-        held.extend(store.settle_and_claim(session, given, request).claimed)
+        held.extend(store.claims.settle_and_claim(session, given, request).claimed)
 
     # The first claims prepare their statements.
     counts = [round_trips_to_postgresql(store, claim) for _ in range(3)]
@@ -180,10 +180,12 @@ def consuming(store: SQLStore, rule: str, options: dict[str, Any]) -> list[int]:
     sessions = [open_session(store), open_session(store)]
     for session, priority in zip(sessions, (1 if rule == "priorities" else 0, 0), strict=True):
         consumer = ConsumerInfo(queue_name="orders", priority=priority, credit_limit=10)
-        store.renew(session, Heartbeat(deadline_seconds=60, queues=("orders",), credit=10, consumers=(consumer,)))
+        store.sessions.renew(
+            session, Heartbeat(deadline_seconds=60, queues=("orders",), credit=10, consumers=(consumer,))
+        )
     for number in range(8):
         publish(store, group_key=str(number))
     # What a store prepares and remembers after its first claim is not asked again.
-    store.settle_and_claim(sessions[1], [], ClaimRequest(queues=("orders",), credit=0))
-    store.settle_and_claim(sessions[0], [], ClaimRequest(queues=("orders",), credit=1))
+    store.claims.settle_and_claim(sessions[1], [], ClaimRequest(queues=("orders",), credit=0))
+    store.claims.settle_and_claim(sessions[0], [], ClaimRequest(queues=("orders",), credit=1))
     return sessions

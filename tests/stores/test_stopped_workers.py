@@ -56,7 +56,7 @@ def lock_claims(ask: Any) -> None:
 
 def leave_unread(store: Any) -> None:
     """Ask for more than the buffers take, and read nothing."""
-    text, driver = f"{store.database.mark}{ENDLESS[store.alias]}", store.connection.connection
+    text, driver = f"{store.database.mark}{ENDLESS[store.alias]}", store.database.connection.connection
     if store.alias == "mariadb":
         driver.send_query(text.encode())
     else:
@@ -85,14 +85,14 @@ def test_a_transaction_that_goes_no_further_loses_the_lock_of_a_limited_queue(tw
     stopped, healthy = two
 
     def stop_within_a_publish() -> None:
-        with stopped.transaction():
-            stopped.append_by_rules([a_message()])
-            healthy.append_by_rules([a_message()])
+        with stopped.database.transaction():
+            stopped.admission.append([a_message()])
+            healthy.admission.append([a_message()])
 
     with pytest.raises(StoreUnavailable):
         stop_within_a_publish()
 
-    assert healthy.counts()["orders"].ready == 2
+    assert healthy.queues.counts()["orders"].ready == 2
 
 
 def test_a_claim_whose_answer_is_not_read_loses_its_lock(two: list[Any], alias: str) -> None:
@@ -129,7 +129,7 @@ def test_the_one_that_waits_says_for_which_worker(alias: str, monkeypatch: pytes
 
         with stopped.store.database.conversation() as ask:
             lock_claims(ask)
-            holders = waiting.lock_holders(0)
+            holders = waiting.server.lock_holders(0)
 
     assert [(holder.queue, holder.name) for holder in holders] == [("orders", "stopped")]
     assert "'stopped' has held a lock of queue 'orders' for " in str(holders[0])

@@ -114,9 +114,9 @@ def test_a_worker_reads_what_the_models_write(zoned: str) -> None:
     declare(store)
     publish("orders", {}, deliver_at=datetime.now(UTC) + timedelta(hours=2))
 
-    assert store.promote() == 0
+    assert store.maintenance.promote() == 0
     Message.objects.update(deliver_at=datetime.now(UTC) - SECOND)
-    assert store.promote() == 1
+    assert store.maintenance.promote() == 1
 
 
 def test_a_time_reads_as_it_was_written(zoned: str) -> None:
@@ -141,7 +141,7 @@ def test_the_past_is_pruned_and_counted_by_day(zoned: str) -> None:
     now = datetime.now(UTC)
     History.objects.update(finished_at=now - timedelta(hours=25))
 
-    store.prune()
+    store.retention.prune()
     store.close()
 
     assert not History.objects.exists()
@@ -156,7 +156,7 @@ def test_charts_find_the_minutes_that_workers_sum_up(zoned: str) -> None:
     declare(store)
     History.objects.create(**past(datetime.now(UTC) - timedelta(minutes=2)))
 
-    store.roll_up()
+    store.retention.roll_up()
     store.close()
 
     found = recent_rates(using=zoned)
@@ -171,7 +171,7 @@ def test_pages_and_commands_say_the_sites_time(zoned: str, client: Client, admin
     declare(worker)
     publish("orders", {}, deliver_at=datetime.now(UTC) + timedelta(hours=2))
     publish("orders", {})
-    worker.open_session(WORKER, deadline_seconds=60)
+    worker.sessions.open(WORKER, deadline_seconds=60)
     rows = [Message.objects.earliest("id"), WorkerSession.objects.get()]
     worker.close()
     client.force_login(admin_user)

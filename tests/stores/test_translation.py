@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from django_mq.stores.sql import SQLStore
+    from django_mq.stores.sql.store import SQLStore
 
 #: Aliases by the driver whose errors they wrap.
 DRIVERS = {sqlite3: "default", psycopg: "postgresql"}
@@ -155,8 +155,8 @@ def test_a_locked_database_can_still_be_looked_at_by_an_idle_worker(file: Path) 
         unlock = lock(file)
         try:
             assert claim(store, session) == []
-            assert not store.due_duties()["reap"]
-            assert store.volatile_take(["replies"]) == []
+            assert not store.maintenance.due_duties()["reap"]
+            assert store.volatile.take(["replies"]) == []
         finally:
             unlock()
 
@@ -164,7 +164,7 @@ def test_a_locked_database_can_still_be_looked_at_by_an_idle_worker(file: Path) 
 def test_a_full_disk_is_unavailable(file: Path) -> None:
     with store_on(file) as store:
         declare(store)
-        with store.connection.cursor() as cursor:
+        with store.database.connection.cursor() as cursor:
             cursor.execute("PRAGMA max_page_count = 1")
 
         with pytest.raises(StoreUnavailable, match="full"):
@@ -173,7 +173,7 @@ def test_a_full_disk_is_unavailable(file: Path) -> None:
 
 def test_a_read_only_file_is_unavailable(file: Path) -> None:
     with store_on(file) as store:
-        with store.connection.cursor() as cursor:
+        with store.database.connection.cursor() as cursor:
             cursor.execute("PRAGMA query_only = 1")
 
         with pytest.raises(StoreUnavailable, match="readonly"):
@@ -182,12 +182,12 @@ def test_a_read_only_file_is_unavailable(file: Path) -> None:
 
 def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path, db: None) -> None:
     with store_on(tmp_path / "missing" / "file.sqlite3") as store, pytest.raises(StoreUnavailable, match="open"):
-        store.counts()
+        store.queues.counts()
 
 
 def test_a_database_without_our_tables_says_to_migrate(tmp_path: Path, db: None) -> None:
     with store_on(tmp_path / "empty.sqlite3") as store, pytest.raises(TablesMissing, match="migrate"):
-        store.counts()
+        store.queues.counts()
 
 
 def test_a_failed_transaction_leaves_the_store_usable(file: Path) -> None:
@@ -195,10 +195,10 @@ def test_a_failed_transaction_leaves_the_store_usable(file: Path) -> None:
         declare(store)
         unlock = lock(file)
         with pytest.raises(StoreUnavailable):
-            store.cancel([1])
+            store.operations.cancel([1])
         unlock()
 
-        assert store.cancel([1]) == 0
+        assert store.operations.cancel([1]) == 0
 
 
 # The real thing, on PostgreSQL
@@ -211,21 +211,21 @@ def test_tables_that_are_missing_on_postgresql_say_to_migrate() -> None:
         cursor.execute("ALTER TABLE django_mq_message RENAME TO gone")
 
     with pytest.raises(TablesMissing, match="migrate"):
-        store.counts()
+        store.queues.counts()
 
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
 def test_a_connection_that_was_cut_is_unavailable_and_opens_anew() -> None:
     store, other = private_store("postgresql"), shared_store("postgresql")
     declare(store)
-    with other.connection.cursor() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(%s)", [store.connection.connection.info.backend_pid])
+    with other.database.connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", [store.database.connection.connection.info.backend_pid])
 
     with pytest.raises(StoreUnavailable):
-        store.counts()
+        store.queues.counts()
     store.close()
 
-    assert list(store.counts()) == ["orders"]
+    assert list(store.queues.counts()) == ["orders"]
     store.close()
 
 
@@ -235,14 +235,14 @@ def test_a_connection_that_was_cut_in_an_exchange_is_unavailable_and_opens_anew(
     store, other = private_store("postgresql"), shared_store("postgresql")
     declare(store, **options)
     session, request = open_session(store), ClaimRequest(queues=("orders",), credit=1)
-    store.settle_and_claim(session, [], request)  # from now on, it knows the rules of the queue
-    with other.connection.cursor() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(%s)", [store.connection.connection.info.backend_pid])
+    store.claims.settle_and_claim(session, [], request)  # from now on, it knows the rules of the queue
+    with other.database.connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", [store.database.connection.connection.info.backend_pid])
 
     with pytest.raises(StoreUnavailable):
-        store.settle_and_claim(session, [], request)
+        store.claims.settle_and_claim(session, [], request)
 
-    assert store.settle_and_claim(session, [], request).claimed == []
+    assert store.claims.settle_and_claim(session, [], request).claimed == []
     store.close()
 
 
@@ -264,10 +264,14 @@ def test_a_connection_to_mariadb_that_was_cut_is_unavailable_and_opens_anew(exch
     session, request = open_session(store), ClaimRequest(queues=("orders",), credit=1)
 
     def use() -> list[Any]:
-        return store.settle_and_claim(session, [], request).claimed if exchanging else list(store.counts())
+        return (
+            store.claims.settle_and_claim(session, [], request).claimed
+            if exchanging
+            else list(store.queues.counts())
+        )
 
-    with other.connection.cursor() as cursor:
-        cursor.execute("KILL CONNECTION %s", [store.connection.connection.thread_id()])
+    with other.database.connection.cursor() as cursor:
+        cursor.execute("KILL CONNECTION %s", [store.database.connection.connection.thread_id()])
     with pytest.raises(StoreUnavailable):
         use()
     store.close()

@@ -181,7 +181,7 @@ def test_new_workers_spare_a_living_old_one_and_show_its_consumer(old: OldVersio
     session = old.begins()
     old.claims(session, held)
 
-    assert new.reap() == []
+    assert new.sessions.reap() == []
 
     assert claim(new, open_session(new)) == []
     shown = next(worker for worker in fleet(using=new.alias) if worker.id == session.pk)
@@ -195,7 +195,7 @@ def test_new_workers_reap_an_old_one_and_give_back_what_it_held(old: OldVersion,
     old.claims(session, held)
     pass_time(new, 61)
 
-    (dead,) = new.reap()
+    (dead,) = new.sessions.reap()
 
     assert (dead.session_id, dead.released, dead.dead) == (session.pk, 1, 0)
     (again,) = claim(new, open_session(new))

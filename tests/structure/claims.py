@@ -46,7 +46,7 @@ def _of_a_claim(store: Any, name: str, count: Count) -> int:
     # What a store remembers after its first claim is not asked again.
     claim(store, other, name, credit=1)
     with count() as counted:
-        claimed = store.settle_and_claim(session, [], ClaimRequest(queues=(name,), credit=2)).claimed
+        claimed = store.claims.settle_and_claim(session, [], ClaimRequest(queues=(name,), credit=2)).claimed
     assert len(claimed) == 2
     return counted[0]
 
@@ -55,7 +55,9 @@ def _renew(store: Store, session: int, queue: str, priority: int) -> None:
     from django_mq.stores.records import ConsumerInfo, Heartbeat
 
     consumer = ConsumerInfo(queue_name=queue, priority=priority, credit_limit=10)
-    store.renew(session, Heartbeat(deadline_seconds=60, queues=(queue,), credit=10, consumers=(consumer,)))
+    store.sessions.renew(
+        session, Heartbeat(deadline_seconds=60, queues=(queue,), credit=10, consumers=(consumer,))
+    )
 
 
 def _statements(store: Any) -> Count:
@@ -63,9 +65,9 @@ def _statements(store: Any) -> Count:
     def counted() -> Iterator[list[int]]:
         statements: list[str] = []
         counted: list[int] = []
-        store.connection.connection.set_trace_callback(statements.append)
+        store.database.connection.connection.set_trace_callback(statements.append)
         yield counted
-        store.connection.connection.set_trace_callback(None)
+        store.database.connection.connection.set_trace_callback(None)
         counted.append(len(statements))
 
     return counted

@@ -70,8 +70,8 @@ def play(alias: str, count: int = 3, steps: int = 400) -> None:
             random.choice(chosen).act()
         for each in chosen:
             each.leave()
-        store.purge("choosing")
-        store.purge("other")
+        store.deletions.purge("choosing")
+        store.deletions.purge("other")
     store.close()
 
 
@@ -84,19 +84,19 @@ def meet(alias: str) -> None:
             wrong()
     alone, other = Consumer("meeting", exclusive=True), Consumer("meeting", exclusive=True)
     sessions = [open_session(store) for _ in range(2)]
-    store.subscribe(sessions[0], "meeting", alone)
+    store.claims.subscribe(sessions[0], "meeting", alone)
     with suppress(SubscriptionRefused):
-        store.subscribe(sessions[1], "meeting", other)
-    store.close_session(sessions[0])
+        store.claims.subscribe(sessions[1], "meeting", other)
+    store.sessions.close(sessions[0])
     publish(store, "meeting")
     single = Consumer("meeting", transient=True)
     assert claim(store, sessions[1], "meeting", consumer=single, credit=1)
     spending, overdraft = SpendingCredit(-1, -1), OverdraftCredit(1)
-    store.subscribe(sessions[1], "meeting", Consumer("meeting", spending, priority=1, wake=_fail))
+    store.claims.subscribe(sessions[1], "meeting", Consumer("meeting", spending, priority=1, wake=_fail))
     with suppress(SubscriptionRefused):
-        store.subscribe(sessions[1], "meeting", other)
+        store.claims.subscribe(sessions[1], "meeting", other)
     drawing = Consumer("meeting", overdraft)
-    store.subscribe(sessions[1], "meeting", drawing)
+    store.claims.subscribe(sessions[1], "meeting", drawing)
     for size in (5, 0):
         publish(store, "meeting", body=b"x" * size, expires_at=datetime.now(UTC) + timedelta(days=1))
         claim(store, sessions[1], "meeting", consumer=drawing)
@@ -104,7 +104,7 @@ def meet(alias: str) -> None:
         overdraft.resize(1)
     for change in (partial(overdraft.resize, None, 50), overdraft.stop):
         change()
-        store.subscribe(sessions[1], "meeting", drawing)
+        store.claims.subscribe(sessions[1], "meeting", drawing)
         claim(store, sessions[1], "meeting", consumer=drawing)
     store.close()
 
@@ -155,7 +155,7 @@ class _Choosing:
             from_tail=random.random() < 0.2,
             wake=self._woken.append,
         )
-        self._store.subscribe(self._session, "choosing", self._consumer)
+        self._store.claims.subscribe(self._session, "choosing", self._consumer)
 
     def act(self) -> None:
         """Claim, settle, ask for more, or go and come again."""
@@ -172,7 +172,7 @@ class _Choosing:
             self._consumer.paused = not self._consumer.paused
             with suppress(UncountedUnit):
                 self._consumer.credit.add(1, 20)
-            self._store.subscribe(self._session, "choosing", self._consumer)
+            self._store.claims.subscribe(self._session, "choosing", self._consumer)
         else:
             self.leave()
             self._arrive()
@@ -181,10 +181,10 @@ class _Choosing:
         """End the session; what it holds goes back, one way or the other."""
 
         if self._random.random() < 0.5:
-            self._store.close_session(self._session)
+            self._store.sessions.close(self._session)
         else:
-            self._store.renew(self._session, Heartbeat(deadline_seconds=-1))
-            self._store.reap()
+            self._store.sessions.renew(self._session, Heartbeat(deadline_seconds=-1))
+            self._store.sessions.reap()
 
 
 class _Reading:
@@ -202,14 +202,14 @@ class _Reading:
             self._random.choice([WindowCredit(2), SpendingCredit(9, 200)]), wake=self._woken.append
         )
         for queue in ("choosing", "other"):
-            self._store.subscribe(self._session, queue, self._target.consumer(queue))
+            self._store.claims.subscribe(self._session, queue, self._target.consumer(queue))
 
     def act(self) -> None:
         """Claim, settle, pause or go on, or go and come again."""
         what = self._random.random()
         if what < 0.5:
             request = ClaimRequest(queues=(), credit=self._random.randrange(1, 5), consumer=self._target)
-            self._held += self._store.claim(self._session, request).claimed
+            self._held += self._store.claims.claim(self._session, request).claimed
         elif what < 0.9 and self._held:
             message = self._held.pop(self._random.randrange(len(self._held)))
             settle(self._store, self._session, message, self._random.choice([*Verdict]))
@@ -221,4 +221,4 @@ class _Reading:
 
     def leave(self) -> None:
         """End the session; what it holds goes back."""
-        self._store.close_session(self._session)
+        self._store.sessions.close(self._session)

@@ -189,9 +189,9 @@ def _look_selectors_up(queue: str) -> None:
 
     store, handled = shared_store("default"), []
     declare(store, queue, selectors="key = 'one'\nsize > 5")
-    store.cover()
+    store.maintenance.cover()
     pass_time(store, 60)
-    store.cover()
+    store.maintenance.cover()
     pass_time(store, -60)
     for headers in ({"key": "one"}, {"key": "two"}, {"size": 6}, {"key": "one", "size": 6}):
         publish(queue, headers=headers)
@@ -323,20 +323,20 @@ def steering(alias: str) -> None:
 
     store = private_store(alias)
     declare(store, "steered")
-    with store.transaction(), store.transaction():
+    with store.database.transaction(), store.database.transaction():
         publish(store, "steered", expires_at=datetime.now(UTC) + timedelta(days=1))
     session = open_session(store)
-    store.set_paused("steered", paused=True)
+    store.queues.set_paused("steered", paused=True)
     assert claim(store, session, "steered") == []
-    store.set_paused("steered", paused=False)
+    store.queues.set_paused("steered", paused=False)
     [message] = claim(store, session, "steered")
     number = message.id
     settle(store, session, message, Verdict.DEAD)
-    assert store.redrive_dead([number]) == 1
-    assert store.reschedule([number], datetime.now(UTC) + timedelta(hours=1)) == 1
-    assert store.cancel([number]) == 1
+    assert store.operations.redrive([number]) == 1
+    assert store.operations.reschedule([number], datetime.now(UTC) + timedelta(hours=1)) == 1
+    assert store.operations.cancel([number]) == 1
     with suppress(DuplicateMessage):
-        store.append_many([a_message("steered")] * 2)
+        store.publications.append_many([a_message("steered")] * 2)
     _share_groups(store)
     declare(store, "ring of bytes", max_bytes=5, overflow="ring")
     for _ in range(3):
@@ -356,7 +356,7 @@ def _share_groups(store: Any) -> None:
     for session in (first, second, first, second):
         for message in claim(store, session, "balanced"):
             settle(store, session, message, Verdict.RELEASE if session == first else Verdict.DECLINE)
-    store.bury_unwanted()
+    store.maintenance.bury_unwanted()
 
 
 def transactions(alias: str) -> None:
@@ -373,19 +373,19 @@ def transactions(alias: str) -> None:
     for _ in range(3):
         publish(store, "first")
     one, other, last = claim(store, session, "first")
-    with store.transaction():
+    with store.database.transaction():
         settle(store, session, one, Verdict.ACCEPT)
         assert settle(store, session, one, Verdict.ACCEPT)
         publish(store, "second")
-    with suppress(ZeroDivisionError), store.transaction():
+    with suppress(ZeroDivisionError), store.database.transaction():
         publish(store, "second", dedup_id="once")
         settle(store, session, other, Verdict.DEAD)
         raise ZeroDivisionError
-    store.purge("second")
-    with suppress(PublishError), store.transaction():
+    store.deletions.purge("second")
+    with suppress(PublishError), store.database.transaction():
         settle(store, session, last, Verdict.RELEASE)
         publish(store, "second")
-        store.delete_queue("second")
+        store.deletions.delete_queue("second")
     store.close()
 
 
@@ -409,12 +409,12 @@ def mistakes(alias: str) -> None:
     declare(store, "mistaken")
     number = publish(store, "mistaken")
     with suppress(MQError):
-        store.prioritise([number], 10)
-    assert store.redrive_dead([number]) == store.deliver_now([number]) == 0
+        store.operations.prioritise([number], 10)
+    assert store.operations.redrive([number]) == store.operations.deliver_now([number]) == 0
     session = open_session(store)
     [message] = claim(store, session, "mistaken")
-    store.prioritise([message.id], 1)
-    store.reschedule([message.id], datetime.now(UTC))
+    store.operations.prioritise([message.id], 1)
+    store.operations.reschedule([message.id], datetime.now(UTC))
     store.close()
 
 
@@ -431,10 +431,10 @@ def orders_of_rings(alias: str) -> None:
     for name in ("sorted ring", "ring of values"):
         for key in (True, 2.5, 1, "text", None, False):
             publish(store, name, headers=json.dumps({"key": key}))
-        assert store.trim()
+        assert store.maintenance.trim()
         publish(store, name, headers=json.dumps({"key": 3}))
-        assert store.trim()
-        store.counts()
+        assert store.maintenance.trim()
+        store.queues.counts()
         assert len(claim(store, session, name, credit=1)) == 1
         publish(store, name)
     store.close()

@@ -210,7 +210,7 @@ def _try_once(
     here, action = mine.filter(cursor=operation.cursor), BY_NAME[operation.act]
     progress = {"cursor": reached, "tried": F("tried") + len(batch), "beat_at": UTCNow()}
     fit = [row for row in batch if row.state in action.states]
-    with shared_store(using).transaction():
+    with shared_store(using).database.transaction():
         if here.update(**progress) and fit:
             mine.update(changed=F("changed") + action.run(fit, _read(operation.answers), using))
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     store = shared_store(alias())
-    spaces = store.spaces()
+    spaces = store.server.spaces()
     return admin.page(
         request,
         "space",
         _("Space on the disk"),
         rows=[(one, None if one.tended_seconds is None else LOCAL.duration(one.tended_seconds)) for one in spaces],
-        problems=store.space_problems(spaces),
+        problems=store.server.space_problems(spaces),
         total=sum(one.size for one in spaces),
     )

@@ -70,7 +70,7 @@ def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
 
 
 def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
-    removed = shared_store(alias()).delete_queue(queue.name, force=answers["force"])
+    removed = shared_store(alias()).deletions.delete_queue(queue.name, force=answers["force"])
     sentence = ngettext(
         "“%(queue)s” is deleted, and %(count)s message with it.",
         "“%(queue)s” is deleted, and %(count)s messages with it.",

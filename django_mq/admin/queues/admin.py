@@ -248,7 +248,7 @@ class QueueAdmin(ActionAdmin):
 
 
 def pauses(queue: Queue) -> bool:
-    return queue.name in shared_store(alias()).paused([queue.name])
+    return queue.name in shared_store(alias()).queues.paused([queue.name])
 
 
 def is_taker(queue: Any) -> bool:

@@ -101,7 +101,7 @@ class Delivery:
             transaction.on_commit(self._note_commit, using=lease.alias)
             result = result_of(self.handler.function(message))
             accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
-            if accept.id in shared_store(lease.alias).settle(lease.session_id, [accept]):
+            if accept.id in shared_store(lease.alias).settlements.settle(lease.session_id, [accept]):
                 raise LeaseLost  # rolls the transaction back
         self._note_commit()
         return result

@@ -35,7 +35,7 @@ ANSWERS = 3
 
 def reap_dead(store: Store, _limit: int, *, spare: int = 0) -> dict[str, int]:
     """Give back the messages of sessions past their deadline, except ``spare``."""
-    shortened, reaped = store.shorten_deadlines(), store.reap(spare=spare)
+    shortened, reaped = store.sessions.shorten_deadlines(), store.sessions.reap(spare=spare)
     for session in reaped:
         logger.warning(
             "Session %s (%r) is dead: %s messages given back", session.session_id, session.name, session.released
@@ -46,7 +46,7 @@ def reap_dead(store: Store, _limit: int, *, spare: int = 0) -> dict[str, int]:
 
 def end_stuck(store: Store, seconds: float) -> int:
     """End the connections of workers that have not taken an answer for so long; return how many."""
-    ended = store.end_stuck(seconds)
+    ended = store.server.end_stuck(seconds)
     for worker in ended:
         logger.warning(
             "A connection of worker %s was ended: the worker took no answer for %g s, and kept its locks",
@@ -58,7 +58,7 @@ def end_stuck(store: Store, seconds: float) -> int:
 
 def delete_unused(store: Store, _limit: int) -> dict[str, int]:
     """Delete the queues that no worker uses, if their options say so."""
-    deleted = store.delete_unused()
+    deleted = store.deletions.delete_unused()
     for name, messages in deleted.items():
         logger.info("Queue %r is deleted: no worker uses it. It held %s messages", name, messages)
     return {"deleted": len(deleted)}
@@ -81,26 +81,26 @@ DUTIES: Final = (
     # What has expired, was replaced or is not wanted, or was in a deleted queue, may be ready in another queue. A
     # dead session may have held a group or a consumer slot.
     REAP,
-    Duty(name="promote", run=lambda store, limit: {"promoted": store.promote(limit)}, announces=True),
-    Duty(name="expire", run=lambda store, limit: {"expired": store.expire(limit)}, announces=True),
+    Duty(name="promote", run=lambda store, limit: {"promoted": store.maintenance.promote(limit)}, announces=True),
+    Duty(name="expire", run=lambda store, limit: {"expired": store.maintenance.expire(limit)}, announces=True),
     Duty(
         name="bury_unwanted",
-        run=lambda store, _limit: {"unwanted": store.bury_unwanted()},
+        run=lambda store, _limit: {"unwanted": store.maintenance.bury_unwanted()},
         announces=True,
     ),
-    Duty(name="cover", run=lambda store, _limit: {"uncovered": int(store.cover())}, limit=1),
-    Duty(name="trim", run=lambda store, _limit: {"trimmed": store.trim()}, announces=True),
+    Duty(name="cover", run=lambda store, _limit: {"uncovered": int(store.maintenance.cover())}, limit=1),
+    Duty(name="trim", run=lambda store, _limit: {"trimmed": store.maintenance.trim()}, announces=True),
     Duty(name="delete_unused", run=delete_unused, announces=True),
     TAKE_OVER,
     Duty(
         name="roll_up",
-        run=lambda store, _limit: {"summed_up": store.roll_up()},
+        run=lambda store, _limit: {"summed_up": store.retention.roll_up()},
         interval_seconds=60,
         leader_only=True,
     ),
     Duty(
         name="prune",
-        run=lambda store, limit: {"pruned": store.prune(limit)},
+        run=lambda store, limit: {"pruned": store.retention.prune(limit)},
         limit=5000,
         interval_seconds=300,
         leader_only=True,
@@ -142,8 +142,8 @@ def _guarded(duty: Duty, extension: str) -> Duty:
 
 def run_duties(store: Store, duties: Iterable[Duty]) -> dict[Duty, Mapping[str, int]]:
     """Run the duties that have something to do, each once; return how many rows each changed, by name."""
-    with store.answering_within(conf.load().SESSION_SECONDS / ANSWERS):
-        asked = store.due_duties()
+    with store.database.answering_within(conf.load().SESSION_SECONDS / ANSWERS):
+        asked = store.maintenance.due_duties()
     done = {duty: run_duty(store, duty) for duty in duties if asked.get(duty.name, True)}
     announce_after(store, done)
     return done
@@ -187,7 +187,7 @@ def unfinished(done: Mapping[Duty, Mapping[str, int]]) -> list[Duty]:
 def announce_after(store: Store, done: Mapping[Duty, Mapping[str, int]]) -> None:
     """Announce every queue that has ready messages, if a duty may have made some ready."""
     if any(duty.announces and any(changed.values()) for duty, changed in done.items()):
-        counted = store.counts(limit=CROWD)
+        counted = store.queues.counts(limit=CROWD)
         ready = {name: News(messages=counts.ready, back=True) for name, counts in counted.items() if counts.ready}
         if ready:
             notifier().announce(ready, over=store)

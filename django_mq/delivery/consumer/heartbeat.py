@@ -56,7 +56,7 @@ class HeartbeatThread:
         self._deadline_seconds = settings.SESSION_SECONDS
         self.store = private_store(row.alias)
         # A settlement that waits for a lock must not keep the session from being renewed.
-        self.store.bound_lock_waits(settings.SESSION_SECONDS / LOCK_WAITS)
+        self.store.database.bound_lock_waits(settings.SESSION_SECONDS / LOCK_WAITS)
         self._maintenance = PacedMaintenance(
             self.store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS
         )
@@ -70,9 +70,9 @@ class HeartbeatThread:
     def open(self, info: SessionInfo) -> int:
         """Open the session's row, take its liveness lock, and return its id. Raises StoreError."""
         try:
-            with self.store.transaction():
-                session_id = self.store.open_session(info, deadline_seconds=self._deadline_seconds)
-                self.store.hold_liveness_lock(session_id, deadline_seconds=self._deadline_seconds)
+            with self.store.database.transaction():
+                session_id = self.store.sessions.open(info, deadline_seconds=self._deadline_seconds)
+                self.store.sessions.hold_liveness_lock(session_id, deadline_seconds=self._deadline_seconds)
         except BaseException:
             self.store.close()
             raise
@@ -200,10 +200,10 @@ class HeartbeatThread:
     def _round(self) -> None:
         state, begun_at = self._state, time.monotonic()
         self._row.driver.on_round()
-        with self.store.answering_within(self._deadline_seconds / ANSWERS):
+        with self.store.database.answering_within(self._deadline_seconds / ANSWERS):
             if self._settlements.pending.stale(STALE_SECONDS):
                 self._settlements.flush()
-            if time.monotonic() >= state.renew_at or self.store.has_hung_up():
+            if time.monotonic() >= state.renew_at or self.store.sessions.has_hung_up():
                 self.renew()
             if state.record.retired and not state.record.is_lost:
                 self._row.resync(self.store)
@@ -229,7 +229,7 @@ class HeartbeatThread:
                 self._row.wake.set(LOOK)
             else:
                 state.looked_at = time.monotonic()
-        if not self.store.hold_liveness_lock(session_id, deadline_seconds=self._deadline_seconds):
+        if not self.store.sessions.hold_liveness_lock(session_id, deadline_seconds=self._deadline_seconds):
             state.renew_at = time.monotonic() + LIVENESS_LOCK_SECONDS
 
 

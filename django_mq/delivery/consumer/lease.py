@@ -208,7 +208,7 @@ class SessionRow:
             memory_bytes=memory_bytes,
             look=held < max(1, load.credit),
         )
-        renewal = self.store.renew(record.id, heartbeat)
+        renewal = self.store.sessions.renew(record.id, heartbeat)
         self.state.expect_renewal()
         if renewal is None or Consequence.REVIVE in self._confirm(begun_at):
             if self.revive(record.revivals):
@@ -245,7 +245,7 @@ class SessionRow:
         state, session_id, held = self.state, self.state.id, frozenset(self.state.held)
         before, _ = state.on(SessionEvent.MISSED)
         info = replace(self.info, told=state.command)
-        kept = self.store.revive(session_id, info, sorted(held), deadline_seconds=self._deadline_seconds)
+        kept = self.store.sessions.revive(session_id, info, sorted(held), deadline_seconds=self._deadline_seconds)
         was_unanswered = before.state is SessionState.MISSING
         answer = revival(held, kept, was_unanswered=was_unanswered, constrained=state.constrained)
         logger.warning(
@@ -263,7 +263,7 @@ class SessionRow:
         due = self.state.resync_due()
         if due is None:
             return
-        released = store.resync(self.state.id, sorted(id_ for id_, _ in list(self.state.held)))
+        released = store.claims.resync(self.state.id, sorted(id_ for id_, _ in list(self.state.held)))
         self.state.resynced(due)
         if released:
             logger.warning("Gave back %s messages of a claim that got no answer", released)

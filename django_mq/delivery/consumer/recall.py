@@ -65,7 +65,7 @@ class Recall:
         free_slots = (load.slots or 0) - (load.busy or 0)
         if not queues or not before & self._before or self._session.id is None:
             return
-        free = self._session.store.free_slots(self._session.id, queues)
+        free = self._session.store.sessions.free_slots(self._session.id, queues)
         for name, elsewhere in free.items():
             receipts = {item.receipt: item for item in waiting[name]}
             chosen = surplus(

@@ -166,7 +166,7 @@ class ConsumerRuntime:
         if time.monotonic() < self._recall_at or not (session.held or self._paused):
             return
         self._recall_at = time.monotonic() + RECALL_SECONDS
-        paused = session.store.paused(self.fetcher.consumed)
+        paused = session.store.queues.paused(self.fetcher.consumed)
         if paused:
             give_back(paused)
             if session.settlements:
@@ -205,7 +205,7 @@ class ConsumerRuntime:
 
     def poll(self) -> bool:
         """Look if a look is due: seldom where hints arrive, often where none can. Return whether one was."""
-        marker = self.session.store.change_marker()
+        marker = self.session.store.database.change_marker()
         changed = marker is not None and marker != self._marker
         self._marker = marker
         due = changed or self._seconds_until_look() <= 0

@@ -100,7 +100,7 @@ class Session:
         try:
             self.row.resync(self.store)
             if batch or request is not None:
-                result = self.store.settle_and_claim(self.state.id, batch, request)
+                result = self.store.claims.settle_and_claim(self.state.id, batch, request)
             else:
                 result = ClaimResult()
         except SessionLost:
@@ -127,7 +127,7 @@ class Session:
     def _held_up(self, error: LockHeld) -> LockHeld:
         """Return the error with the names of the workers that hold the lock. End those that no server ends."""
         end_stuck(self.store, connections.IDLE_SECONDS)
-        holders = self.store.lock_holders(connections.LOCK_SECONDS)
+        holders = self.store.server.lock_holders(connections.LOCK_SECONDS)
         return LockHeld(". ".join([str(error), *map(str, holders)])) if holders else error
 
     def subscribe(self, queue: str) -> None:
@@ -135,7 +135,7 @@ class Session:
         self._ensure_open()
         revivals = self.state.record.revivals
         try:
-            self.store.subscribe(self.state.id, queue)
+            self.store.claims.subscribe(self.state.id, queue)
         except SessionLost:
             if not self.row.revive(revivals):
                 raise
@@ -245,7 +245,7 @@ class Session:
     def _close_former(self) -> None:
         """Close the sessions of this process that the database has refused to close. Raises StoreError."""
         for alias, session_id in [former for former in _unclosed if former[0] == self.alias]:
-            released = self.store.close_session(session_id)
+            released = self.store.sessions.close(session_id)
             _unclosed.discard((alias, session_id))
             if released:
                 self._writer.tell_others(News(messages=released, back=True))
@@ -302,9 +302,9 @@ class Session:
         self.store.close()  # it may be broken, and a new connection may not be
         try:
             while batch := self.settlements.take():
-                self._writer.written(batch, self.store.settle(session_id, batch), self.store)
+                self._writer.written(batch, self.store.settlements.settle(session_id, batch), self.store)
             self._writer.written([], frozenset(), self.store)
-            released = self.store.close_session(session_id)
+            released = self.store.sessions.close(session_id)
             if released or self.state.constrained:
                 self._writer.tell_others(News(messages=max(1, released), back=True))
         except StoreError as error:

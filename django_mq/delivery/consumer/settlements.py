@@ -233,7 +233,7 @@ class SettlementWriter:
             return False
         try:
             with closing(private_store(self._row.alias)) as store:
-                store.give_back(session_id, batch)
+                store.settlements.give_back(session_id, batch)
         except StoreError:
             return False
         self.pending.stop_failing()
@@ -271,11 +271,11 @@ class SettlementWriter:
         if session_id is None:
             return
         if self.pending.failing_seconds() < RECONNECT_SECONDS:
-            void = known.settle_and_claim(session_id, batch, None).void
+            void = known.claims.settle_and_claim(session_id, batch, None).void
         else:
             # The heartbeat's connection may be at fault here, and still good enough for renewals.
             with closing(private_store(self._row.alias)) as store:
-                void = store.settle_and_claim(session_id, batch, None).void
+                void = store.claims.settle_and_claim(session_id, batch, None).void
             known.close()
         self.written(batch, void, known)
 

@@ -112,7 +112,7 @@ class SidecarProcess:
                 self._most_seconds,
             )
         try:
-            kept = self._store.prolong(self._session_id, deadline_seconds=self._deadline_seconds)
+            kept = self._store.sessions.prolong(self._session_id, deadline_seconds=self._deadline_seconds)
         except StoreError as error:
             self._outage.failed(self, error)
             self._store.close()

@@ -161,7 +161,7 @@ def _is_pooled(connection: BaseDatabaseWrapper) -> bool:
 def _is_reset(connection: BaseDatabaseWrapper) -> bool:
     """Reset a connection; return False if its database cannot."""
     try:
-        return store_for(connection).reset_connection()
+        return store_for(connection).database.reset_connection()
     except (UnsupportedDatabase, DriverMissing):
         return False
 

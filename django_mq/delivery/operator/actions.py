@@ -66,7 +66,7 @@ def in_delivery_order(rows: Iterable[ActionTarget]) -> list[ActionTarget]:
 
 def release(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Take claimed messages from their workers; later settlements of these are void."""
-    return _changed(shared_store(using).release_held, rows, wake=_queues(rows), using=using)
+    return _changed(shared_store(using).operations.release_held, rows, wake=_queues(rows), using=using)
 
 
 def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> int:
@@ -75,22 +75,22 @@ def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> int:
 
     def moved(ids: Sequence[int]) -> int:
         redrives.restart_attempts(store, ids)
-        return store.move(ids, target)
+        return store.operations.move(ids, target)
 
     return _changed(moved, rows, wake=[target], using=using)
 
 
 def cancel(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Remove messages that no worker holds."""
-    return _changed(shared_store(using).cancel, rows, wake=(), using=using)
+    return _changed(shared_store(using).operations.cancel, rows, wake=(), using=using)
 
 
 def publish_instead(outgoing: OutgoingMessage, original: int | None, *, using: str) -> UUID:
     """Publish a message and cancel the row that it replaces, or do neither; return the new id. Raises MQError."""
     store = shared_store(using)
-    with store.transaction():
+    with store.database.transaction():
         (message_id,) = publish_many([outgoing], using=using)
-        if original is None or not store.cancel([original]):
+        if original is None or not store.operations.cancel([original]):
             raise MQError(
                 "The original cannot be cancelled: a worker holds it, or it is gone. Nothing was published."
             )
@@ -99,18 +99,18 @@ def publish_instead(outgoing: OutgoingMessage, original: int | None, *, using: s
 
 def deliver_now(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Make scheduled messages ready."""
-    return _changed(shared_store(using).deliver_now, rows, wake=_queues(rows), using=using)
+    return _changed(shared_store(using).operations.deliver_now, rows, wake=_queues(rows), using=using)
 
 
 def reschedule(rows: Sequence[ActionTarget], deliver_at: datetime, *, using: str) -> int:
     """Give scheduled or ready messages another time of delivery; a past one means at once."""
-    act = partial(shared_store(using).reschedule, deliver_at=deliver_at)
+    act = partial(shared_store(using).operations.reschedule, deliver_at=deliver_at)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 
 def prioritise(rows: Sequence[ActionTarget], priority: int, *, using: str) -> int:
     """Give ready or scheduled messages another priority, 0 to 9."""
-    act = partial(shared_store(using).prioritise, priority=priority)
+    act = partial(shared_store(using).operations.prioritise, priority=priority)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 

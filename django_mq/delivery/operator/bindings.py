@@ -33,14 +33,16 @@ def bind(
     another type.
     """
     store = shared_store(using)
-    with store.transaction():
-        found = store.exchange(exchange)
+    with store.database.transaction():
+        found = store.exchanges.find(exchange)
         known, routes = (None, ()) if found is None else (found.type, found.routes)
         given = exchange_type or known or "direct"
         _check(exchange, given, known, pattern, selector)
         pattern = "" if given in WITHOUT_PATTERN else pattern
         is_new = Route(given, pattern, queue, selector) not in routes
-        store.bind(exchange=exchange, exchange_type=given, pattern=pattern, queue=queue, selector=selector)
+        store.exchanges.bind(
+            exchange=exchange, exchange_type=given, pattern=pattern, queue=queue, selector=selector
+        )
     for cycle in find_cycles(through=queue, using=using) if is_new else ():
         logger.warning("%s", cycle)
     return is_new
@@ -48,12 +50,12 @@ def bind(
 
 def unbind(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
     """Remove a binding; return whether it existed."""
-    return shared_store(using).unbind(exchange=exchange, pattern=pattern, queue=queue)
+    return shared_store(using).exchanges.unbind(exchange=exchange, pattern=pattern, queue=queue)
 
 
 def is_bound(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
     """Return whether this binding exists."""
-    routes = shared_store(using).bindings(exchange)
+    routes = shared_store(using).exchanges.bindings(exchange)
     return any((route.pattern, route.queue) == (pattern, queue) for route in routes)
 
 

@@ -40,7 +40,7 @@ def browsed(
         raise ConfigurationError("from_tail is for follow=True: nothing is behind the tail of a queue.")
     limit = limit if limit is None else max(0, limit)
     using = using or conf.load().DATABASE
-    if not following and shared_store(using).queue(queue) is None:
+    if not following and shared_store(using).queues.find(queue) is None:
         if may_declare(queue):
             return  # it is created by the first publish
         raise no_such_queue(queue)
@@ -54,6 +54,6 @@ def browsed(
 def _pages(queue: str, states: Sequence[State], size: int, using: str) -> Iterator[Browsed]:
     store, wanted = shared_store(using), [int(state) for state in states]
     last: Browsed | None = None
-    while page := store.browse(queue, states=wanted, limit=size, after=last):
+    while page := store.browser.browse(queue, states=wanted, limit=size, after=last):
         yield from page
         last = page[-1]

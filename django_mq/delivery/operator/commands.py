@@ -27,7 +27,7 @@ def send_command(
     if credit is not None and not 0 <= credit <= MOST_CREDIT:
         raise OutOfRange(f"The credit is {credit}; give 0 to {MOST_CREDIT:,}, 0 for the consumers' own.")
     alias = using or conf.load().DATABASE
-    found = shared_store(alias).send_command(session_id, mode=mode, credit=credit)
+    found = shared_store(alias).sessions.send_command(session_id, mode=mode, credit=credit)
     if found:
         tell_workers(using=alias)
     return found

@@ -30,7 +30,7 @@ class Cycle:
 def find_cycles(*, through: str | None = None, using: str) -> list[Cycle]:
     """Return the cycles in the database, or those through one queue. Raises StoreError."""
     options = {row.name: row.options for row in Queue.objects.using(using).select_related(*LINKS)}
-    ways = cycles(options, cache(shared_store(using).exchange))
+    ways = cycles(options, cache(shared_store(using).exchanges.find))
     found = [
         Cycle(way, tuple(name for name in way[1:] if options[name].max_dead_letter_cycles is None)) for way in ways
     ]

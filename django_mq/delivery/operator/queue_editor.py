@@ -37,7 +37,7 @@ def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
     # The settings are checked, and the queues that they name may not exist yet.
     alone = {option: value for option, value in declared.items() if option not in (*LINKS, *MEMORY_OPTIONS)}
     _check(Queue(name=name), {**alone, **options}, using=using)
-    with store.transaction():
+    with store.database.transaction():
         if not declare(store, name, {key: value for key, value in options.items() if key != "closed"}):
             raise ConfigurationError(f"There is a queue {name!r} already.")
         if options.get("closed"):
@@ -51,7 +51,7 @@ def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
     """
     if not changes:
         raise ConfigurationError("Name at least one option to change.")
-    with shared_store(using).transaction():
+    with shared_store(using).database.transaction():
         queue = queue_named(name, using=using)
         columns = _check(queue, changes, using=using)
         queue.save(using=using, update_fields=columns)
@@ -61,7 +61,7 @@ def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
 def forget(name: str, *, using: str) -> None:
     """Have this process read the row of a queue again that was just edited, now and once that is committed."""
     queue_records.forget(using, name)
-    shared_store(using).after_commit(partial(queue_records.forget, using, name))
+    shared_store(using).database.after_commit(partial(queue_records.forget, using, name))
 
 
 def queue_named(name: str, *, using: str) -> Queue:

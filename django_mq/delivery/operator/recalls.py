@@ -34,7 +34,7 @@ REASON = "messages that workers have not begun are taken back"
 def purge(queue: str, *, using: str) -> int:
     """Remove the queue's messages that no worker has begun, without later arrivals; return how many."""
     with recalled([queue], using=using):
-        return shared_store(using).purge(queue)
+        return shared_store(using).deletions.purge(queue)
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def recalled(queues: Collection[str], *, using: str) -> Iterator[None]:
     is not given back in time stays with its worker.
     """
     paused: dict[int, str] = {}
-    if queues and not shared_store(using).in_transaction:
+    if queues and not shared_store(using).database.in_transaction:
         # An act that cannot reach these messages is better than none.
         with suppress(StoreError):
             _take_back(queues, paused, using)
@@ -59,7 +59,7 @@ def recalled(queues: Collection[str], *, using: str) -> Iterator[None]:
 
 def _resume(paused: Mapping[int, str], using: str) -> None:
     """Let the queues deliver, unless an operator has paused them meanwhile."""
-    with shared_store(using).transaction():
+    with shared_store(using).database.transaction():
         mine = Queue.objects.using(using).filter(pk__in=paused, paused_reason=REASON)
         mine.update(paused=False, paused_reason="", paused_until=None)
         hint(paused.values(), using=using)
@@ -72,9 +72,9 @@ def _take_back(queues: Collection[str], paused: dict[int, str], using: str) -> N
     since = Queue.objects.using(using).values_list(UTCNow(), flat=True)[0]
     rows = Queue.objects.using(using)
     pause = {"paused": True, "paused_reason": REASON, "paused_until": UTCNow() + timedelta(seconds=PAUSE_SECONDS)}
-    with shared_store(using).transaction():
+    with shared_store(using).database.transaction():
         found = list(rows.filter(name__in=queues).values("pk", "name", "paused", "paused_until"))
-        resting = shared_store(using).paused(list(queues))
+        resting = shared_store(using).queues.paused(list(queues))
         # By all that was read: an operator may have paused it since.
         paused |= {
             row["pk"]: row["name"]

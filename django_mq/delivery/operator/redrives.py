@@ -154,7 +154,7 @@ def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple
 def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
     """Move rows to another queue, or make them ready again in their own; return how many went."""
     try:
-        return store.redrive_dead(ids) if target == source else store.move(ids, target)
+        return store.operations.redrive(ids) if target == source else store.operations.move(ids, target)
     except (UnknownQueue, QueueClosed, QueueFull):
         # The other rows can go. A publisher may have written any name into the header.
         return 0
@@ -169,6 +169,6 @@ def restart_attempts(store: Store, ids: Sequence[int]) -> None:
     retries = KeyTextTransform(RETRIES, ReadableHeaders())
     tasks = dead.filter(*map(having, sorted(TASK_HEADERS))).annotate(retries=retries).exclude(retries="0")
     if retried := list(tasks.values_list("pk", flat=True)):
-        store.set_header(retried, RETRIES, 0)
+        store.operations.set_header(retried, RETRIES, 0)
     if sent := list(dead.filter(having(DEATHS)).values_list("pk", flat=True)):
-        store.set_header(sent, DEATHS, None)
+        store.operations.set_header(sent, DEATHS, None)

@@ -72,7 +72,7 @@ def look_at_tables(alias: str) -> Iterator[Finding]:
 
 def look_at_clock(alias: str) -> Iterator[Finding]:
     """Compare the database's clock with the clock of this machine."""
-    skew = shared_store(alias).now_skew_seconds()
+    skew = shared_store(alias).database.now_skew_seconds()
     if abs(skew) > SKEW_SECONDS:
         side = "ahead of" if skew > 0 else "behind"
         mend = "Synchronise both (NTP): a deliver_at computed here is off by as much; delay= is not."
@@ -84,8 +84,8 @@ def look_at_clock(alias: str) -> Iterator[Finding]:
 def look_at_space(alias: str) -> Iterator[Finding]:
     """Find tables that take more space than they need."""
     store = shared_store(alias)
-    spaces = store.spaces()
-    problems = store.space_problems(spaces)
+    spaces = store.server.spaces()
+    problems = store.server.space_problems(spaces)
     for sentence, mend in problems:
         yield notice("space", sentence, mend)
     if not problems:

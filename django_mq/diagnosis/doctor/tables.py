@@ -31,7 +31,7 @@ HARMLESS = {
 
 def look_at_shape(alias: str) -> Iterator[Finding]:
     """Compare tables, columns and indexes with the models."""
-    shape = shared_store(alias).shape()
+    shape = shared_store(alias).server.shape()
     tables = {table for table, _ in shape}
     absent = [name for model in _models() for name in _absent(connections[alias], model, shape)]
     if not any(model._meta.db_table in tables for model in _models()):
@@ -87,7 +87,7 @@ def look_at_privileges(alias: str) -> Iterator[Finding]:
     """Find privileges that publishing and consuming need and that the user does not have."""
     asked = [(model, privilege) for model in _models() for privilege in HARMLESS]
     if _refusal(alias, asked) is None:
-        lacking = shared_store(alias).privilege_problems()
+        lacking = shared_store(alias).server.privilege_problems()
         yield from (notice("privileges", *lack) for lack in lacking)
         if not lacking:
             yield ok("privileges", "All tables may be read and written.")

@@ -75,7 +75,7 @@ def look_at_leases(alias: str) -> Iterator[Finding]:
 
 def look_at_locks(alias: str) -> Iterator[Finding]:
     """Find workers, and other connections, that keep a lock for which workers and publishers wait."""
-    holders = shared_store(alias).lock_holders(HELD_SECONDS)
+    holders = shared_store(alias).server.lock_holders(HELD_SECONDS)
     for holder in holders:
         mend = (
             f"A worker that is stopped or unreachable is cut off after {IDLE_SECONDS} s, and continues when it is"
@@ -116,7 +116,7 @@ def look_at_orphans(alias: str) -> Iterator[Finding]:
 
 def _orphans(alias: str) -> int:
     known = Queue.objects.using(alias).order_by().values_list("pk", flat=True)
-    gone = sorted(set(shared_store(alias).occupied()) - set(known))
+    gone = sorted(set(shared_store(alias).queues.occupied()) - set(known))
     if not gone:
         return 0
     # Each state has an index that begins with the queue. look_at_states finds unknown states.
@@ -127,7 +127,7 @@ def _orphans(alias: str) -> int:
 
 def look_at_states(alias: str) -> Iterator[Finding]:
     """Find states of messages and options of queues that this version does not know."""
-    strange = shared_store(alias).count_unknown(limit=COUNT_LIMIT)
+    strange = shared_store(alias).queues.count_unknown(limit=COUNT_LIMIT)
     if strange:
         mend = (
             "No worker claims them. If a newer version has written them, run that version. If they were "
@@ -224,7 +224,7 @@ def _look_at_queue(queue: QueueState, kinds: set[str], has_handler: bool) -> Ite
 def _dead_letter_exchanges(alias: str) -> Iterator[Finding]:
     """Find dead-letter exchanges that lead to no queue; a check names cycles of dead letters."""
     options = {row.name: row.options for row in Queue.objects.using(alias).select_related(*LINKS).order_by("name")}
-    find = cache(shared_store(alias).exchange)
+    find = cache(shared_store(alias).exchanges.find)
     for name, own in options.items():
         exchange = own.dead_letter_exchange
         if exchange and not options.keys() & targets_of(name, own, REJECTED, find):

@@ -24,5 +24,5 @@ def check_names(names: Iterable[str], *, using: str) -> None:
     """Raise UnknownQueue for the first name that no queue has."""
     store = shared_store(using)
     for name in names:
-        if store.queue(name) is None:
+        if store.queues.find(name) is None:
             raise no_such_queue(name)

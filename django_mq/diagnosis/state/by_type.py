@@ -124,7 +124,7 @@ def failures(span: Span, *, queues: Collection[str] = (), using: str) -> Sample[
 def _newest(rows: QuerySet[Any], columns: tuple[str, ...], span: Span) -> tuple[datetime, list[tuple[Any, ...]]]:
     """Return the newest rows of the span, and since when they are all. The last column is their time."""
     # The database's clock wrote the times.
-    skew = timedelta(seconds=shared_store(rows.db).now_skew_seconds())
+    skew = timedelta(seconds=shared_store(rows.db).database.now_skew_seconds())
     since, time = datetime.now(UTC) + skew - span.length, columns[-1]
     read = list(rows.filter(**{f"{time}__gte": since}).order_by(f"-{time}").values_list(*columns)[:NEWEST])
     return read[-1][-1] if len(read) == NEWEST else since, read

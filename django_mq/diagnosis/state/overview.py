@@ -114,7 +114,7 @@ def filled(cls: type[Filled], row: Any, **computed: Any) -> Filled:
 
 def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     """Return the queues of these names, or all, by name. Raises UnknownQueue."""
-    counted = shared_store(using).counts(list(names) or None, limit=COUNT_LIMIT)
+    counted = shared_store(using).queues.counts(list(names) or None, limit=COUNT_LIMIT)
     missing = [name for name in names if name not in counted]
     if missing:
         raise no_such_queue(missing[0])
@@ -184,7 +184,7 @@ def _state_of(
 
 def _leads_to_worker(name: str, options: QueueOptions, consumers: Counter[str], alias: str) -> bool:
     """Whether a worker takes what expires in a queue; else the queue may have lost its own."""
-    targets = targets_of(name, options, EXPIRED, shared_store(alias).exchange)
+    targets = targets_of(name, options, EXPIRED, shared_store(alias).exchanges.find)
     return any(consumers[target] for target in targets)
 
 

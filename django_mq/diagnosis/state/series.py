@@ -169,7 +169,7 @@ SPREADS = {
 
 def running_minute(store: Store) -> datetime:
     """Return the current minute by the database's clock, by which workers sum up."""
-    now = datetime.now(UTC) + timedelta(seconds=store.now_skew_seconds())
+    now = datetime.now(UTC) + timedelta(seconds=store.database.now_skew_seconds())
     return now.replace(second=0, microsecond=0)
 
 

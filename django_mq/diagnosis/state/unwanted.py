@@ -32,5 +32,5 @@ def unwanted(workers: Iterable[WorkerStatus], *, using: str) -> dict[str, int]:
 
 
 def _count(name: str, texts: Iterable[str], using: str) -> int:
-    messages = shared_store(using).browse(name, states=[READY], limit=MOST_READ)
+    messages = shared_store(using).browser.browse(name, states=[READY], limit=MOST_READ)
     return sum(not may_want(texts, each.as_message()) for each in messages)

@@ -38,7 +38,7 @@ _OF_NO_CLIENT: Final = frozenset({Exclusivity.NONE, Exclusivity.LINK})
 _PASSING: Final = frozenset({Exclusivity.SESSION, Exclusivity.CONNECTION})
 
 
-class Admission:
+class ConsumerAdmission:
     """Admits consumers to one queue, or refuses them. The queue holds its lock around every call.
 
     ``owner`` is the name of the session, connection, principal or container that owns the

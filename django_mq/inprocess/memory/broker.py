@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from itertools import count
 from types import SimpleNamespace
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.queue_life import QueueLife
+from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.engine.states import Cause
-from django_mq.errors import PublishError, StoreError
+from django_mq.errors import StoreError
 from django_mq.inprocess import broker as engine
 from django_mq.inprocess.memory.row import MOST_REMEMBERED, row_of
 from django_mq.inprocess.rules import SHARED_TABLE, Rules
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from django_mq.engine.decisions.decline import Audience
-    from django_mq.engine.decisions.routing import Route
+    from django_mq.engine.decisions.routing import Exchange
     from django_mq.engine.options import QueueOptions
     from django_mq.inprocess.consumers.consumer import Consumer
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.inprocess.memory.row import LiveMessage
     from django_mq.inprocess.memory.sessions import MemorySession
-    from django_mq.inprocess.memory.store import MemoryStore
     from django_mq.inprocess.queue import Queue
     from django_mq.inprocess.work import UnitOfWork
     from django_mq.stores.records import Failure
@@ -78,17 +78,28 @@ class BrokerQueue:
             self.engine.control.resume()
 
 
+@dataclass(slots=True)
+class Transaction:
+    """The open transaction of a connection, or none."""
+
+    #: Messages and settlements that wait for the commit; None outside a transaction.
+    unit: UnitOfWork | None = None
+    #: What to call after the commit.
+    callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+
 class SharedBroker:
     """The state that stores of one name share. Hold ``locked()`` around every use.
 
     It listens to the engine's broker, and keeps a row for each entry, as a table would.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self._pid = os.getpid()
         self.engine = engine.Broker(SHARED_TABLE, self)
         #: The transaction of all stores that are not private: it is of the thread that holds the lock.
-        self.transaction = Transaction(self)
+        self.transaction = Transaction()
         self.queue_numbers = count(1)
         self.session_numbers = count(1)
         self._begin()
@@ -173,6 +184,25 @@ class SharedBroker:
         """Return the queues of the sessions."""
         return frozenset(name for session in self.sessions.values() for name in session.queues)
 
+    def exchange_named(self, name: str) -> Exchange | None:
+        """Return the exchange with its bindings, None if there is no such exchange."""
+        now = self.now()
+        return exchange_of(
+            name,
+            self.exchanges.get(name),
+            routes=[route for (exchange, *_), route in self.bindings.items() if exchange == name],
+            transient=[
+                Route(kind, pattern, queue)
+                for (exchange, pattern, queue), (kind, end) in self.volatile_bindings.items()
+                if exchange == name and end > now
+            ],
+            exchanges=[route for (exchange, *_), route in self.exchange_bindings.items() if exchange == name],
+        )
+
+    def record_named(self, name: str) -> QueueRecord | None:
+        queue = self.queues.get(name)
+        return None if queue is None else self.record_of(queue)
+
     def record_failure(self, row: LiveMessage, failure: Failure, worker: str) -> None:
         self.record_attempt(
             failure,
@@ -224,69 +254,11 @@ class SharedBroker:
             session.forget(gone)
 
 
-class Transaction:
-    """The open transaction of one connection, or none."""
-
-    def __init__(self, broker: SharedBroker) -> None:
-        self._broker = broker
-        #: Messages and settlements that wait for the commit; None outside a transaction.
-        self.unit: UnitOfWork | None = None
-        #: What to call after the commit.
-        self.callbacks: list[Callable[[], None]] = []
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit messages and settlements at the end, with the transaction around it; roll back after an error.
-
-        Other threads wait meanwhile. All else takes effect at once. Raises QueueDeleted, and nothing takes
-        effect, if the queue of a message was deleted.
-        """
-        with self._broker.locked():
-            outer, unit, known = self.unit, self._broker.engine.begin(), len(self.callbacks)
-            self.unit = unit
-            try:
-                yield
-            except BaseException:
-                unit.rollback(self._broker.now().timestamp())
-                del self.callbacks[known:]
-                raise
-            finally:
-                self.unit = outer
-            if outer is not None:
-                outer.absorb(unit)
-                return
-            try:
-                unit.commit(self._broker.now().timestamp())
-            except PublishError:
-                self.callbacks.clear()
-                raise
-            callbacks, self.callbacks = self.callbacks, []
-        for callback in callbacks:
-            callback()
-
-    def after_commit(self, callback: Callable[[], None]) -> None:
-        with self._broker.locked():
-            if self.unit is not None:
-                self.callbacks.append(callback)
-                return
-        callback()
-
-    def last_after_commit(self) -> Callable[[], None] | None:
-        return self.callbacks[-1] if self.callbacks else None
-
-
-class Part:
-    def __init__(self, store: MemoryStore) -> None:
-        self.store = store
-        self.broker = store.broker
-        self.transaction = store.open_transaction
-
-
 _brokers: dict[str, SharedBroker] = {}
 
 
 def broker_named(name: str) -> SharedBroker:
-    return _brokers.get(name) or _brokers.setdefault(name, SharedBroker())
+    return _brokers.get(name) or _brokers.setdefault(name, SharedBroker(name))
 
 
 def empty_brokers() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress, takewhile
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -13,10 +13,11 @@ from django_mq.engine.states import CLAIMED
 from django_mq.errors import SessionLost
 from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.consumers.target import Target
-from django_mq.inprocess.memory.broker import Part
+from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import row_of
 from django_mq.stores import errors
 from django_mq.stores.records import ClaimResult
+from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from django_mq.inprocess.memory.broker import BrokerQueue, SharedBroker
     from django_mq.inprocess.memory.row import LiveMessage
     from django_mq.inprocess.memory.sessions import MemorySession
+    from django_mq.inprocess.memory.settlements import Settlements
     from django_mq.inprocess.queue import Queue
-    from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
+    from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord, Settlement
 
 
 class ReadyRow(NamedTuple):
@@ -43,9 +45,25 @@ class Head(NamedTuple):
     award: Award[ReadyRow]
 
 
-class Claims(Part):
+@dataclass(eq=False)
+class Claims(Part, subjects.Claims):
+    settlements: Settlements
+
+    @locked
+    def settle_and_claim(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> ClaimResult:
+        if request is not None:  # nothing can be rolled back, so errors must come first
+            self._claimant(session_id, request)
+            self._let_values_arrive(request)
+        void = self.settlements.settle(session_id, settlements) if settlements else frozenset()
+        result = self.claim(session_id, request) if request is not None else ClaimResult()
+        result.void = void
+        return result
+
+    @locked
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
-        claim, target = Claim(self.broker, self.claimant(session_id, request)), request.consumer
+        claim, target = Claim(self.broker, self._claimant(session_id, request)), request.consumer
         if isinstance(target, Target):
             names = [queue.name for _, queue in claim.session.reading(target)]
             request = replace(request, queues=tuple(names))
@@ -69,12 +87,20 @@ class Claims(Part):
             declined=any(claim.session.has_declined(queue) for queue in queues),
         )
 
-    def let_values_arrive(self, request: ClaimRequest) -> None:
+    @locked
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        session, known = self.broker.sessions.get(session_id), set(held)
+        unknown = [] if session is None else [row for row in session.held() if row.id not in known]
+        for row in unknown:
+            row.give_back(self.broker.now(), delivered=False)
+        return len(unknown)
+
+    def _let_values_arrive(self, request: ClaimRequest) -> None:
         """Let last values arrive that are due, before settlements return others."""
         for queue in [self.broker.queues[name] for name in request.queues if name in self.broker.queues]:
             queue.engine.due.let_values_arrive(self.broker.now().timestamp())
 
-    def claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
+    def _claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
         """Return the session. Raises the errors of a claim."""
         if isinstance(request.consumer, Target):
             if request.queues:
@@ -93,12 +119,13 @@ class Claims(Part):
             raise SessionLost
         return session
 
-    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+    @locked
+    def subscribe(self, session_id: int, name: str, consumer: object | None = None) -> None:
         session, queue = self._living(session_id), self.broker.existing(name)
         if queue.settings.exclusive and queue.in_slots() - {session_id}:
             raise errors.exclusive(name)
         # Also without a consumer of its own, so that the session leaves the queue with its end.
-        own = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
+        own = session.subscribed(queue, consumer) if isinstance(consumer, Consumer) else session.consumer_of(queue)
         if queue.settings.exclusive or consumer is not None:
             queue.engine.subscribers.take_slot(own)
 

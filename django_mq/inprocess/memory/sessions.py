@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.arbiter import Subscription
@@ -9,20 +10,22 @@ from django_mq.engine.decisions.credit import WindowCredit
 from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.worker_mode import WorkerMode
+from django_mq.engine.states import Fate
 from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.consumers.target import Target
-from django_mq.inprocess.memory.broker import Part
-from django_mq.inprocess.memory.row import row_of
-from django_mq.stores.records import Renewal, WorkerCommand
+from django_mq.inprocess.memory.part import Part, locked
+from django_mq.inprocess.memory.row import EndedClaim, row_of
+from django_mq.stores.records import WORKER_LOST, Reaped, Renewal, WorkerCommand
+from django_mq.stores.subjects import sessions as subjects
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from django_mq.engine.states import Fate
     from django_mq.inprocess.memory.broker import BrokerQueue
     from django_mq.inprocess.memory.claims import ReadyRow
+    from django_mq.inprocess.memory.deletions import Deletions
     from django_mq.inprocess.memory.row import LiveMessage
     from django_mq.stores.records import ConsumerInfo, Heartbeat, Receipt, SessionInfo
 
@@ -189,13 +192,18 @@ def _wants(info: ConsumerInfo, own: Consumer | None) -> Callable[[ReadyRow], boo
     )
 
 
-class Sessions(Part):
-    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+@dataclass(eq=False)
+class Sessions(Part, subjects.Sessions):
+    deletions: Deletions
+
+    @locked
+    def open(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         number = next(self.broker.session_numbers)
         now = self.broker.now()
         self.broker.sessions[number] = MemorySession(number, info, now, later(now, deadline_seconds))
         return number
 
+    @locked
     def revive(
         self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
     ) -> frozenset[int] | None:
@@ -212,6 +220,7 @@ class Sessions(Part):
             session.retake(row)
         return frozenset(row.id for row in carrying)
 
+    @locked
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         session = self.broker.sessions.get(session_id)
         if session is None:
@@ -228,6 +237,7 @@ class Sessions(Part):
         leader = session_id == min(living, default=session_id)
         return Renewal(leader=leader, command=session.command)
 
+    @locked
     def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
         session, now = self.broker.sessions.get(session_id), self.broker.now()
         if session is None or session.deadline < now:
@@ -235,6 +245,7 @@ class Sessions(Part):
         session.deadline = later(now, deadline_seconds)
         return True
 
+    @locked
     def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:
         session = self.broker.sessions.get(session_id)
         if session is None:
@@ -245,6 +256,7 @@ class Sessions(Part):
         )
         return True
 
+    @locked
     def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, list[FreeSlots]]:
         now, free = self.broker.now(), dict[str, list[FreeSlots]]()
         for number, session in self.broker.sessions.items():
@@ -259,7 +271,8 @@ class Sessions(Part):
                     free.setdefault(name, []).append(FreeSlots(slots, selectors))
         return free
 
-    def close_session(self, session_id: int) -> int:
+    @locked
+    def close(self, session_id: int) -> int:
         session = self.broker.sessions.pop(session_id, None)
         if session is None:
             return 0
@@ -269,5 +282,40 @@ class Sessions(Part):
             row.released_at = self.broker.now()
         session.unsubscribe()
         if self.broker.note_departure(session):
-            self.store.queues.delete_unused()
+            self.deletions.delete_unused()
         return len(held)
+
+    def hold_liveness_lock(self, session_id: int, *, deadline_seconds: float) -> bool:  # noqa: ARG002 - none is needed
+        return True
+
+    def has_hung_up(self) -> bool:
+        return False
+
+    def shorten_deadlines(self) -> int:
+        return 0  # no connection ends before its process
+
+    @locked
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
+        now = self.broker.now()
+        sessions = [session for session in self.broker.sessions.values() if session.number != spare]
+        reaped = [self._reap(session) for session in sessions if session.deadline < now]
+        self.dead_letters.send_dead(row for _, dead in reaped for row in dead)
+        gone = [session for session in sessions if session.deadline < now]
+        left = [self.broker.note_departure(session) for session in gone]
+        if any(left):
+            self.deletions.delete_unused()
+        return [each for each, _ in reaped]
+
+    def _reap(self, session: MemorySession) -> tuple[Reaped, list[LiveMessage]]:
+        """Remove a session and give its messages back. Return a report, and the new dead letters."""
+        for row in session.held():
+            if row.entry.suspect:
+                self.broker.record_failure(row, WORKER_LOST, session.info.name)
+            row.ended = EndedClaim(session.number, row.entry.claim_number, row.entry.suspect, session)
+            row.let_go()
+            row.released_at = self.broker.now()
+        lost = session.lose(self.broker.now().timestamp())
+        dead = [row for row, fate in lost if fate is Fate.DEAD]
+        del self.broker.sessions[session.number]
+        released = len(lost) - len(dead)
+        return Reaped(session_id=session.number, name=session.info.name, released=released, dead=len(dead)), dead

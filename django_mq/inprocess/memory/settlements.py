@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
 from django_mq.engine.states import DEAD, Cause
 from django_mq.inprocess.consumers.consumer import holder_of
-from django_mq.inprocess.memory.broker import Part
+from django_mq.inprocess.memory.part import Part, locked
 from django_mq.stores.records import Settlement
+from django_mq.stores.subjects import claims as subjects
 from django_mq.stores.values import later, storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.memory.broker import Transaction
     from django_mq.inprocess.memory.row import LiveMessage
     from django_mq.inprocess.memory.sessions import MemorySession
     from django_mq.inprocess.work import UnitOfWork
-    from django_mq.stores.records import Receipt
+    from django_mq.stores.records import Failure, Receipt
 
 #: Of several verdicts over one message, the first one in this order counts.
 ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
@@ -27,7 +30,11 @@ ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdic
 LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
 
 
-class Settlements(Part):
+@dataclass(eq=False)
+class Settlements(Part, subjects.Settlements):
+    transaction: Transaction
+
+    @locked
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
         # What goes to an expiry queue goes last, in the order of the ids: the others may have made room there.
@@ -40,6 +47,7 @@ class Settlements(Part):
         row = self.broker.rows.get(settlement.id)
         return settlement.verdict is Verdict.EXPIRE and row is not None and row.leaves_expired
 
+    @locked
     def begin_settle(self, session_id: int, receipts: Sequence[Receipt]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
         found = [] if session is None else [self._held(session, id_, claim) for id_, claim in receipts]
@@ -47,10 +55,15 @@ class Settlements(Part):
         begun = {row.id for row, owner in held if row.queue.engine.begin_settle(row.entry, owner)}
         return frozenset(id_ for id_, _ in receipts) - begun
 
+    @locked
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         session = self.broker.sessions.get(session_id)
         if session is not None:
             self._settle_all(session, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
+
+    def record_attempt(self, failure: Failure, **about: Any) -> None:
+        with self.broker.locked():
+            self.broker.record_attempt(failure, **about)
 
     def _settle_all(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds, now or with the commit of the transaction; return the row ids."""
@@ -73,8 +86,8 @@ class Settlements(Part):
         rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
         settled = [item for item in settlements if self._settle(session, item)]
         ended = [rows[item.id] for item in settled if item.verdict is Verdict.EXPIRE]
-        self.store.maintenance.send_expired(row for row in ended if row.entry.state is DEAD)
-        self.store.queues.send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
+        self.dead_letters.send_expired(row for row in ended if row.entry.state is DEAD)
+        self.dead_letters.send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
         return {item.id for item in settled}
 
     def _settle_late(self, session_id: int, settlement: Settlement) -> bool:
@@ -136,10 +149,3 @@ class Settlements(Part):
                 entry.suspect = entry.suspect and not counted
                 retry_at = None if due is None else due.timestamp()
                 engine.release(entry, consumer, retry_at=retry_at, counted=counted)
-
-    def resync(self, session_id: int, held: Sequence[int]) -> int:
-        session, known = self.broker.sessions.get(session_id), set(held)
-        unknown = [] if session is None else [row for row in session.held() if row.id not in known]
-        for row in unknown:
-            row.give_back(self.broker.now(), delivered=False)
-        return len(unknown)

@@ -1,29 +1,26 @@
-"""The memory store: each call goes to the part of its subject, under the lock of the broker."""
+"""The store in memory: its parts, and what each of them needs."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
-
-from django_mq.inprocess.memory.broker import SharedBroker, Transaction, broker_named
+from django_mq.inprocess.memory.broker import Transaction, broker_named
+from django_mq.inprocess.memory.browser import Browser
 from django_mq.inprocess.memory.claims import Claims
+from django_mq.inprocess.memory.connection import MemoryConnection
+from django_mq.inprocess.memory.dead_letters import DeadLetters
+from django_mq.inprocess.memory.deletions import Deletions
 from django_mq.inprocess.memory.exchanges import Exchanges
-from django_mq.inprocess.memory.operations import Browser, Maintenance, Operations
-from django_mq.inprocess.memory.queues import Publications, Queues
+from django_mq.inprocess.memory.maintenance import Maintenance, Retention
+from django_mq.inprocess.memory.operations import Operations
+from django_mq.inprocess.memory.publications import Admission, Publications
+from django_mq.inprocess.memory.queues import Queues
 from django_mq.inprocess.memory.sessions import Sessions
 from django_mq.inprocess.memory.settlements import Settlements
 from django_mq.inprocess.memory.volatile import VolatileMessages
-from django_mq.stores.base import Features, Store, assembled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
+from django_mq.stores.base import Features
+from django_mq.stores.subjects.database import Server
 
 
-@assembled(broker=SharedBroker, open_transaction=Transaction)
-class MemoryStore(Store):
+class MemoryStore:
     """A store over the broker of its name; any thread may use it."""
 
     # No other process commits here, and hints reach every thread of this one.
@@ -31,55 +28,24 @@ class MemoryStore(Store):
 
     def __init__(self, name: str, *, private: bool = False) -> None:
         self.alias = name
-        self.broker = self.clock = broker_named(name)
-        self.open_transaction = Transaction(self.broker) if private else self.broker.transaction
+        self.broker = broker = broker_named(name)
+        self.dead_letters = sender = DeadLetters(broker)
+        transaction = Transaction() if private else broker.transaction
+        self.database = MemoryConnection(broker, transaction, sender)
+        self.server = Server()
+        self.queues = Queues(broker, sender)
+        self.deletions = Deletions(broker, sender)
+        self.exchanges = Exchanges(broker, sender)
+        self.publications = Publications(broker, sender, transaction)
+        self.admission = Admission(broker, sender, self.publications)
+        self.sessions = Sessions(broker, sender, self.deletions)
+        self.settlements = Settlements(broker, sender, transaction)
+        self.claims = Claims(broker, sender, self.settlements)
+        self.browser = Browser(broker, sender)
+        self.operations = Operations(broker, sender)
+        self.maintenance = Maintenance(broker, sender)
+        self.retention = Retention(broker, sender)
+        self.volatile = VolatileMessages(broker, sender)
 
-    @staticmethod
-    def handing(part: str, name: str) -> Callable[..., Any]:
-        """Return a method that hands its call to a part, under the lock of the broker."""
-        hand = Store.handing(part, name)
-
-        def call(store: MemoryStore, *args: Any, **named: Any) -> Any:
-            with store.broker.locked():
-                answer = hand(store, *args, **named)
-                store.queues.send_dropped()
-                return answer
-
-        return call
-
-    queues = cached_property(Queues)
-    publications = cached_property(Publications)
-    sessions = cached_property(Sessions)
-    claims = cached_property(Claims)
-    settlements = cached_property(Settlements)
-    operations = cached_property(Operations)
-    maintenance = cached_property(Maintenance)
-    browser = cached_property(Browser)
-    exchanges = cached_property(Exchanges)
-    volatile = cached_property(VolatileMessages)
-
-    def settle_and_claim(
-        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> ClaimResult:
-        with self.broker.locked():
-            if request is not None:  # nothing can be rolled back, so errors must come first
-                self.claims.claimant(session_id, request)
-                self.claims.let_values_arrive(request)
-            return super().settle_and_claim(session_id, settlements, request)
-
-    # The transaction.
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        with self.open_transaction.transaction():
-            yield
-        with self.broker.locked():
-            self.queues.send_dropped()
-
-    @property
-    def in_transaction(self) -> bool:
-        with self.broker.locked():  # or it would be another thread's
-            return self.open_transaction.unit is not None
-
-    def after_commit(self, callback: Callable[[], None]) -> None:
-        self.open_transaction.after_commit(callback)
+    def close(self) -> None:
+        """Do nothing: there is no connection to close."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.dead_letters import keeps_dropped
 from django_mq.errors import QueueDeleted
-from django_mq.inprocess.consumers.admission import Admission, Gate, LiveConsumers
+from django_mq.inprocess.consumers.admission import ConsumerAdmission, Gate, LiveConsumers
 from django_mq.inprocess.entries.afterlife import Afterlife
 from django_mq.inprocess.entries.capacity import Capacity
 from django_mq.inprocess.entries.contents import Contents
@@ -74,7 +74,7 @@ class CommonState:
         #: The remembered duplicate ids, which a store may keep over a restart.
         self.duplicate_ids = DuplicateIds(at_least=policy.remembers_at_least)
         #: Which consumers may subscribe, and which client owns the queue.
-        self.admission = Admission()
+        self.admission = ConsumerAdmission()
         #: The groups with their owners; kept after a change to rules without groups.
         self.groups: Groups | None = None
         self._follow(rules, None)

@@ -66,8 +66,8 @@ class Committing:
     def __call__(self) -> Iterator[Store]:
         """Use a store that commits each statement, where that is possible."""
         shared = shared_store(self._alias)
-        waits_for_itself = shared.in_transaction and not shared.features.concurrent_writers
-        if waits_for_itself or not (shared.in_transaction or self._in_worker()):
+        waits_for_itself = shared.database.in_transaction and not shared.features.concurrent_writers
+        if waits_for_itself or not (shared.database.in_transaction or self._in_worker()):
             with _replacing_a_broken_connection(shared):
                 yield shared
         else:
@@ -78,7 +78,7 @@ class Committing:
     def reading(self) -> Iterator[Store]:
         """Use a store to read what others have committed: inside a transaction that of the caller."""
         shared = shared_store(self._alias)
-        if shared.in_transaction:
+        if shared.database.in_transaction:
             yield shared
         else:
             with self() as store:
@@ -88,7 +88,7 @@ class Committing:
     def private(self) -> Iterator[Store]:
         """Use a store that commits each statement, even inside a transaction."""
         session = self._session()
-        if self._in_worker() and not shared_store(self._alias).in_transaction:
+        if self._in_worker() and not shared_store(self._alias).database.in_transaction:
             kept = session.store if session is not None else _store_beside(self._alias)
             with _replacing_a_broken_connection(kept):
                 yield kept
@@ -110,7 +110,7 @@ class Committing:
     def enter_worker(self) -> None:
         """Treat this process as a worker from now on, and close the connection that children would inherit."""
         _workers.add(os.getpid())
-        shared_store(self._alias).disconnect()
+        shared_store(self._alias).database.disconnect()
 
 
 @contextmanager
@@ -119,11 +119,11 @@ def _replacing_a_broken_connection(store: Store) -> Iterator[None]:
 
     Nothing else would: Kombu connects again through the same kept connection, and no request begins.
     """
-    store.reconnect_if_ended()
+    store.database.reconnect_if_ended()
     try:
         yield
     except StoreUnavailable:
-        store.reconnect()
+        store.database.reconnect()
         raise
 
 
@@ -158,7 +158,7 @@ class Declarations:
     def note_use(self, name: str) -> None:
         """Let the time of a queue with ``x-expires`` begin again, as its declaration does on RabbitMQ."""
         with self._store() as store:
-            store.note_use([name])
+            store.deletions.note_use([name])
 
     def exists(self, name: str) -> bool:
         return self._record(name) is not None
@@ -186,30 +186,30 @@ class Declarations:
     def delete(self, name: str, *, force: bool) -> int:
         """Delete a queue and return how many messages went with it; 0 if it is in use or unknown."""
         with suppress(QueueInUse, UnknownQueue), self._store() as store:
-            return store.delete_queue(name, force=force)
+            return store.deletions.delete_queue(name, force=force)
         return 0
 
     def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str, selector: str = "") -> None:
         self.ensure(queue)
         with self._store() as store:
-            store.bind(
+            store.exchanges.bind(
                 exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue, selector=selector
             )
 
     def unbind(self, queue: str, exchange: str, pattern: str) -> None:
         with self._store() as store:
-            store.unbind(exchange=exchange, pattern=pattern, queue=queue)
+            store.exchanges.unbind(exchange=exchange, pattern=pattern, queue=queue)
 
     def size(self, name: str, limit: int) -> int:
         """Return how many messages a worker could be given now, counted up to the limit."""
         with self._store() as store:
-            counts = store.counts([name], limit=limit).get(name)
+            counts = store.queues.counts([name], limit=limit).get(name)
         return min(counts.deliverable, limit) if counts else 0
 
     def purge(self, name: str) -> int:
         """Remove the messages that no worker holds, except dead letters; return how many there were."""
         with suppress(UnknownQueue), self._store() as store:
-            return store.purge(name, dead=False)
+            return store.deletions.purge(name, dead=False)
         return 0
 
 
@@ -251,9 +251,9 @@ class ExchangeTable:
         if alternate:
             check_name(alternate)
         with self._store() as store:
-            known = store.exchange(name)
+            known = store.exchanges.find(name)
             if known is None or not known.is_declared:
-                store.declare_exchange(name, exchange_type=kind, alternate=alternate)
+                store.exchanges.declare(name, exchange_type=kind, alternate=alternate)
                 known = Exchange(name, kind, alternate=alternate)
                 self.note_change(name)
         self.declared[name] = known.type, known.alternate
@@ -279,7 +279,7 @@ class ExchangeTable:
         # The caller's transaction may see the tables as they were before.
         inside = inside and now - self._written.get(name, -FRESH_SECONDS) >= FRESH_SECONDS
         with self._reading() if inside else self._store() as store:
-            found = store.exchange(name)
+            found = store.exchanges.find(name)
         if name == current_app.conf.event_exchange:
             self._known[name] = (now, found)
         return found
@@ -303,18 +303,20 @@ class ExchangeTable:
         self.note_change(name)
         self.declared.pop(name, None)
         with self._store() as store:
-            store.delete_exchange(name)
+            store.exchanges.delete(name)
 
     def bind(self, destination: str, source: str, routing_key: str, selector: str) -> None:
         """Let the source pass messages on to the destination."""
         self.note_change(source)
         with self._store() as store:
-            store.bind_exchange(exchange=source, pattern=routing_key, destination=destination, selector=selector)
+            store.exchanges.bind_exchange(
+                exchange=source, pattern=routing_key, destination=destination, selector=selector
+            )
 
     def unbind(self, destination: str, source: str, routing_key: str) -> None:
         self.note_change(source)
         with self._store() as store:
-            store.unbind_exchange(exchange=source, pattern=routing_key, destination=destination)
+            store.exchanges.unbind_exchange(exchange=source, pattern=routing_key, destination=destination)
 
     def reached(
         self, name: str, routing_key: str, message: Callable[[], Message], *, inside: bool

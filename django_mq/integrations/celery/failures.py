@@ -109,15 +109,15 @@ def _record(task: Any, request: Any, error: Any, trace: str) -> None:
 def _write(failure: Failure, attempt: dict[str, Any]) -> None:
     kept, now = _kept[0], time.monotonic()
     shared = shared_store(kept.store.alias)
-    if shared.in_transaction:  # a task called by another one: a second writer would wait for the first
-        shared.record_attempt(failure, **attempt)
+    if shared.database.in_transaction:  # a task called by another one: a second writer would wait for the first
+        shared.settlements.record_attempt(failure, **attempt)
         return
     soon, kept.last = now - kept.last <= KEEP_SECONDS, now
     try:
-        kept.store.record_attempt(failure, **attempt)
+        kept.store.settlements.record_attempt(failure, **attempt)
     except StoreUnavailable:  # the database was restarted since the last failure
         kept.store.close()
-        kept.store.record_attempt(failure, **attempt)
+        kept.store.settlements.record_attempt(failure, **attempt)
     if not soon:
         kept.store.close()
 
@@ -273,9 +273,9 @@ def _look_or_refuse(task: Any, alias: str) -> None:
 
 def _look(store: Store) -> None:
     try:
-        store.queue("")
+        store.queues.find("")
     except StoreUnavailable:
-        store.reconnect()  # for the next try
+        store.database.reconnect()  # for the next try
         raise
 
 

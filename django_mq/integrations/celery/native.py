@@ -238,7 +238,7 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
     if settlement.verdict is Verdict.DECLINE:
         raise Declined  # the parent settles: its next claim must know
     with unit_of_work():
-        shared_store(alias).settle(session_id, [settlement])
+        shared_store(alias).settlements.settle(session_id, [settlement])
     if is_accepted:
         return  # by a middleware, which has not called the transactional handler or has caught its error
     # The parent announces it; the traceback is in the database.

@@ -63,7 +63,7 @@ class Publisher:
         owner = failures.owner() or _retried(message)
         if batch is not None and owner is None:
             batch.add(rows)
-        elif owner is None or not shared_store(self._alias).in_transaction:
+        elif owner is None or not shared_store(self._alias).database.in_transaction:
             self.write(rows, again=again)
         elif shared_store(self._alias).features.concurrent_writers:
             self._write_apart(rows, again=again)
@@ -74,8 +74,8 @@ class Publisher:
     def take_over(self, queues: list[str]) -> None:
         """Move what the previous version has left in transient queues to the durable queues of the same names."""
         try:
-            with self._committing() as store, store.transaction():
-                taken = [(queue, loaded(payload)) for queue, payload in store.volatile_take(queues)]
+            with self._committing() as store, store.database.transaction():
+                taken = [(queue, loaded(payload)) for queue, payload in store.volatile.take(queues)]
                 rows = [new_message(queue, each, priority=self._priority_of(each)) for queue, each in taken]
                 if rows:
                     self._append(store, rows, again=False)
@@ -92,7 +92,7 @@ class Publisher:
     def write(self, rows: list[NewMessage], *, again: bool) -> None:
         """Write rows with one statement in the caller's transaction, and hint when it commits."""
         store = shared_store(self._alias)
-        in_transaction = store.in_transaction
+        in_transaction = store.database.in_transaction
         try:
             written = publisher.passed(store, rows, partial(self._append, store, again=again))
         except StoreError as error:

@@ -83,7 +83,7 @@ def keep_stamps(alias: str, headers: Mapping[str, Any] | list[str]) -> None:
                 if len(pattern) > LONGEST:
                     logger.warning("Revoked until the worker restarts: the stamp %s is too long", pattern)
                     continue
-                store.volatile_bind(
+                store.volatile.bind(
                     exchange=STAMPS, exchange_type="direct", pattern=pattern, queue=STAMPS, seconds=STAMPS_SECONDS
                 )
     except StoreError as error:
@@ -94,7 +94,7 @@ def keep_stamps(alias: str, headers: Mapping[str, Any] | list[str]) -> None:
 
 def recall_stamps(store: Store) -> None:
     """Let this worker know the revoked stamps. Raises StoreError."""
-    for pattern, _ in store.volatile_bindings(STAMPS):
+    for pattern, _ in store.volatile.bindings(STAMPS):
         header, stamp = json.loads(pattern)
         known = maybe_list(revoked_stamps.get(header)) or []
         if stamp not in known:
@@ -109,9 +109,9 @@ def remove_waiting(alias: str, task_ids: list[str]) -> list[Browsed]:
     store = private_store(alias)
     went = []
     try:
-        for waiting in store.correlated(task_ids):
+        for waiting in store.browser.correlated(task_ids):
             # One by one: every worker hears the command, and one of them removes the message.
-            if store.cancel([waiting.id]):
+            if store.operations.cancel([waiting.id]):
                 went.append(waiting)  # noqa: PERF401 - if the next one fails, these were removed
     except StoreError as error:
         logger.warning("Revoked, but the waiting messages were not removed: %s", error)

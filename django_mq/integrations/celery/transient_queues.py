@@ -107,14 +107,14 @@ class TransientQueues:
     def _write(self, bindings: Iterable[tuple[tuple[str, str, str], tuple[str, float]]]) -> None:
         with self._store() as store:
             for (exchange, pattern, queue), (kind, seconds) in bindings:
-                store.volatile_bind(
+                store.volatile.bind(
                     exchange=exchange, exchange_type=kind, pattern=pattern, queue=queue, seconds=seconds
                 )
 
     def _tokens(self, queue: str) -> list[str]:
         """Return the patterns of the queue's bindings to itself: an empty list if the queue is not transient."""
         with self._store() as store:
-            return [token for token, bound in store.volatile_bindings(own_exchange(queue)) if bound == queue]
+            return [token for token, bound in store.volatile.bindings(own_exchange(queue)) if bound == queue]
 
     def check_access(self, queue: str) -> None:
         """Raise ResourceLocked if the queue is exclusive to another connection."""
@@ -189,13 +189,13 @@ class TransientQueues:
         text = message | {"body": body_of(message).decode("utf-8", "surrogateescape")}
         text.pop(TRANSIENT_QUEUE, None)
         with self._store() as store:
-            store.volatile_put(queues, json.dumps(text, default=str), seconds=_lifetime_seconds(message))
+            store.volatile.put(queues, json.dumps(text, default=str), seconds=_lifetime_seconds(message))
             notifier().send({volatile_topic(queue) for queue in queues}, over=store)
 
     def take(self, queues: list[str], *, limit: int = 100) -> list[tuple[str, dict[str, Any]]]:
         """Take the messages of these queues, as (queue, message): the more urgent first, then the older."""
         with self._store() as store:
-            found = store.volatile_take(queues, limit=limit)
+            found = store.volatile.take(queues, limit=limit)
         taken = [(queue, loaded(payload) | {TRANSIENT_QUEUE: queue}) for queue, payload in found]
         return sorted(taken, key=lambda pair: -self._urgency(pair[1]))
 
@@ -205,10 +205,10 @@ class TransientQueues:
     def delete(self, queue: str, *, if_empty: bool = False) -> int:
         """Delete a queue; return how many messages it had. With ``if_empty`` one with messages stays."""
         with self._store() as store:
-            if if_empty and store.volatile_waiting([queue]):
+            if if_empty and store.volatile.is_waiting([queue]):
                 return 0
             self._forget(queue)
-            return store.volatile_drop(queue)
+            return store.volatile.drop(queue)
 
     def _forget(self, queue: str) -> None:
         self.queues.discard(queue)
@@ -220,7 +220,7 @@ class TransientQueues:
         """Remove the messages of a queue; return how many there were."""
         count = 0
         with self._store() as store:
-            while taken := store.volatile_take([queue]):
+            while taken := store.volatile.take([queue]):
                 count += len(taken)
         return count
 

@@ -710,7 +710,7 @@ class Transport(virtual.Transport):
         for failures in count():
             try:
                 with self._committing() as store:
-                    store.queue("")
+                    store.queues.find("")
             except StoreUnavailable as error:
                 if time.monotonic() > end or told_to_stop():
                     raise

@@ -65,7 +65,7 @@ def write(result: Any, envelope: Any, *, successful: bool, days: float, using: s
     """Write the outcome of an attempt, in place of the last one. Raises StoreError."""
     end = (result.finished_at or clock.now()).astimezone(UTC)
     # One statement: Django's bulk_create() takes a transaction, two more round trips.
-    store_for(connections[using]).write_result(
+    store_for(connections[using]).results.write(
         message_id=UUID(result.id),
         successful=successful,
         queue_name=result.task.queue_name,

@@ -138,7 +138,7 @@ def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) ->
 
 def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
     store = shared_store(backend.database)
-    queue = _over_new_connections(partial(store.queue, message.queue), backend.database) or QueueOptions()
+    queue = _over_new_connections(partial(store.queues.find, message.queue), backend.database) or QueueOptions()
     return verdict(ending_of(error), message.attempt, queue).verdict is Verdict.DEAD
 
 
@@ -158,7 +158,9 @@ def _over_new_connections(function: Callable[[], T], alias: str) -> T:
         try:
             return function()
         except (StoreUnavailable, OperationalError, InterfaceError):
-            is_lost = not store.in_transaction and (store.reconnect() or connections[alias].connection is None)
+            is_lost = not store.database.in_transaction and (
+                store.database.reconnect() or connections[alias].connection is None
+            )
             if not is_lost or time.monotonic() > end:
                 raise
         if failures:  # the server may be starting

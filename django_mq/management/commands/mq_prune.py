@@ -29,6 +29,6 @@ class Command(MQCommand):
             self.answer({"would_delete": over}, text)
             return
         store, deleted = shared_store(alias), 0
-        while chunk := store.prune(BATCH, whole=True):
+        while chunk := store.retention.prune(BATCH, whole=True):
             deleted += chunk
         self.answer({"deleted": deleted}, f"{plural(deleted, 'row')} deleted.")

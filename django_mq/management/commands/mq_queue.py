@@ -74,7 +74,7 @@ class Command(MQCommand):
         if dry_run:
             self._would_delete(name, alias, force=force)
             return
-        removed = shared_store(alias).delete_queue(name, force=force)
+        removed = shared_store(alias).deletions.delete_queue(name, force=force)
         self.answer({"deleted": name, "removed": removed}, _deleted(name, "is deleted", removed))
 
     def show(self, alias: str, *, name: str, **_: Any) -> None:
@@ -94,7 +94,7 @@ class Command(MQCommand):
         for name in names:
             if name not in declared:
                 raise CommandError(f"DJANGO_MQ['QUEUES'] does not declare {name!r}.{similar(name, declared)}")
-        missing = [name for name in names or declared if store.queue(name) is None]
+        missing = [name for name in names or declared if store.queues.find(name) is None]
         found = differences(names or None, using=alias)
         if not dry_run:
             for name in missing:

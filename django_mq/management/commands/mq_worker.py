@@ -75,7 +75,7 @@ class Command(MQCommand):
         )
         self.stdout.flush()
         collect_less_often()
-        shared_store(alias).disconnect()  # the worker has connections of its own
+        shared_store(alias).database.disconnect()  # the worker has connections of its own
         worker.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
         if signals.count > 1:

@@ -83,6 +83,10 @@ class MySQLDatabase(Database):
         if private:
             connection.settings_dict = bounded(connection.settings_dict, self._statement_seconds)
 
+    def now_skew_seconds(self) -> float:
+        clock: datetime = self.rows("clock")[0][0]
+        return (clock.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
+
     def now(self) -> str:
         # The statement's time in UTC, in any time zone of the session.
         if not (self.clock_offset or clock.offset):
@@ -211,17 +215,17 @@ def code_of(error: BaseException) -> int | None:
 
 
 def retried(method: Method) -> Method:
-    """Try a store's method again after a dead-lock or a long wait, unless a transaction is open."""
+    """Try a part's method again after a dead-lock or a long wait, unless a transaction is open."""
 
     @wraps(method)
-    def trying(store: Any, *args: Any, **kwargs: Any) -> Any:
+    def trying(part: Any, *args: Any, **kwargs: Any) -> Any:
         for _ in range(TRIES - 1):
             try:
-                return method(store, *args, **kwargs)
+                return method(part, *args, **kwargs)
             except StoreUnavailable as error:
-                if store.is_inside or code_of(error) not in {LOCK_WAIT_TIMEOUT, DEADLOCK}:
+                if part.database.is_inside or code_of(error) not in {LOCK_WAIT_TIMEOUT, DEADLOCK}:
                     raise
-        return method(store, *args, **kwargs)
+        return method(part, *args, **kwargs)
 
     return cast("Method", trying)
 

@@ -6,8 +6,6 @@ import json
 from base64 import b64encode
 from contextlib import suppress
 from dataclasses import fields
-from datetime import UTC, datetime
-from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,16 +16,20 @@ from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
 from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Space
-from django_mq.stores.sql import SQLStore
+from django_mq.stores.sql.admission import Admission
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
-from django_mq.stores.sql.declared import DeclaredSelectors
+from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, Deletions
+from django_mq.stores.sql.leases import Leases
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import MOVED, Messages, Settlements, first_of, named
-from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
+from django_mq.stores.sql.messages import MOVED, Messages, first_of, named
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.queues import Queues
+from django_mq.stores.sql.retention import Retention
+from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
+from django_mq.stores.sql.settlements import Settlements
+from django_mq.stores.sql.store import Parts, SQLStore
 from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.values import time_or_none
 
@@ -120,7 +122,14 @@ class MySQLMessages(Messages):
                 promoted += len(due)
         return promoted
 
-    def retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
+    def record_attempts(self, session_id: int, failed: Sequence[tuple[int, bool, Failure]]) -> None:
+        with self.database.transaction():
+            for id_, counted, failure in failed:
+                self.rows("record_attempts", **named(session_id), id=id_, counted=counted, **failure.storable())
+
+
+class MySQLLeases(Leases):
+    def _retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
         given = sorted({id_ for id_, _ in receipts})
         found = self.rows("lock_given_back", ids=given, session=session_id)
         ids = {id_ for id_, _ in set(found).intersection(receipts)}
@@ -137,13 +146,8 @@ class MySQLMessages(Messages):
                 self.rows("release_held_by_expired", ids=[row[1] for row in found])
         return found
 
-    def record_attempts(self, session_id: int, failed: Sequence[tuple[int, bool, Failure]]) -> None:
-        with self.database.transaction():
-            for id_, counted, failure in failed:
-                self.rows("record_attempts", **named(session_id), id=id_, counted=counted, **failure.storable())
 
-
-class MySQLOperations(Operations):
+class MySQLDeletions(Deletions):
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         before = self.rows("waiting_limit")[0][0]
         self.rows("limit_waiting", limit=DELETION_WAIT_SECONDS)
@@ -155,6 +159,9 @@ class MySQLOperations(Operations):
 
 
 class MySQLPublications(Publications):
+    append = retried(Publications.append)
+    append_many = retried(Publications.append_many)
+
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         names = sorted({message.queue_name for message in messages})
         queue_ids: dict[str, int] = dict(self.rows("hold_queues", names=names))
@@ -170,15 +177,30 @@ class MySQLPublications(Publications):
 
 
 class MySQLSessions(Sessions):
+    renew = retried(Sessions.renew)
+    send_command = retried(Sessions.send_command)
+    revive = retried(Sessions.revive)
+    close = retried(Sessions.close)
+    reap = retried(Sessions.reap)
+
     def _answer(self, session_id: int, heartbeat: Heartbeat, _: tuple[Any, ...]) -> Renewal:
         [command] = self.rows("told", session=session_id) or [(WorkerMode.WORK.value, None)]
         return super()._answer(session_id, heartbeat, (session_id, *command))
+
+    def grace(self) -> dict[str, Any]:
+        running = float(self.rows("uptime")[0][1]) + self.database.offset().total_seconds()
+        return super().grace() | {"running_seconds": running}
 
 
 class MySQLClaims(Claims):
     """Lock rows, read the bodies that the credit allows, then lease."""
 
     database: MySQLDatabase
+
+    subscribe = retried(Claims.subscribe)
+    settle_and_claim = retried(Claims.settle_and_claim)
+    claim = retried(Claims.claim)
+    resync = retried(Claims.resync)
 
     def by_rules(
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
@@ -247,7 +269,9 @@ class MySQLClaims(Claims):
 
 
 class MySQLSettlements(Settlements):
-    store: MySQLStore
+    messages: MySQLMessages
+
+    settle = retried(Settlements.settle)
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         ids = sorted({item.id for item in settlements})
@@ -258,7 +282,7 @@ class MySQLSettlements(Settlements):
         """Run a statement once for all locked messages that get the same values."""
         ids: list[int] = fenced.pop("ids")
         if "outcome" in fenced:
-            self.store.messages.finish(ids, fenced["outcome"], "remember_finished")
+            self.messages.finish(ids, fenced["outcome"], "remember_finished")
             return ids
         columns = {column: fenced[column] for column in fenced.keys() - {"session", "claims"}}
         alike: dict[tuple[Any, ...], list[int]] = {}
@@ -268,6 +292,7 @@ class MySQLSettlements(Settlements):
             self.rows(name, ids=chosen, **dict(zip(columns, written, strict=True)))
         return ids
 
+    @retried
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         with self.database.transaction():
             super().give_back(session_id, settlements)
@@ -292,15 +317,18 @@ class MySQLQueues(Queues):
         return name, scheduled, ready, claimed, dead, max(each for each in ages if each is not None), *rest
 
 
-class MySQLDeclaredSelectors(DeclaredSelectors):
-    def cover(self) -> bool:
-        return False  # there are no partial indexes, and an index of all messages would slow down plain queues
+class MySQLRetention(Retention):
+    prune = retried(Retention.prune)
 
 
 class MySQLMaintenance(Maintenance):
-    def _grace(self) -> dict[str, Any]:
-        running = float(self.rows("uptime")[0][1]) + self.database.offset().total_seconds()
-        return super()._grace() | {"running_seconds": running}
+    promote = retried(Maintenance.promote)
+    expire = retried(Maintenance.expire)
+    trim = retried(Maintenance.trim)
+    bury_unwanted = retried(Maintenance.bury_unwanted)
+
+    def cover(self) -> bool:
+        return False  # there are no partial indexes, and an index of all messages would slow down plain queues
 
 
 class MySQLBrowser(Browser):
@@ -319,13 +347,15 @@ class MySQLBrowser(Browser):
 class MySQLVolatileMessages(VolatileMessages):
     """Lock the oldest messages, then delete them; write copies one by one."""
 
-    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+    take = retried(VolatileMessages.take)
+
+    def put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
         with self.database.transaction():
             for queue in queues:
                 self.rows("volatile_put", queue=queue, payload=payload, seconds=seconds)
 
     def _taken(self, queues: list[str], limit: int) -> Rows:
-        if not self.volatile_waiting(queues):
+        if not self.is_waiting(queues):
             return []
         with self.database.transaction():
             taken = self.rows("volatile_take", queues=queues, limit=limit)
@@ -362,36 +392,11 @@ def document(messages: Sequence[NewMessage], queue_ids: Mapping[str, int]) -> st
     return json.dumps(rows, ensure_ascii=False)
 
 
-class MySQLStore(SQLStore):
-    """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
-
-    features = Features()
-
-    kind = MySQLDatabase
+class MySQLServer(DatabaseServer):
     database: MySQLDatabase
 
-    messages = cached_property(MySQLMessages)
-    queues = cached_property(MySQLQueues)
-    publications = cached_property(MySQLPublications)
-    operations = cached_property(MySQLOperations)
-    sessions = cached_property(MySQLSessions)
-    claims = cached_property(MySQLClaims)
-    declared = cached_property(MySQLDeclaredSelectors)
-    settlements = cached_property(MySQLSettlements)
-    maintenance = cached_property(MySQLMaintenance)
-    browser = cached_property(MySQLBrowser)
-    volatile = cached_property(MySQLVolatileMessages)
-
-    @property
-    def is_inside(self) -> bool:
-        return self.database.is_inside
-
-    def now_skew_seconds(self) -> float:
-        clock: datetime = self.database.rows("clock")[0][0]
-        return (clock.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
-
     def spaces(self) -> list[Space]:
-        rows = self.database.rows("space")
+        rows = self.rows("space")
         return [Space(table, int(size), int(loose), int(count)) for table, size, loose, count in rows]
 
     def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
@@ -406,19 +411,37 @@ class MySQLStore(SQLStore):
 
     def lock_holders(self, seconds: float) -> list[LockHolder]:
         with suppress(StoreError):  # the role may not see the server's transactions
-            return [LockHolder(*row) for row in self.database.rows("lock_holders", seconds=seconds)]
+            return [LockHolder(*row) for row in self.rows("lock_holders", seconds=seconds)]
         return []
 
     def setting_problems(self) -> list[tuple[str, str]]:
-        wrapper: Any = self.connection
-        variables = {name.lower(): value for name, value in self.database.rows("variables")}
+        wrapper: Any = self.database.connection
+        variables = {name.lower(): value for name, value in self.rows("variables")}
         return list(problems(wrapper.display_name, wrapper.mysql_version, variables))
 
 
-#: Calls that are tried again after a deadlock or a long wait.
-for _name in (
-    *("append", "append_many", "append_by_rules", "renew", "send_command", "revive", "close_session", "subscribe"),
-    *("settle_and_claim", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),
-    *("bury_unwanted", "volatile_take"),
-):
-    setattr(MySQLStore, _name, retried(getattr(SQLStore, _name)))
+class MySQLAdmission(Admission):
+    append = retried(Admission.append)
+
+
+class MySQLStore(SQLStore):
+    """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
+
+    features = Features()
+    parts = Parts(
+        database=MySQLDatabase,
+        server=MySQLServer,
+        queues=MySQLQueues,
+        publications=MySQLPublications,
+        admission=MySQLAdmission,
+        messages=MySQLMessages,
+        leases=MySQLLeases,
+        deletions=MySQLDeletions,
+        sessions=MySQLSessions,
+        claims=MySQLClaims,
+        settlements=MySQLSettlements,
+        maintenance=MySQLMaintenance,
+        retention=MySQLRetention,
+        browser=MySQLBrowser,
+        volatile=MySQLVolatileMessages,
+    )

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django_mq.engine.decisions.claim import limit_of
@@ -29,8 +30,9 @@ from django_mq.errors import SessionLost
 from django_mq.stores import queue_records
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, ClaimResult
-from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims
-from django_mq.stores.sql.messages import ACCEPTED, fence, statements
+from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims, refuse_consumers
+from django_mq.stores.sql.messages import ACCEPTED
+from django_mq.stores.sql.settlements import fence, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
     from django_mq.stores.records import ClaimRequest, Settlement
     from django_mq.stores.sql.database import Asking, Rows, Statement
-    from django_mq.stores.sql.store import SQLStore
 
 
 #: (place, id): the position of an entry in its level.
@@ -194,25 +195,38 @@ def cursor_key(request: ClaimRequest) -> CursorKey:
     return queue, tuple((each.selector.text, each.limit > 0) for each in request.wanted[queue])
 
 
+@dataclass(eq=False)
 class PostgreSQLClaims(Claims):
     promotes_at_once = True
     database: PostgreSQLDatabase
 
-    def __init__(self, store: SQLStore) -> None:
-        super().__init__(store)
-        self.cursors: defaultdict[CursorKey, ScanCursor] = defaultdict(ScanCursor)
+    cursors: defaultdict[CursorKey, ScanCursor] = field(
+        init=False, default_factory=lambda: defaultdict(ScanCursor)
+    )
 
-    def look_again(self) -> None:
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        self._look_again()
+        return super().resync(session_id, held)
+
+    def _look_again(self) -> None:
         # Messages that are given back are at places that the cursors have passed.
         self.cursors.clear()
 
     def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> ClaimResult:
+        refuse_consumers(None if request is None else request.consumer)
+        self._let_values_arrive(request)
+        result = self._settle_and_claim_at_once(session_id, settlements, request)
+        return super().settle_and_claim(session_id, settlements, request) if result is None else result
+
+    def _settle_and_claim_at_once(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult | None:
         """Settle and claim on a private connection; do nothing and return None if that takes several steps."""
         accepted = all(item.verdict is ACCEPT and item.failure is None for item in settlements)
         if not accepted and any(item.verdict is RELEASE for item in settlements):
-            self.look_again()
+            self._look_again()
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
         constrained = request is not None and self.needs_facts(session_id, request)
@@ -231,7 +245,7 @@ class PostgreSQLClaims(Claims):
         if result.void:
             # A late settlement counts if its message has not changed since; that is rare.
             late = [item for item in settlements if item.id in result.void]
-            result.void = self.store.settlements.settle(session_id, late)
+            result.void = self.settlements.settle(session_id, late)
         return result
 
     def _claim_statement(self, session_id: int, request: ClaimRequest) -> tuple[str, dict[str, Any]]:
@@ -306,7 +320,7 @@ class PostgreSQLClaims(Claims):
     def _has_cursor(self, request: ClaimRequest) -> bool:
         if len(request.queues) != 1:
             return False
-        record = queue_records.remembered(self.store.alias, request.queues[0])
+        record = queue_records.remembered(self.database.alias, request.queues[0])
         return record is None or not record.sort_key
 
     def _cursor(self, request: ClaimRequest) -> ScanCursor:

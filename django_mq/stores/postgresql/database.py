@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from django_mq import conf
 from django_mq.stores import connections
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import translating
-from django_mq.stores.postgresql.settings import SILENCE_SECONDS, bounded, mark_of_process
+from django_mq.stores.postgresql.settings import SILENCE_SECONDS, bounded, impatient, mark_of_process
 from django_mq.stores.sql.database import PARAMETER, Database
 
 if TYPE_CHECKING:
@@ -239,6 +240,13 @@ class PostgreSQLDatabase(Database):
             yield
         finally:
             self.expect_answers(before)
+
+    def bound_lock_waits(self, seconds: float) -> None:
+        self.connection.settings_dict = impatient(self.connection.settings_dict, seconds)
+
+    def now_skew_seconds(self) -> float:
+        clock: datetime = self.rows("clock")[0][0]
+        return (clock - datetime.now(UTC)).total_seconds()
 
     def now(self) -> str:
         # Not the transaction's time: a long transaction must not publish into the past. Not clock_timestamp(): it

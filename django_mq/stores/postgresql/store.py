@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import UTC, datetime
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import ActiveSqlTransaction
@@ -13,26 +12,24 @@ from psycopg.errors import ActiveSqlTransaction
 from django_mq import conf
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.errors import StoreError
-from django_mq.stores.base import Features, assembled
+from django_mq.stores.base import Features
 from django_mq.stores.connections import IDLE_SECONDS, has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
-from django_mq.stores.postgresql.settings import OpenTransaction, impatient, isolation_in, problems, untended
+from django_mq.stores.postgresql.settings import OpenTransaction, isolation_in, problems, untended
 from django_mq.stores.records import LockHolder, Renewal, Space
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.declared import DeclaredSelectors
-from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, LAST_ID, Operations
-from django_mq.stores.sql.queues import Queues
+from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, LAST_ID, Deletions
+from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.store import SQLStore
+from django_mq.stores.sql.store import Parts, SQLStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from contextlib import AbstractContextManager
 
-    from django_mq.stores.records import ClaimRequest, ClaimResult, Heartbeat, Receipt, SessionInfo, Settlement
+    from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
 
 
 def listened() -> bool:
@@ -46,11 +43,10 @@ def listened() -> bool:
 ENDED, ENDED_LENGTH = re.compile(r" \(ended \d+\)$"), 30
 
 
-class PostgreSQLOperations(Operations):
-    def __init__(self, store: SQLStore) -> None:
-        super().__init__(store)
-        #: By ended queue, the open transactions that may still write into it.
-        self._writing: dict[int, frozenset[str]] = {}
+@dataclass(eq=False)
+class PostgreSQLDeletions(Deletions):
+    #: By ended queue, the open transactions that may still write into it.
+    _writing: dict[int, frozenset[str]] = field(init=False, default_factory=dict)
 
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         with self.database.transaction():
@@ -80,7 +76,7 @@ class PostgreSQLOperations(Operations):
     def end_queue(self, name: str, *, force: bool) -> dict[str, int]:
         # Publishers may be writing into the queue, unseen, and do not lock its row. So it gives up its name first,
         # and is deleted when all transactions have ended that were writing messages then: none can come later.
-        queue, former = self.store.queues.existing(name), ENDED.sub("", name)
+        queue, former = self.queues.existing(name), ENDED.sub("", name)
         if former == name and len(name) + ENDED_LENGTH > NAME_LENGTH:
             return super().end_queue(name, force=force)
         if former == name:
@@ -106,13 +102,11 @@ class PostgreSQLOperations(Operations):
         ids = self._unheld(name, LAST_ID)
         if not ids:
             return 0
-        if self.store.queues.queue(former) is None:
+        if self.queues.find(former) is None:
             self.rows("set_aside", queue=name, ended=former, closed=False)
             return len(ids)
-        return self.store.moves.move(ids, former)
+        return self.moves.move(ids, former)
 
-
-class PostgreSQLQueues(Queues):
     def delete_unused(self) -> dict[str, int]:
         deleted = Counter(super().delete_unused())
         if deleted:
@@ -139,12 +133,12 @@ class PostgreSQLDeclaredSelectors(DeclaredSelectors):
 RECONNECT_SECONDS = 2.5
 
 
+@dataclass(eq=False)
 class PostgreSQLSessions(Sessions):
-    def __init__(self, store: SQLStore) -> None:
-        super().__init__(store)
-        #: The driver's connection that holds the liveness lock, and one that cannot because it is a pooler's.
-        self._lock_holder: Any = None
-        self._pooled: Any = None
+    reconnect_seconds: float = field(init=False, default=RECONNECT_SECONDS)
+    #: The driver's connection that holds the liveness lock, and one that cannot because it is a pooler's.
+    _lock_holder: Any = field(init=False, default=None)
+    _pooled: Any = field(init=False, default=None)
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:  # noqa: ARG002 - not asked apart
         _, leader, ready, mode, credit = row
@@ -182,81 +176,57 @@ class PostgreSQLSessions(Sessions):
         finally:
             lock.release()
 
-
-class PostgreSQLMaintenance(Maintenance):
-    reconnect_seconds: float = RECONNECT_SECONDS
-
     def shorten_deadlines(self) -> int:
         with self.database.transaction():
-            ids = [row[0] for row in self.rows("lock_disconnected", **self._grace())]
+            ids = [row[0] for row in self.rows("lock_disconnected", **self.grace())]
             if not ids:
                 return 0
             return len(self.rows("shorten_deadlines", ids=ids, reconnect_seconds=self.reconnect_seconds))
 
-    def _grace(self) -> dict[str, Any]:
-        return super()._grace() | {"reconnect_seconds": self.reconnect_seconds}
+    def grace(self) -> dict[str, Any]:
+        return super().grace() | {"reconnect_seconds": self.reconnect_seconds}
 
 
-@assembled()
-class PostgreSQLStore(SQLStore):
-    """The store for PostgreSQL through psycopg 3."""
-
-    features = Features(has_table_settings=True, notices_ends=True, looks_when_renewed=True, carries_hints=True)
-    kind = PostgreSQLDatabase
+class PostgreSQLServer(DatabaseServer):
     database: PostgreSQLDatabase
 
-    queues = cached_property(PostgreSQLQueues)
-    publications = cached_property(PostgreSQLPublications)
-    operations = cached_property(PostgreSQLOperations)
-    sessions = cached_property(PostgreSQLSessions)
-    claims = cached_property(PostgreSQLClaims)
-    declared = cached_property(PostgreSQLDeclaredSelectors)
-    maintenance = cached_property(PostgreSQLMaintenance)
-    browser = cached_property(PostgreSQLBrowser)
-
-    def bound_lock_waits(self, seconds: float) -> None:
-        self.connection.settings_dict = impatient(self.connection.settings_dict, seconds)
-
-    def answering_within(self, seconds: float) -> AbstractContextManager[None]:
-        return self.database.answering_within(seconds)
-
-    # Consuming.
-
-    def settle_and_claim(
-        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> ClaimResult:
-        self.refuse_consumers(None if request is None else request.consumer)
-        self.let_values_arrive(request)
-        result = self.claims.settle_and_claim(session_id, settlements, request)
-        return super().settle_and_claim(session_id, settlements, request) if result is None else result
-
-    # The server.
-
-    def now_skew_seconds(self) -> float:
-        clock: datetime = self.database.rows("clock")[0][0]
-        return (clock - datetime.now(UTC)).total_seconds()
-
     def spaces(self) -> list[Space]:
-        return [Space(*row) for row in self.database.rows("space")]
+        return [Space(*row) for row in self.rows("space")]
 
     def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
-        longest = [OpenTransaction(*row) for row in self.database.rows("longest_transaction")]
+        longest = [OpenTransaction(*row) for row in self.rows("longest_transaction")]
         return list(untended(spaces, longest[0] if longest else None))
 
     def setting_problems(self) -> list[tuple[str, str]]:
         backend = self.database.backend()
-        settings, info = self.connection.settings_dict, self.connection.connection.info
-        isolation = isolation_in(settings) or self.database.rows("isolation")[0][0]
+        settings, info = self.database.connection.settings_dict, self.database.connection.connection.info
+        isolation = isolation_in(settings) or self.rows("isolation")[0][0]
         pooled = info.backend_pid != backend
         return list(problems(settings, info.server_version, isolation, pooled=pooled, listened=listened()))
 
     def end_stuck(self, seconds: float) -> list[str]:
-        return [worker for worker, _, ended in self.database.rows("end_stuck", seconds=seconds) if ended]
+        return [worker for worker, _, ended in self.rows("end_stuck", seconds=seconds) if ended]
 
     def lock_holders(self, seconds: float) -> list[LockHolder]:
-        return [LockHolder(*row) for row in self.database.rows("lock_holders", seconds=seconds)]
+        return [LockHolder(*row) for row in self.rows("lock_holders", seconds=seconds)]
 
     def privilege_problems(self) -> list[tuple[str, str]]:
-        sequences = ", ".join(row[0] for row in self.database.rows("refused_sequences"))
+        sequences = ", ".join(row[0] for row in self.rows("refused_sequences"))
         refused = f"Refused: USAGE on {sequences}. Loads of many messages are written more slowly."
         return [(refused, f"GRANT USAGE ON SEQUENCE {sequences} to the role.")] if sequences else []
+
+
+class PostgreSQLStore(SQLStore):
+    """The store for PostgreSQL through psycopg 3."""
+
+    features = Features(has_table_settings=True, notices_ends=True, looks_when_renewed=True, carries_hints=True)
+    parts = Parts(
+        database=PostgreSQLDatabase,
+        server=PostgreSQLServer,
+        publications=PostgreSQLPublications,
+        deletions=PostgreSQLDeletions,
+        sessions=PostgreSQLSessions,
+        claims=PostgreSQLClaims,
+        declared=PostgreSQLDeclaredSelectors,
+        browser=PostgreSQLBrowser,
+    )

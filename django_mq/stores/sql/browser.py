@@ -7,13 +7,14 @@ from uuid import UUID
 
 from django_mq.stores.records import Browsed
 from django_mq.stores.sql.database import Part
+from django_mq.stores.subjects import browser as subjects
 from django_mq.stores.values import time_or_none, uuid_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Browser(Part):
+class Browser(Part, subjects.Browser):
     def browse(
         self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
     ) -> list[Browsed]:

@@ -14,14 +14,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from itertools import compress, count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
 from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, limit_of, merged, next_batch
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.decisions.selection import Assignment, may_want
-from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
 from django_mq.stores import errors, queue_records
@@ -29,16 +27,21 @@ from django_mq.stores.records import Claimed, ClaimResult
 from django_mq.stores.sql.conditions import Condition, condition_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
-from django_mq.stores.values import headers_in, time_of
+from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Situation
+    from django_mq.engine.message import Message
     from django_mq.engine.selector import Selector
-    from django_mq.stores.records import ClaimRequest
+    from django_mq.stores.records import ClaimRequest, Settlement
     from django_mq.stores.sql.database import Asking, Rows, Statement
-    from django_mq.stores.sql.store import SQLStore
+    from django_mq.stores.sql.last_values import LastValues
+    from django_mq.stores.sql.leases import Leases
+    from django_mq.stores.sql.messages import Messages
+    from django_mq.stores.sql.queues import Queues
+    from django_mq.stores.sql.settlements import Declines, Settlements
 
 
 #: The column of a claim's rows with how many messages it saw, after the fields of Claimed.
@@ -53,11 +56,6 @@ FURTHEST_PAGE = 1000
 PROMOTE_LIMIT = 1000
 #: How often a claim tries when other transactions have locked all messages that it chose.
 TRIES = 3
-#: When a session of this process last declined a message: by alias, session and queue, on the monotonic clock. All
-#: stores of the process share it: the heartbeat's store settles, too.
-_declined_at: dict[tuple[str, int, str], float] = {}
-#: A settlement is committed within so many seconds.
-COMMIT_SECONDS = 60.0
 NO_CONDITIONS: Mapping[str, dict[str, Any]] = MappingProxyType({})
 
 
@@ -153,23 +151,55 @@ class Claim(NamedTuple):
     missed: frozenset[int] = frozenset()
 
 
-class Claims(Part):
+@dataclass(eq=False)
+class Claims(Part, subjects.Claims):
     #: Whether due messages are promoted in the first step, and not after they are seen.
-    promotes_at_once: bool = False
+    promotes_at_once: ClassVar[bool] = False
 
-    def __init__(self, store: SQLStore) -> None:
-        super().__init__(store)
-        # By queue, when a claim that has messages may look for others on further pages, on the monotonic clock.
-        self._look_behind_at: defaultdict[str, float] = defaultdict(float)
-        # Tokens start at the clock, so that two stores of one session never use the same one.
-        self.tokens = count(time.time_ns())
+    queues: Queues
+    messages: Messages
+    last_values: LastValues
+    leases: Leases
+    declines: Declines
+    settlements: Settlements
+    # By queue, when a claim that has messages may look for others on further pages, on the monotonic clock.
+    _look_behind_at: defaultdict[str, float] = field(init=False, default_factory=lambda: defaultdict(float))
+    # Tokens start at the clock, so that two stores of one session never use the same one.
+    tokens: count[int] = field(init=False, default_factory=lambda: count(time.time_ns()))
+
+    def settle_and_claim(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> ClaimResult:
+        if request is not None and not settlements:
+            return self._claim(session_id, request)
+        self._let_values_arrive(request)
+        with self.database.transaction():
+            void = self.settlements.settle(session_id, settlements) if settlements else frozenset()
+            result = self._claim(session_id, request) if request is not None else ClaimResult()
+        result.void = void
+        return result
 
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
+        return self._claim(session_id, request)
+
+    def _claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
+        refuse_consumers(request.consumer)
+        self._let_values_arrive(request)
+        return self._promote_and_lease(session_id, request)
+
+    def _let_values_arrive(self, request: ClaimRequest | None) -> None:
+        """Let last values arrive that are due, before a claim that promotes."""
+        if request is not None and request.promote:
+            with self.database.closing_if_failed():
+                if self.queues.keep_last_values(request.queues):
+                    self.last_values.promote(request.queues)
+
+    def _promote_and_lease(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         if self.needs_facts(session_id, request):
             return self.by_rules(session_id, request)[0]
         with self.database.transaction():
             if request.promote:
-                self.store.messages.promote(PROMOTE_LIMIT, request.queues)
+                self.messages.promote(PROMOTE_LIMIT, request.queues)
             return self._ready(session_id, request)
 
     def _ready(self, session_id: int, request: ClaimRequest) -> ClaimResult:
@@ -186,12 +216,13 @@ class Claims(Part):
 
     def _looked_up(self, portion: Portion) -> Portion:
         """Return a portion with the places in the index of what its declared selector matches."""
-        record = queue_records.remembered(self.store.alias, portion.queue)
+        record = queue_records.remembered(self.database.alias, portion.queue)
         if portion.selector is None or record is None or record.declared is None:
             return portion
         return portion._replace(meets=record.declared.where(portion.selector))
 
-    def subscribe(self, session_id: int, name: str) -> None:
+    def subscribe(self, session_id: int, name: str, consumer: object | None = None) -> None:
+        refuse_consumers(consumer)
         with self.database.transaction():
             for statement, params in self._locking([name]):
                 self.rows(statement, **params)
@@ -206,32 +237,22 @@ class Claims(Part):
 
     def needs_facts(self, session_id: int, request: ClaimRequest) -> bool:
         """Whether other sessions, what the session has declined, or Python decide which messages it may have."""
-        if _declined_at and any((self.store.alias, session_id, name) in _declined_at for name in request.queues):
+        if self.declines.have(session_id, request.queues):
             return True
-        if self.store.queues.have_claim_rules(request.queues):
+        if self.queues.have_claim_rules(request.queues):
             return True
         return bool(request.wanted) and self.portions(request) is None
 
     def _page_size(self, session_id: int, request: ClaimRequest, name: str) -> int:
-        if name in request.wanted or (self.store.alias, session_id, name) in _declined_at:
+        if name in request.wanted or self.declines.have(session_id, [name]):
             return PAGE
-        record = queue_records.remembered(self.store.alias, name)
+        record = queue_records.remembered(self.database.alias, name)
         is_wide = record is not None and record.may_pass_many
         return PAGE if is_wide else max(1, min(PAGE, limit_of(request, name)))
 
-    def note_declined(self, session_id: int, ids: Sequence[int]) -> None:
-        for (name,) in self.rows("queues_of", ids=list(ids)):
-            _declined_at[self.store.alias, session_id, name] = time.monotonic()
-        self.rows("note_declined", session=session_id, ids=list(ids))
-
-    def _forget_declined(self, session_id: int, name: str) -> None:
-        """Take note that nothing is left which the session has declined, unless that is not committed yet."""
-        key = self.store.alias, session_id, name
-        if time.monotonic() - _declined_at.get(key, 0.0) > COMMIT_SECONDS:
-            _declined_at.pop(key, None)
-
-    def look_again(self) -> None:
-        """Begin at the head of each queue, where claims begin elsewhere."""
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        with self.database.transaction():
+            return self.leases.release_unknown(session_id, held)
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
@@ -289,7 +310,7 @@ class Claims(Part):
 
     def _due_seconds(self, request: ClaimRequest, due: float) -> float:
         """Return when to promote next: soon, while a publisher's lock keeps last values from arriving."""
-        is_kept = due <= 0 and request.promote and self.store.queues.keep_last_values(request.queues)
+        is_kept = due <= 0 and request.promote and self.queues.keep_last_values(request.queues)
         return LEFT_SECONDS if is_kept else max(0.0, due)
 
     def _claimed(self, row: tuple[Any, ...]) -> Claimed:
@@ -301,7 +322,7 @@ class Claims(Part):
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
     ) -> tuple[ClaimResult, list[Rows]]:
         # In one order for all, or two claimers could wait for each other.
-        locked = sorted(name for name in {*request.queues} if self.store.queues.has_claim_rules(name))
+        locked = sorted(name for name in {*request.queues} if self.queues.has_claim_rules(name))
         with self.database.conversation() as ask:
             claim, settled = self._claim_steps(ask, session_id, request, locked, settling=settling)
         passed = claim.missed
@@ -338,7 +359,7 @@ class Claims(Part):
         wanted = {name: prefilter(request, name, every=name in locked) for name in names}
         facts = self._facts(ask, session_id, sizes, wanted)
         if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
-            self.store.messages.promote(PROMOTE_LIMIT, names)
+            self.messages.promote(PROMOTE_LIMIT, names)
             facts = self._facts(ask, session_id, sizes, wanted)
         heads: list[Chosen] = []
         for name, each in facts.items():
@@ -375,11 +396,11 @@ class Claims(Part):
         if not all(facts.alive for facts in found.values()):
             raise SessionLost
         for name, facts in found.items():
-            record = queue_records.remembered(self.store.alias, name)
+            record = queue_records.remembered(self.database.alias, name)
             if facts.is_constrained and record is not None and not record.has_claim_rules:
-                queue_records.forget(self.store.alias, name)
+                queue_records.forget(self.database.alias, name)
             if not facts.declined.get(session_id):
-                self._forget_declined(session_id, name)
+                self.declines.forget(session_id, name)
         return found
 
     def _head(
@@ -412,7 +433,7 @@ class Claims(Part):
         begin = time.monotonic()
         while True:
             if page and (assignment is not None or any(facts.selectors)):
-                known.update(self.described(name, [item.id for item in page], ask))
+                known.update(self.messages.described(name, [item.id for item in page], ask))
             award.consider(undeclined(page, declined), lambda item: item.id in passed)
             if len(page) < size or award.is_done:
                 break
@@ -430,11 +451,6 @@ class Claims(Part):
             self._look_behind_at[name] = begin + took * BEHIND_SHARE
         more = len(page) >= size and not award.is_done
         return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over)
-
-    def described(self, name: str, ids: Sequence[int], ask: Asking | None = None) -> dict[int, Message]:
-        """Return messages of a queue by id, without their bodies, as selectors ask them."""
-        [rows] = (ask or self.database.each)([("described", {"ids": list(ids)})])
-        return {row[0]: described(name, row[1:]) for row in rows}
 
     def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
@@ -515,6 +531,12 @@ class Claims(Part):
         return [(id_, *(row if id_ in leased else [None])) for id_, row in found.items()]
 
 
+def refuse_consumers(consumer: object | None) -> None:
+    """Raise UnsupportedRule for features that only queues in memory have."""
+    if consumer is not None:
+        raise errors.unsupported("a consumer with a selector, credit for bytes or wake-ups")
+
+
 #: Kinds of rows of facts.
 ANSWER, QUEUE, SLOT, WAITING, CONSUMER, READY, DECLINED = range(7)
 
@@ -535,24 +557,6 @@ class Ready(NamedTuple):
 def undeclined(page: Sequence[Ready], declined: Container[int]) -> list[Ready]:
     """Return the messages that are not among the declined ones."""
     return [item for item in page if item.id not in declined]
-
-
-def described(queue: str, row: tuple[Any, ...]) -> Message:
-    """Return a message without its body from a row of the statement ``described``."""
-    message_id, type_, correlation_id, priority, size, headers, *times = row
-    published_at, deliver_at, expires_at = (None if time is None else time_of(time).timestamp() for time in times)
-    return Message(
-        id=str(UUID(str(message_id))),
-        headers=headers_in(headers),
-        priority=priority,
-        size=size,
-        queue=queue,
-        type=type_,
-        correlation_id=correlation_id,
-        published_at=published_at,
-        deliver_at=deliver_at,
-        expires_at=expires_at,
-    )
 
 
 NO_OPTIONS = QueueOptions()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -17,6 +18,7 @@ from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, added_in, 
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import has_ended, lock_of, translating
 from django_mq.stores.errors import unsupported
+from django_mq.stores.subjects.database import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.stores.sql.store import SQLStore
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 #: The name of a statement and its parameters.
@@ -38,7 +39,7 @@ class Asking(Protocol):
     def __call__(self, statements: Sequence[Statement], *, is_last: bool = False) -> list[Rows]: ...
 
 
-class Database:
+class Database(Connection):
     """Runs the statements of a package over one connection."""
 
     #: The package whose ``sql`` folder holds the statements.
@@ -50,6 +51,7 @@ class Database:
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
         self.connection = connection
+        self.alias: str = connection.alias
         self.private = private
         #: Added to the database's clock for this store; only tests set it.
         self.clock_offset = timedelta(0)
@@ -189,6 +191,18 @@ class Database:
 
     # The connection.
 
+    def bound_lock_waits(self, seconds: float) -> None:
+        """Do nothing: no statement waits longer."""
+
+    def answering_within(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002 - it cannot change
+        return nullcontext()
+
+    def reset_connection(self) -> bool:
+        return False
+
+    def change_marker(self) -> int | None:
+        return None
+
     def disconnect(self) -> bool:
         if self.in_transaction:
             return False
@@ -209,9 +223,6 @@ class Database:
             driver = self.connection.connection
             return driver is not None and has_ended(driver) and self.reconnect()
 
-    def reset_connection(self) -> bool:
-        return False
-
     def close(self) -> None:
         if self.private:
             with self.alone():
@@ -219,13 +230,14 @@ class Database:
                 self.connection.close()
 
 
+@dataclass(eq=False)
 class Part:
-    """The methods of a store for one subject. The store makes the part when it is first used."""
+    """The methods of a store for one subject. Its fields are the other parts that it calls."""
 
-    def __init__(self, store: SQLStore) -> None:
-        self.store = store
-        self.database = store.database
-        self.rows = store.database.rows
+    database: Database
+
+    def __post_init__(self) -> None:
+        self.rows = self.database.rows
 
 
 # Statements are kept by subject: ``claim.sql`` has all that a claim runs.

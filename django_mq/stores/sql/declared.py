@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.declared import NUMBERS, declared_in
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.engine.decisions.declared import Declared
-    from django_mq.stores.sql.store import SQLStore
+    from django_mq.stores.sql.messages import Messages
+    from django_mq.stores.sql.queues import Queues
 
 #: Messages that are asked in one transaction, and the seconds that one round takes.
 PART, ROUND_SECONDS = 1000, 0.25
@@ -52,20 +53,21 @@ class Coverage:
     took_seconds: float = 0.0
 
 
+@dataclass(eq=False)
 class DeclaredSelectors(Part):
-    def __init__(self, store: SQLStore) -> None:
-        super().__init__(store)
-        self._coverages: dict[int, Coverage] = {}
+    queues: Queues
+    messages: Messages
+    _coverages: dict[int, Coverage] = field(init=False, default_factory=dict)
 
     def ask_new(self, name: str, ids: Sequence[int]) -> None:
         """Ask new messages of a queue, in the transaction that writes them."""
-        record = self.store.queues.known(name)
+        record = self.queues.known(name)
         if record is not None and record.declared is not None:
             self._ask(name, record.declared, ids)
 
     def _ask(self, name: str, declared: Declared, ids: Sequence[int]) -> None:
         alike: defaultdict[int, list[int]] = defaultdict(list)
-        for id_, message in self.store.claims.described(name, ids).items():
+        for id_, message in self.messages.described(name, ids).items():
             alike[declared.meets(message)].append(id_)
         for meets, some in sorted(alike.items()):
             self.rows("set_meets", ids=some, meets=meets, queue=name, mark=declared.mark)

@@ -1,22 +1,28 @@
-"""Declare, read and delete exchanges, and bind them to each other."""
+"""Exchanges: declare, read and delete them, and bind queues and other exchanges to them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.stores.sql.database import Part
+from django_mq.stores.subjects import exchanges as subjects
 
 if TYPE_CHECKING:
     from django_mq.engine.decisions.routing import Exchange
+    from django_mq.stores.sql.queues import Queues
 
 
-class Exchanges(Part):
-    def declare_exchange(self, name: str, *, exchange_type: str, alternate: str = "") -> bool:
+@dataclass(eq=False)
+class Exchanges(Part, subjects.Exchanges):
+    queues: Queues
+
+    def declare(self, name: str, *, exchange_type: str, alternate: str = "") -> bool:
         given = {"exchange": name, "exchange_type": exchange_type, "alternate": alternate}
         return bool(self.database.insert("declare_exchange", **given))
 
-    def exchange(self, name: str) -> Exchange | None:
+    def find(self, name: str) -> Exchange | None:
         found: dict[str, list[Route]] = {"exchange": [], "routes": [], "transient": [], "exchanges": []}
         for what, _, *route in self.rows("exchange", exchange=name):
             found[what].append(Route(*route))
@@ -24,11 +30,22 @@ class Exchanges(Part):
         bound = {what: found[what] for what in ("routes", "transient", "exchanges")}
         return exchange_of(name, declared, **bound)
 
-    def delete_exchange(self, name: str) -> bool:
+    def delete(self, name: str) -> bool:
         with self.database.transaction():
             self.rows("drop_exchange_bindings", exchange=name)
             self.rows("drop_routes", exchange=name)
             return bool(self.rows("drop_exchange", exchange=name))
+
+    def bind(self, *, selector: str = "", **binding: str) -> None:
+        with self.database.transaction():
+            self.queues.existing(binding["queue"])
+            self.rows("bind", selector=selector, **binding)
+
+    def unbind(self, **binding: str) -> bool:
+        return bool(self.rows("unbind", **binding))
+
+    def bindings(self, exchange: str) -> list[Route]:
+        return [Route(*row) for row in self.rows("bindings", exchange=exchange)]
 
     def bind_exchange(self, *, selector: str = "", **binding: str) -> None:
         self.rows("bind_exchange", selector=selector, **binding)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.duplicates import id_taken, id_twice
 from django_mq.stores import errors
 from django_mq.stores.records import NewMessage
-from django_mq.stores.sql.admission import size_of, value_key
 from django_mq.stores.sql.database import Part
+from django_mq.stores.subjects import publications as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from django_mq.stores.sql.admission import QueueCapacity
     from django_mq.stores.sql.database import Rows
+    from django_mq.stores.sql.queues import Queues
 
 
 #: The fields of NewMessage that are parameters of the statements.
@@ -46,7 +46,10 @@ class IncompleteError(Exception):
     """Some of these messages could not be written: the transaction must be rolled back."""
 
 
-class Publications(Part):
+@dataclass(eq=False)
+class Publications(Part, subjects.Publications):
+    queues: Queues
+
     def append(self, message: NewMessage, *, again: bool = False) -> int:
         for _ in range(TRIES):
             if rows := self.append_one(message):
@@ -112,7 +115,7 @@ class Publications(Part):
 
     def check_open(self, name: str) -> None:
         """Raise UnknownQueue or QueueClosed for a queue that takes no messages."""
-        queue = self.store.queues.queue(name)
+        queue = self.queues.find(name)
         if queue is None:
             raise errors.undeclared(name)
         if queue.closed:
@@ -121,64 +124,3 @@ class Publications(Part):
     def is_taken(self, message: NewMessage) -> bool:
         row = {"queue": message.queue_name, "message_id": message.message_id}
         return bool(self.rows("message_taken", **row))
-
-    # By the rules of the queues.
-
-    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        is_used = self.store.duplicate_ids.is_used_by
-        if again and all(self.is_taken(message) or is_used(message) for message in messages):
-            return []
-        return self.tried(lambda: self._append(messages, again=again), messages, again=again)
-
-    def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
-        """Append the messages that the limits admit. Raises IncompleteError."""
-        capacities = self.store.capacity.of({message.queue_name for message in messages})
-        keys = _value_keys(messages, capacities)
-        self.store.duplicate_ids.use(messages)
-        kept = self.store.capacity.admitted(messages, capacities)
-        if len(kept) < len(messages):
-            self._give_up(messages, kept, capacities, again=again)
-        ids = dict(zip(map(id, kept), self.append_complete(kept), strict=True))
-        for message in kept:
-            if message.sort_place is not None:
-                self.rows("set_place", id=ids[id(message)], place=message.sort_place)
-        for name in {message.queue_name for message in kept}:
-            self.store.declared.ask_new(name, [ids[id(each)] for each in kept if each.queue_name == name])
-        for name, capacity in capacities.items():
-            mine = [message for message in kept if message.queue_name == name]
-            self.store.last_values.replace(
-                capacity,
-                {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys},
-                scheduled=any(each.deliver_at is not None or each.delay_seconds for each in mine),
-            )
-            if mine:
-                self.store.capacity.settle_in(capacity, len(mine), size_of(mine), newest=ids[id(mine[-1])])
-        return [ids.get(id(message), 0) for message in messages]
-
-    def _give_up(
-        self,
-        messages: Sequence[NewMessage],
-        kept: Sequence[NewMessage],
-        capacities: Mapping[str, QueueCapacity],
-        *,
-        again: bool,
-    ) -> None:
-        """Count messages that full queues drop, and forget their duplicate ids.
-
-        Raises QueueClosed, and DuplicateMessage for a message that is in the queue, unless it is published again.
-        """
-        welcome = set(map(id, kept))
-        for name, capacity in capacities.items():
-            dropped = [each for each in messages if each.queue_name == name and id(each) not in welcome]
-            if dropped:
-                self.check_open(name)
-                if taken := [each for each in dropped if not again and self.is_taken(each)]:
-                    raise id_taken(name, taken[0].message_id)
-                self.rows("count_dropped", queue_id=capacity.queue_id, dropped=len(dropped))
-                self.store.duplicate_ids.take_back(capacity.queue_id, dropped)
-
-
-def _value_keys(messages: Sequence[NewMessage], capacities: Mapping[str, QueueCapacity]) -> dict[int, str]:
-    headers = {name: capacity.last_value_key for name, capacity in capacities.items() if capacity.last_value_key}
-    keyed = [(message, headers[message.queue_name]) for message in messages if message.queue_name in headers]
-    return {id(message): key for message, header in keyed if (key := value_key(message, header)) is not None}

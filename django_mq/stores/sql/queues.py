@@ -1,55 +1,38 @@
-"""Queues: declare, read, bind, pause and count them, and cache their rules for a moment."""
+"""Queues: declare, read, pause and count them."""
 
 from __future__ import annotations
 
-import json
-import logging
-import time
-from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.decisions.queue_life import QueueLife
-from django_mq.engine.decisions.routing import Route
-from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores import queue_records
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.records import AGES_READ, RETRYING_READ, Counts, QueueRecord, all_are_read
 from django_mq.stores.sql.database import Part, options_read, options_written
-from django_mq.stores.values import storable, time_of, time_or_none
+from django_mq.stores.subjects import queues as subjects
+from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
 
     from django_mq.stores.sql.database import Rows
-    from django_mq.stores.sql.store import SQLStore
 
-logger = logging.getLogger("django_mq.stores")
-
-#: Seconds until the deletion of an unused queue is tried again, if messages in it or other queues prevent it.
-RETRY_SECONDS = 60.0
 #: Messages on the first page of a claim at most.
 PAGE = 200
 
 
-class Queues(Part):
-    def __init__(self, store: SQLStore) -> None:
-        super().__init__(store)
-        #: Unused queues that could not be deleted, and when to try again.
-        self.retry_at: dict[str, float] = {}
-
+class Queues(Part, subjects.Queues):
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
-        queue_records.forget(self.store.alias, name)
+        queue_records.forget(self.database.alias, name)
         return bool(self.database.insert("declare", name=name, **options_written(options)))
 
     def link(self, name: str, *, dead_letter_queue: str | None = None, expiry_queue: str | None = None) -> None:
         self.rows("link", queue=name, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
-        queue_records.forget(self.store.alias, name)
+        queue_records.forget(self.database.alias, name)
 
     def paused(self, names: Sequence[str]) -> Set[str]:
         return {name for (name,) in self.rows("paused_queues", names=list(names))}
 
-    def queue(self, name: str) -> QueueRecord | None:
+    def find(self, name: str) -> QueueRecord | None:
         rows = self.rows("queue", queue=name)
         if not rows:
             return None
@@ -67,11 +50,11 @@ class Queues(Part):
     def known(self, name: str) -> QueueRecord | None:
         """Return the queue's record as of a few seconds ago, None if there is no such queue."""
         with self.database.closing_if_failed():
-            return queue_records.known(self.store, name)
+            return queue_records.known_by(self.find, name, self.database)
 
     def existing(self, name: str) -> QueueRecord:
         """Return the queue's record. Raises UnknownQueue."""
-        queue = self.queue(name)
+        queue = self.find(name)
         if queue is None:
             raise no_such_queue(name)
         return queue
@@ -81,78 +64,10 @@ class Queues(Part):
         freed = self.rows("free_groups", queue_id=queue.id, group=group)
         return len(freed) if queue.groups_stay else 0  # the rows of another grouping that it had before
 
-    def bind(self, *, selector: str = "", **binding: str) -> None:
-        with self.database.transaction():
-            self.existing(binding["queue"])
-            self.rows("bind", selector=selector, **binding)
-
-    def unbind(self, **binding: str) -> bool:
-        return bool(self.rows("unbind", **binding))
-
-    def bindings(self, exchange: str) -> list[Route]:
-        return [Route(*row) for row in self.rows("bindings", exchange=exchange)]
-
     def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
         given = {"paused": paused, "reason": storable(reason, 200), "seconds": seconds}
         if not self.rows("set_paused", queue_id=self.existing(name).id, **given):
             raise no_such_queue(name)
-
-    # Queues that end without an operator.
-
-    def note_use(self, names: Sequence[str]) -> None:
-        self.rows("note_use", names=list(names))
-
-    def note_departure(self, sessions: Sequence[int]) -> bool:
-        """Note that these sessions, which end now, have used their queues; return whether that matters."""
-        lives, _ = self._lives()
-        if left := self._consumed(sessions) & {life.name for life in lives} if lives else None:
-            self.note_use(sorted(left))
-        return bool(left)
-
-    def delete_unused(self) -> dict[str, int]:
-        lives, now = self._lives()
-        consumed = self._consumed() if lives else frozenset()
-        if noted := [life.name for life in lives if life.is_to_be_noted(consumed, now)]:
-            self.note_use(noted)
-        over = [life.name for life in lives if life.is_over(consumed, now, partial(self._is_empty, life.name))]
-        deleted: dict[str, int] = {}
-        for name in over:
-            if time.monotonic() < self.retry_at.get(name, 0.0):
-                continue
-            try:
-                deleted |= self._delete_if_unused(name)
-            except UnknownQueue:
-                continue  # another worker was faster
-            except (QueueInUse, StoreUnavailable) as error:
-                self.retry_at[name] = time.monotonic() + RETRY_SECONDS
-                logger.warning("Queue %r is not used any more, but cannot be deleted: %s", name, error)
-        return deleted
-
-    def _delete_if_unused(self, name: str) -> dict[str, int]:
-        with self.database.transaction():
-            if not self.rows("lock_if_free", queue=name):
-                return {}  # a publisher, or another worker, has locked the row: the next round tries again
-            lives, now = self._lives([name])
-            consumed = self._consumed()
-            if not all(life.is_over(consumed, now, partial(self._is_empty, name)) for life in lives):
-                return {}  # a worker or a message has come meanwhile
-            is_expired = all(life.is_expired(consumed, now) for life in lives)
-            return self.store.operations.end_queue(name, force=is_expired)
-
-    def _is_empty(self, name: str) -> bool:
-        return not self.rows("count_up_to", queue=name, dead=True, limit=1)[0][0]
-
-    def _lives(self, names: Sequence[str] | None = None) -> tuple[list[QueueLife], datetime]:
-        rows = self.rows("queue_lives", every=names is None, names=list(names or ()))
-        lives = [
-            QueueLife(name, bool(auto), seconds, time_of(created), time_or_none(used))
-            for name, auto, seconds, created, used, _ in rows
-        ]
-        return lives, time_of(rows[0][-1]) if rows else datetime.min.replace(tzinfo=UTC)
-
-    def _consumed(self, sessions: Sequence[int] | None = None) -> frozenset[str]:
-        rows = self.rows("consumed", every=sessions is None, sessions=list(sessions or ()))
-        return frozenset(name for (queues,) in rows for name in json.loads(queues))
 
     # By what is known of them.
 

@@ -1,4 +1,4 @@
-"""Worker sessions: opened, renewed, closed."""
+"""Worker sessions: opened, renewed, closed, and reaped."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ import json
 import logging
 import time
 from collections import defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from django_mq import conf
 from django_mq.engine.decisions.recall import FreeSlots
+from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.stores.records import ConsumerInfo, Renewal, WorkerCommand
+from django_mq.stores.records import WORKER_LOST, ConsumerInfo, Reaped, Renewal, WorkerCommand
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of
+from django_mq.stores.subjects import sessions as subjects
 from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
-    from django_mq.stores.sql.store import SQLStore
+    from django_mq.stores.sql.deletions import Deletions
+    from django_mq.stores.sql.leases import Leases
+    from django_mq.stores.sql.messages import Messages
+    from django_mq.stores.sql.moves import Moves
 
 
 logger = logging.getLogger("django_mq.stores")
@@ -31,16 +37,22 @@ logger = logging.getLogger("django_mq.stores")
 RENEWED = ("deadline_seconds", "held", "credit", "busy", "slots", "memory_bytes", "look")
 
 
-class Sessions(Part):
-    def __init__(self, store: SQLStore) -> None:
-        super().__init__(store)
-        #: The session and its consumers, as last written.
-        self._shown: tuple[int, tuple[ConsumerInfo, ...]] | None = None
-        #: The last mode that the session was told, and the last word that this version does not know.
-        self._mode = WorkerMode.WORK
-        self._unknown_word: str | None = None
+@dataclass(eq=False)
+class Sessions(Part, subjects.Sessions):
+    messages: Messages
+    moves: Moves
+    leases: Leases
+    deletions: Deletions
+    #: Seconds after the start of the database in which no session is reaped, because none could be renewed before.
+    #: None is one deadline.
+    grace_seconds: float | None = field(init=False, default=None)
+    #: The session and its consumers, as last written.
+    _shown: tuple[int, tuple[ConsumerInfo, ...]] | None = field(init=False, default=None)
+    #: The last mode that the session was told, and the last word that this version does not know.
+    _mode: WorkerMode = field(init=False, default=WorkerMode.WORK)
+    _unknown_word: str | None = field(init=False, default=None)
 
-    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+    def open(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         while True:
             # Not a sequence of the database, which begins anew when tables are flushed: two workers would share a
             # session. Microseconds stay below 2 to the power of 53, which JSON carries.
@@ -55,7 +67,7 @@ class Sessions(Part):
             if not self._insert(session_id, info, deadline_seconds):
                 return None
             self._shown = None
-            return frozenset(self.store.last_values.retake(session_id, held)) if held else frozenset()
+            return frozenset(self.leases.retake(session_id, held)) if held else frozenset()
 
     def _insert(self, session_id: int, info: SessionInfo, deadline_seconds: float) -> bool:
         given = asdict(info) | {
@@ -118,14 +130,12 @@ class Sessions(Part):
             found[name].append(FreeSlots(slots, frozenset(row[3] for row in some)))
         return found
 
-    def close_session(self, session_id: int) -> int:
+    def close(self, session_id: int) -> int:
         with self.database.transaction():
-            replaced = self.store.messages.held_replaced(session_id)
-            released = len(self.rows("release_session", session=session_id))
-            self.store.messages.drop_replaced(replaced)
+            released = self.leases.release(session_id)
             was_last = self.drop([session_id])
         if was_last:
-            self.store.queues.delete_unused()
+            self.deletions.delete_unused()
         return released
 
     def drop(self, ids: list[int]) -> bool:
@@ -133,10 +143,49 @@ class Sessions(Part):
 
         Returns whether a queue may be unused now that is deleted then.
         """
-        was_last = self.store.queues.note_departure(ids)
+        was_last = self.deletions.note_departure(ids)
         self.rows("drop_consumers", sessions=ids)
         self.rows("drop_declined_by", sessions=ids)
         lost = first_of(self.rows("lost_owners"))
         self.rows("drop_ownerships", sessions=[*ids, *lost])
         self.rows("drop_sessions", sessions=ids)
         return was_last
+
+    # Sessions of workers that have died.
+
+    def hold_liveness_lock(self, session_id: int, *, deadline_seconds: float) -> bool:  # noqa: ARG002 - none is needed
+        return True
+
+    def has_hung_up(self) -> bool:
+        return False
+
+    def shorten_deadlines(self) -> int:
+        return 0  # no other connection notices that one has ended
+
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
+        was_last = False
+        with self.database.transaction():
+            expired = self.rows("lock_expired_sessions", spare=spare, **self.grace())
+            sessions = first_of(expired)
+            released = self.leases.release_held_by_expired(sessions)
+            suspects = [row for row in released if row[2]]
+            for session in sorted({row[0] for row in suspects}):
+                lost = [(row[1], True, WORKER_LOST) for row in suspects if row[0] == session]
+                self.messages.record_attempts(session, lost)
+            replaced = set(self.messages.drop_replaced([row[1] for row in released]))
+            decided = {row[1]: verdict(Ending.FAILED, row[3], AtOnce(row[4])).verdict for row in suspects}
+            dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD}
+            if buried := sorted(dead - replaced):
+                self.messages.bury(buried, "worker lost")
+                self.moves.send_dead(buried)
+            if sessions:
+                was_last = self.drop(sessions)
+        if was_last:
+            self.deletions.delete_unused()
+        held = {id_: {row[1] for row in released if row[0] == id_} for id_ in sessions}
+        return [Reaped(id_, name, len(held[id_] - dead), len(held[id_] & dead)) for id_, name in expired]
+
+    def grace(self) -> dict[str, Any]:
+        """Return the parameters that say if the database has been running for long enough."""
+        seconds = self.grace_seconds
+        return {"grace_seconds": conf.load().SESSION_SECONDS if seconds is None else seconds}

@@ -1,122 +1,204 @@
-"""The store of a database: each call goes to the part of its subject."""
+"""The store of a database: its parts, and what each of them needs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from django_mq.stores import errors
-from django_mq.stores.base import Store, assembled
-from django_mq.stores.sql.admission import LastValues, QueueCapacities, UsedIds
+from django_mq.stores.base import refuse_incomplete
+from django_mq.stores.sql.admission import Admission, UsedIds
 from django_mq.stores.sql.browser import Browser
+from django_mq.stores.sql.capacities import QueueCapacities
 from django_mq.stores.sql.claims import Claims
-from django_mq.stores.sql.database import Database
 from django_mq.stores.sql.declared import DeclaredSelectors
+from django_mq.stores.sql.deletions import Deletions
 from django_mq.stores.sql.exchanges import Exchanges
+from django_mq.stores.sql.last_values import LastValues
+from django_mq.stores.sql.leases import Leases
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import Messages, Moves, Settlements
+from django_mq.stores.sql.messages import Messages
+from django_mq.stores.sql.moves import Moves
 from django_mq.stores.sql.operations import Operations
-from django_mq.stores.sql.publications import Publications
 from django_mq.stores.sql.queues import Queues
+from django_mq.stores.sql.results import TaskResults
+from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.sessions import Sessions
+from django_mq.stores.sql.settlements import Declines, Settlements
 from django_mq.stores.sql.volatile import VolatileMessages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
-
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
-    from django_mq.stores.sql.database import Rows
+    from django_mq.stores.base import Features
+    from django_mq.stores.sql.database import Database
+    from django_mq.stores.sql.publications import Publications
+    from django_mq.stores.sql.server import DatabaseServer
 
 
-@assembled(database=Database)
-class SQLStore(Store):
-    """A store over a database, whose subclasses may have parts of their own.
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The class of each part; a database names its own where it does something in another way."""
+
+    database: type[Database]
+    publications: type[Publications]
+    server: type[DatabaseServer]
+    queues: type[Queues] = Queues
+    exchanges: type[Exchanges] = Exchanges
+    messages: type[Messages] = Messages
+    last_values: type[LastValues] = LastValues
+    moves: type[Moves] = Moves
+    leases: type[Leases] = Leases
+    declared: type[DeclaredSelectors] = DeclaredSelectors
+    admission: type[Admission] = Admission
+    deletions: type[Deletions] = Deletions
+    sessions: type[Sessions] = Sessions
+    claims: type[Claims] = Claims
+    settlements: type[Settlements] = Settlements
+    browser: type[Browser] = Browser
+    operations: type[Operations] = Operations
+    maintenance: type[Maintenance] = Maintenance
+    retention: type[Retention] = Retention
+    volatile: type[VolatileMessages] = VolatileMessages
+
+    def __post_init__(self) -> None:
+        refuse_incomplete(self)
+
+
+class SQLStore:
+    """A store over a database.
 
     A part is made when it is first used: a publish makes a store and needs few parts.
     """
 
-    #: What runs the statements.
-    kind: ClassVar[type[Database]]
+    features: ClassVar[Features]
+    parts: ClassVar[Parts]
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
-        self.database = self.clock = self.kind(connection, private=private)
-        self.connection = connection
+        self.database: Database = self.parts.database(connection, private=private)
         self.alias = connection.alias
 
-    queues = cached_property(Queues)
-    messages = cached_property(Messages)
-    publications = cached_property(Publications)
-    capacity = cached_property(QueueCapacities)
-    last_values = cached_property(LastValues)
-    duplicate_ids = cached_property(UsedIds)
-    declared = cached_property(DeclaredSelectors)
-    sessions = cached_property(Sessions)
-    claims = cached_property(Claims)
-    settlements = cached_property(Settlements)
-    moves = cached_property(Moves)
-    maintenance = cached_property(Maintenance)
-    browser = cached_property(Browser)
-    operations = cached_property(Operations)
-    exchanges = cached_property(Exchanges)
-    volatile = cached_property(VolatileMessages)
+    def close(self) -> None:
+        self.database.close()
 
-    # Calls that check first for features which only queues in memory have.
+    @cached_property
+    def server(self) -> DatabaseServer:
+        return self.parts.server(self.database)
 
-    def subscribe(self, session_id: int, name: str, consumer: object | None = None) -> None:
-        self.refuse_consumers(consumer)
-        self.claims.subscribe(session_id, name)
+    @cached_property
+    def queues(self) -> Queues:
+        return self.parts.queues(self.database)
 
-    def settle_and_claim(
-        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> ClaimResult:
-        if request is not None and not settlements:
-            return self._claim(session_id, request)
-        self.let_values_arrive(request)
-        with self.database.transaction():
-            return super().settle_and_claim(session_id, settlements, request)
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        return self.parts.exchanges(self.database, self.queues)
 
-    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
-        return self._claim(session_id, request)
+    @cached_property
+    def publications(self) -> Publications:
+        return self.parts.publications(self.database, self.queues)
 
-    def _claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
-        self.refuse_consumers(request.consumer)
-        self.let_values_arrive(request)
-        return self.claims.claim(session_id, request)
+    # What the others change messages by.
 
-    def let_values_arrive(self, request: ClaimRequest | None) -> None:
-        """Let last values arrive that are due, before a claim that promotes."""
-        if request is not None and request.promote:
-            with self.database.closing_if_failed():
-                if self.queues.keep_last_values(request.queues):
-                    self.last_values.promote(request.queues)
+    @cached_property
+    def messages(self) -> Messages:
+        return self.parts.messages(self.database)
 
-    def promote(self, limit: int = 1000) -> int:
-        return self.last_values.promote() + self.messages.promote(limit)
+    @cached_property
+    def capacities(self) -> QueueCapacities:
+        return QueueCapacities(self.database)
 
-    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
-        return self.settlements.settle(session_id, settlements)
+    @cached_property
+    def last_values(self) -> LastValues:
+        return self.parts.last_values(self.database, self.messages, self.capacities)
 
-    def refuse_consumers(self, consumer: object | None) -> None:
-        """Raise UnsupportedRule for features that only queues in memory have."""
-        if consumer is not None:
-            raise errors.unsupported("a consumer with a selector, credit for bytes or wake-ups")
+    @cached_property
+    def moves(self) -> Moves:
+        return self.parts.moves(
+            self.database,
+            queues=self.queues,
+            exchanges=self.exchanges,
+            messages=self.messages,
+            capacities=self.capacities,
+            last_values=self.last_values,
+        )
 
-    # The results of tasks, which have no queue: Django's models read them.
+    @cached_property
+    def leases(self) -> Leases:
+        return self.parts.leases(self.database, self.messages, self.last_values)
 
-    def write_result(self, **columns: Any) -> None:
-        self.database.rows("write_result", **columns)
+    @cached_property
+    def declines(self) -> Declines:
+        return Declines(self.database)
 
-    # The database.
+    @cached_property
+    def declared(self) -> DeclaredSelectors:
+        return self.parts.declared(self.database, self.queues, self.messages)
 
-    @property
-    def in_transaction(self) -> bool:
-        return self.database.in_transaction
+    # The subjects that change messages.
 
-    def shape(self) -> Set[tuple[str, str]]:
-        return {(table, name) for table, name in self.database.rows("shape")}
+    @cached_property
+    def admission(self) -> Admission:
+        return self.parts.admission(
+            self.database,
+            publications=self.publications,
+            capacities=self.capacities,
+            last_values=self.last_values,
+            moves=self.moves,
+            declared=self.declared,
+            used_ids=UsedIds(self.database),
+        )
 
-    def fetch(self, query: str, params: Sequence[Any]) -> Rows:
-        """Return a query's rows as the driver makes them, for a caller that reads millions."""
-        return self.database.fetch(query, params)
+    @cached_property
+    def deletions(self) -> Deletions:
+        return self.parts.deletions(self.database, self.queues, self.messages, self.moves)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return self.parts.sessions(self.database, self.messages, self.moves, self.leases, self.deletions)
+
+    @cached_property
+    def settlements(self) -> Settlements:
+        return self.parts.settlements(self.database, self.messages, self.moves, self.leases, self.declines)
+
+    @cached_property
+    def claims(self) -> Claims:
+        return self.parts.claims(
+            self.database,
+            queues=self.queues,
+            messages=self.messages,
+            last_values=self.last_values,
+            leases=self.leases,
+            declines=self.declines,
+            settlements=self.settlements,
+        )
+
+    @cached_property
+    def browser(self) -> Browser:
+        return self.parts.browser(self.database)
+
+    @cached_property
+    def operations(self) -> Operations:
+        return self.parts.operations(self.database, self.messages, self.moves, self.leases, self.last_values)
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        return self.parts.maintenance(
+            self.database,
+            messages=self.messages,
+            moves=self.moves,
+            last_values=self.last_values,
+            sessions=self.sessions,
+            declared=self.declared,
+        )
+
+    @cached_property
+    def retention(self) -> Retention:
+        return self.parts.retention(self.database)
+
+    @cached_property
+    def volatile(self) -> VolatileMessages:
+        return self.parts.volatile(self.database)
+
+    @cached_property
+    def results(self) -> TaskResults:
+        return TaskResults(self.database)

@@ -103,6 +103,9 @@ class SQLiteDatabase(Database):
             indents[step] = f"  {indents[parent]}"
         return [f"{indents[parent]}{detail}" for _, parent, _, detail in steps]
 
+    def now_skew_seconds(self) -> float:
+        return self.offset().total_seconds()
+
     def change_marker(self) -> int:
         version = self.rows("change_marker")[0][0]
         if self.connection.connection is not self._marked:

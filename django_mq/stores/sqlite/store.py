@@ -7,21 +7,21 @@ import re
 import time
 from dataclasses import fields
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django_mq.engine.decisions.claim import fitting
 from django_mq.errors import StoreUnavailable
-from django_mq.stores.base import Features, assembled
+from django_mq.stores.base import Features
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, Space
-from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
-from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import first_of
 from django_mq.stores.sql.publications import Publications, is_ready_at_once, parameters_of
+from django_mq.stores.sql.server import DatabaseServer
+from django_mq.stores.sql.sessions import Sessions
+from django_mq.stores.sql.store import Parts, SQLStore
 from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems
 from django_mq.stores.values import time_or_none
@@ -68,8 +68,8 @@ class SQLiteClaims(Claims):
 
     database: SQLiteDatabase
 
-    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
-        return self._idle(session_id, request) or super().claim(session_id, request)
+    def _promote_and_lease(self, session_id: int, request: ClaimRequest) -> ClaimResult:
+        return self._idle(session_id, request) or super()._promote_and_lease(session_id, request)
 
     def _idle(self, session_id: int, request: ClaimRequest) -> ClaimResult | None:
         """Return an empty result if a look without a lock finds nothing to claim."""
@@ -128,7 +128,7 @@ class SQLiteClaims(Claims):
         return Claimed(*values)
 
 
-class SQLiteMaintenance(Maintenance):
+class SQLiteSessions(Sessions):
     #: Seconds of waiting for the write lock that are an outage: sessions could not be renewed meanwhile.
     outage_seconds: float = 1.0
 
@@ -145,7 +145,7 @@ class SQLiteMaintenance(Maintenance):
 
 class SQLiteVolatileMessages(VolatileMessages):
     def _taken(self, queues: list[str], limit: int) -> Rows:
-        return super()._taken(queues, limit) if self.volatile_waiting(queues) else []
+        return super()._taken(queues, limit) if self.is_waiting(queues) else []
 
 
 #: Finds the names of constraints in a CREATE TABLE of Django.
@@ -178,30 +178,34 @@ def untended(spaces: Sequence[Space]) -> Iterator[tuple[str, str]]:
             )
 
 
-@assembled(database=SQLiteDatabase)
-class SQLiteStore(SQLStore):
-    """The store for SQLite 3.35 and later."""
-
-    features = Features(notices_changes=True, concurrent_writers=False)
-    kind = SQLiteDatabase
+class SQLiteServer(DatabaseServer):
     database: SQLiteDatabase
 
-    publications = cached_property(SQLitePublications)
-    claims = cached_property(SQLiteClaims)
-    maintenance = cached_property(SQLiteMaintenance)
-    volatile = cached_property(SQLiteVolatileMessages)
-
     def shape(self) -> Set[tuple[str, str]]:
-        definitions = self.database.rows("definitions")
+        definitions = self.rows("definitions")
         constraints = {(table, name) for table, text in definitions for name in CONSTRAINT.findall(text)}
         return super().shape() | constraints
 
     def spaces(self) -> list[Space]:
-        [(size, loose)] = self.database.rows("space")
-        return [Space(FILE, size, loose), Space(JOURNAL, journal_size(self.connection.settings_dict))]
+        [(size, loose)] = self.rows("space")
+        return [Space(FILE, size, loose), Space(JOURNAL, journal_size(self.database.connection.settings_dict))]
 
     def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
         return list(untended(spaces))
 
     def setting_problems(self) -> list[tuple[str, str]]:
-        return problems(self.connection.settings_dict, self.database.rows("journal_mode")[0][0])
+        return problems(self.database.connection.settings_dict, self.rows("journal_mode")[0][0])
+
+
+class SQLiteStore(SQLStore):
+    """The store for SQLite 3.35 and later."""
+
+    features = Features(notices_changes=True, concurrent_writers=False)
+    parts = Parts(
+        database=SQLiteDatabase,
+        server=SQLiteServer,
+        publications=SQLitePublications,
+        claims=SQLiteClaims,
+        sessions=SQLiteSessions,
+        volatile=SQLiteVolatileMessages,
+    )

@@ -38,7 +38,7 @@ class Claimer:
         self.alias = alias
         self.store = private_store(alias)
         info = SessionInfo(name="mq_bench", kind="bench", host="", pid=0, version=__version__)
-        self.id = self.store.open_session(info, deadline_seconds=24 * 3600)
+        self.id = self.store.sessions.open(info, deadline_seconds=24 * 3600)
         self.credit = credit
         self._done: list[Claimed] = []
 
@@ -47,7 +47,7 @@ class Claimer:
         settlements = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in self._done]
         request = ClaimRequest(queues=(QUEUE,), credit=self.credit, promote=False, full_scan=full_scan)
         begin = time.perf_counter()
-        self._done = self.store.settle_and_claim(self.id, settlements, request).claimed
+        self._done = self.store.claims.settle_and_claim(self.id, settlements, request).claimed
         return (time.perf_counter() - begin) * 1000
 
     @property
@@ -57,7 +57,7 @@ class Claimer:
 
     def close(self) -> None:
         """Give back what is held, and be gone."""
-        self.store.close_session(self.id)
+        self.store.sessions.close(self.id)
         self.store.close()
 
 

@@ -45,6 +45,6 @@ def _compared(  # noqa: PLR0917 - two loops and their size
         ours=lambda: rate(amount, ours),
         raw=lambda: rate(amount, lambda: raw(amount)),
     )
-    shared_store(environment.alias).purge(QUEUE)
+    shared_store(environment.alias).deletions.purge(QUEUE)
     environment.raw.empty()
     return measure

@@ -158,9 +158,9 @@ def test_a_handler_that_a_middleware_does_not_call_is_settled_in_the_pool(
 ) -> None:
     store = shared_store(committed_database)
     declare(store, "orders")
-    session = store.open_session(WORKER, deadline_seconds=60)
-    store.append(a_message())
-    (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    store.publications.append(a_message())
+    (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
     consumer("orders", transactional=transactional)(lambda _: 1 / 0)
     conf.add_extension(Extension(name="test", attempts=(lambda attempt, proceed: None,)))
     try:

@@ -52,8 +52,8 @@ def pause(session: Session) -> None:
 def take_away(alias: str) -> None:
     """Reap every session, and finish its messages elsewhere."""
     with closing(private_store(alias)) as other:
-        other.clock_offset = timedelta(days=1)
-        wait_until(other.reap)
+        other.database.clock_offset = timedelta(days=1)
+        wait_until(other.sessions.reap)
     Message.objects.using(alias).all().delete()
 
 

@@ -90,7 +90,7 @@ def test_a_queue_ends_with_a_worker_that_stops_before_its_first_heartbeat(
         pass
 
     connection.close()
-    shared_store(committed_database).delete_unused()
+    shared_store(committed_database).deletions.delete_unused()
 
     assert not QueueRow.objects.using(committed_database).exists()
 
@@ -129,7 +129,7 @@ def test_a_publisher_creates_it_again_as_it_was_declared(
     connection: Connection, committed_database: str, rows: Rows
 ) -> None:
     declare(connection, Queue("work", auto_delete=True))
-    shared_store(committed_database).delete_queue("work")
+    shared_store(committed_database).deletions.delete_queue("work")
 
     Producer(connection.default_channel).publish("text", routing_key="work")
 
@@ -158,7 +158,7 @@ def test_a_queue_named_by_an_id_that_has_tasks_stays_durable(
 def put_as_before(alias: str, queue: str) -> None:
     """Publish a task to a transient queue, as the previous version did."""
     store = shared_store(alias)
-    store.volatile_bind(exchange=own_exchange(queue), exchange_type="direct", pattern="", queue=queue, seconds=60)
+    store.volatile.bind(exchange=own_exchange(queue), exchange_type="direct", pattern="", queue=queue, seconds=60)
     task = {
         "body": "[[], {}, {}]",
         "content-encoding": "utf-8",
@@ -170,7 +170,7 @@ def put_as_before(alias: str, queue: str) -> None:
             "priority": 7,
         },
     }
-    store.volatile_put([queue], json.dumps(task), seconds=60)
+    store.volatile.put([queue], json.dumps(task), seconds=60)
 
 
 def test_a_worker_runs_the_tasks_that_the_previous_version_has_left(

@@ -90,7 +90,7 @@ def test_it_ends_with_its_connection(connection: Connection, other: Connection, 
     inbox(connection, MINE)
 
     connection.close()
-    shared_store(committed_database).delete_unused()
+    shared_store(committed_database).deletions.delete_unused()
 
     with pytest.raises(ChannelError):
         other.default_channel.queue_declare("mine", passive=True)
@@ -106,7 +106,7 @@ def test_with_messages_it_waits_for_the_next_owner(
     Producer(other.default_channel).publish("unread", routing_key="mine")
 
     connection.close()
-    shared_store(committed_database).delete_unused()
+    shared_store(committed_database).deletions.delete_unused()
     bodies = inbox(other, MINE)
     other.drain_events(timeout=PATIENCE_SECONDS)
 

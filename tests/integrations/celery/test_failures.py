@@ -43,7 +43,7 @@ def fail(committed_database: str) -> Iterator[Fail]:
 
 
 def is_kept() -> bool:
-    return failures._kept[0].store.connection.connection is not None  # type: ignore[attr-defined]
+    return failures._kept[0].store.database.connection.connection is not None  # type: ignore[attr-defined]
 
 
 def test_a_failure_by_itself_leaves_no_connection_open(fail: Fail) -> None:

@@ -139,7 +139,7 @@ def test_a_worker_in_a_thread_runs_tasks(app: Celery, store: MemoryStore, pool: 
         app.tasks["note"].delay("during")
 
         assert heard(app, 2) == ["before", "during"]
-        wait_until(lambda: not store.counts()["celery"].total, "both acknowledgements")
+        wait_until(lambda: not store.queues.counts()["celery"].total, "both acknowledgements")
     assert [item.outcome for item in store.broker.history] == [History.Outcome.ACCEPTED] * 2
 
 
@@ -157,9 +157,11 @@ def test_a_task_for_later_waits_in_the_queue_until_somebody_says_now(app: Celery
 
     with start_worker(app, pool="solo", **IN_TIME):
         assert heard(app, 1) == ["now"]
-        assert store.counts()["celery"].scheduled == 1
+        assert store.queues.counts()["celery"].scheduled == 1
 
-        store.deliver_now([item.id for item in store.browse("celery", states=[State.SCHEDULED.value])])
+        store.operations.deliver_now(
+            [item.id for item in store.browser.browse("celery", states=[State.SCHEDULED.value])]
+        )
         assert heard(app, 1) == ["later"]
 
 
@@ -189,7 +191,7 @@ def test_a_stopped_worker_leaves_nothing_claimed(app: Celery, store: MemoryStore
         app.tasks["note"].delay("word")
         heard(app, 1)
 
-    assert store.counts()["celery"].claimed == 0
+    assert store.queues.counts()["celery"].claimed == 0
     assert not broker_named(MEMORY).sessions
 
 
@@ -229,7 +231,7 @@ def test_async_code_publishes_into_the_memory(store: MemoryStore) -> None:
 
     asyncio.run(_apublish())
 
-    assert store.counts()["orders"].ready == 1
+    assert store.queues.counts()["orders"].ready == 1
 
 
 def test_a_task_in_a_queue_with_a_handler_runs_as_the_task_it_names(app: Celery, store: MemoryStore) -> None:
@@ -243,12 +245,14 @@ def test_a_task_in_a_queue_with_a_handler_runs_as_the_task_it_names(app: Celery,
         with start_worker(app, pool="solo", **IN_TIME):
             assert heard(app, 1) == ["a task"]
             assert handled.get(timeout=PATIENCE_SECONDS) == "a message"
-            wait_until(lambda: store.counts(["booked"])["booked"].dead == 1)
+            wait_until(lambda: store.queues.counts(["booked"])["booked"].dead == 1)
     finally:
         forget("booked")
 
     assert handled.empty()
-    assert {row.dead_reason for row in store.browse("booked", states=[State.DEAD])} == {"unknown task unknown"}
+    assert {row.dead_reason for row in store.browser.browse("booked", states=[State.DEAD])} == {
+        "unknown task unknown"
+    }
 
 
 def test_a_worker_on_memory_refuses_a_transactional_handler_before_it_starts() -> None:

@@ -32,9 +32,9 @@ def a_site_at_work(queue: str) -> None:
     store = shared_store("default")
     declare(store, queue)
     worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=(queue,))
-    session = WorkerSession.objects.get(pk=store.open_session(worker, deadline_seconds=60))
+    session = WorkerSession.objects.get(pk=store.sessions.open(worker, deadline_seconds=60))
     session.consumers.create(queue_name=queue, credit_limit=10)
-    store.roll_up()
+    store.retention.roll_up()
     minute = Rollup.objects.latest("minute").minute
     spans = {"wait_p50": 1, "wait_p95": 1, "run_p50": 1, "run_p95": 1}
     Rollup.objects.create(minute=minute, queue_name=queue, accepted=1, **spans)

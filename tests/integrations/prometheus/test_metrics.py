@@ -52,7 +52,7 @@ class Figures(Collector):
 @pytest.fixture
 def registry(database: str) -> CollectorRegistry:
     declare(shared_store(database), "orders")
-    shared_store(database).roll_up()
+    shared_store(database).retention.roll_up()
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Figures(database))
     return registry
@@ -65,7 +65,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
 def test_each_queue_shows_its_age_depth_and_consumers(database: str, registry: CollectorRegistry) -> None:
     publish_many([("orders", 1), ("orders", 2)])
     publish("orders", 3, delay=60)
-    shared_store(database).open_session(WORKER, deadline_seconds=60)
+    shared_store(database).sessions.open(WORKER, deadline_seconds=60)
 
     assert value(registry, "up") == 1
     assert value(registry, "messages", queue="orders", state="ready") == 2
@@ -159,8 +159,8 @@ def test_the_oldest_claim_shows_a_handler_that_hangs(database: str, registry: Co
     assert value(registry, "oldest_claimed_seconds", queue="orders") == 0
     publish("orders")
     store = shared_store(database)
-    session = store.open_session(WORKER, deadline_seconds=60)
-    store.claim(session, ClaimRequest(queues=("orders",), credit=1))
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1))
     Message.objects.using(database).update(claimed_at=timezone.now() - timedelta(hours=2))
 
     age = value(registry, "oldest_claimed_seconds", queue="orders")
@@ -173,7 +173,7 @@ def test_credit_and_slots_say_how_busy_workers_are(database: str, registry: Coll
     assert value(registry, "credit_used", queue="orders") is None
     declare(shared_store(database), "endless")
     sessions = WorkerSession.objects.using(database)
-    ids = [shared_store(database).open_session(WORKER, deadline_seconds=60) for _ in range(2)]
+    ids = [shared_store(database).sessions.open(WORKER, deadline_seconds=60) for _ in range(2)]
     for number in ids:
         session = sessions.get(pk=number)
         session.consumers.create(queue_name="orders", credit_used=3, credit_limit=10)
@@ -206,7 +206,7 @@ def test_a_scrape_is_a_few_statements(
 ) -> None:
     for number in range(20):
         declare(shared_store(database), f"queue{number}")
-        shared_store(database).open_session(WORKER, deadline_seconds=60)
+        shared_store(database).sessions.open(WORKER, deadline_seconds=60)
     with django_assert_max_num_queries(11, using=database):
         figures.read(database)
 

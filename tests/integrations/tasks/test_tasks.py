@@ -294,7 +294,7 @@ def test_errors_include_attempts_whose_worker_died_after_another_failure(alias: 
     result = work.pay.enqueue("refused")
     run()
 
-    shared_store(alias).record_attempt(
+    shared_store(alias).settlements.record_attempt(
         WORKER_LOST, queue_name="default", number=2, worker="killed", message_id=UUID(result.id)
     )
     result.refresh()
@@ -307,7 +307,7 @@ def test_an_attempt_of_an_earlier_release_is_named_by_its_class_and_no_other(ali
     result = work.pay.enqueue("refused")
     about = {"queue_name": "default", "worker": "w", "message_id": UUID(result.id)}
     for number, name in enumerate(["PaymentError", "ValueError", "WorkerLost"], start=1):
-        shared_store(alias).record_attempt(Failure(name), number=number, **about)
+        shared_store(alias).settlements.record_attempt(Failure(name), number=number, **about)
 
     result.refresh()
 
@@ -424,8 +424,10 @@ def test_times_of_results_compare_with_those_of_django(
         run()
     results += [work.add.enqueue(2), work.add.enqueue(3)]
     store, cancelled = shared_store(alias), Message.objects.using(alias).get(message_id=results[2].id)
-    store.cancel([cancelled.pk])
-    store.claim(store.open_session(WORKER, deadline_seconds=60), ClaimRequest(queues=("default",), credit=1))
+    store.operations.cancel([cancelled.pk])
+    store.claims.claim(
+        store.sessions.open(WORKER, deadline_seconds=60), ClaimRequest(queues=("default",), credit=1)
+    )
 
     names = ("enqueued_at", "started_at", "last_attempted_at", "finished_at")
     found = [find(work, result.id) for result in results]
@@ -493,7 +495,9 @@ def test_a_task_runs_not_before_its_time(alias: str, work: Any, run: Run) -> Non
 def test_a_task_that_a_worker_holds_is_running(alias: str, work: Any) -> None:
     result = work.add.enqueue(1)
     store = shared_store(alias)
-    store.claim(store.open_session(WORKER, deadline_seconds=60), ClaimRequest(queues=("default",), credit=1))
+    store.claims.claim(
+        store.sessions.open(WORKER, deadline_seconds=60), ClaimRequest(queues=("default",), credit=1)
+    )
 
     result.refresh()
 
@@ -503,7 +507,7 @@ def test_a_task_that_a_worker_holds_is_running(alias: str, work: Any) -> None:
 
 def test_a_task_that_was_cancelled_has_failed_and_says_why(alias: str, work: Any) -> None:
     result = work.add.enqueue(1)
-    shared_store(alias).cancel([Message.objects.using(alias).get().pk])
+    shared_store(alias).operations.cancel([Message.objects.using(alias).get().pk])
 
     result.refresh()
 
@@ -591,7 +595,7 @@ def test_results_are_pruned_when_their_time_is_over(alias: str, work: Any, run: 
     past = datetime(2001, 1, 1, tzinfo=UTC)
     TaskResult.objects.using(alias).filter(pk=old.id).update(expires_at=past)
 
-    shared_store(alias).prune()
+    shared_store(alias).retention.prune()
 
     assert str(TaskResult.objects.using(alias).get().pk) == new.id
     with pytest.raises(LookupError):

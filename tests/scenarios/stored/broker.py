@@ -40,7 +40,7 @@ class StoredBroker:
         known = self._queues.get(name)
         if known is None or known.deleted:
             try:
-                self.site.store.declare(name, options | {"dead_letter_queue": None, "expiry_queue": None})
+                self.site.store.queues.declare(name, options | {"dead_letter_queue": None, "expiry_queue": None})
             except UnsupportedRule as error:
                 raise UnfitError(str(error)) from error
             known = self._queues[name] = StoredQueue(self, name, rules)
@@ -81,7 +81,7 @@ class StoredBroker:
             raise QueueInUse
         self.site.move_clock(now)
         try:
-            self.site.store.delete_queue(name)
+            self.site.store.deletions.delete_queue(name)
         except QueueInUse as error:
             raise UnfitError("a queue that holds messages is not deleted") from error
         queue.deleted = True

@@ -23,7 +23,7 @@ class StoredBrowser:
         self._queue = queue
         self._selector = selector
         # Arrivals up to here have been passed; of the later ones, these were shown.
-        self._passed = store.last_arrival() if from_tail else 0
+        self._passed = store.browser.last_arrival() if from_tail else 0
         self._shown: set[int] = set()
         # Of the look that is under way: the last arrival when it began, and the last message that was read.
         self._newest: int | None = None
@@ -31,9 +31,9 @@ class StoredBrowser:
 
     def next(self) -> Browsed | None:
         """Return the next message, or None at the end of the queue."""
-        while self._newest is not None or self._store.last_arrival() > self._passed:
+        while self._newest is not None or self._store.browser.last_arrival() > self._passed:
             if self._newest is None:
-                self._newest, self._last = self._store.last_arrival(), None
+                self._newest, self._last = self._store.browser.last_arrival(), None
             if (found := self._look()) is not None:
                 return found
             self._passed, self._newest = self._newest, None
@@ -41,7 +41,7 @@ class StoredBrowser:
         return None
 
     def _look(self) -> Browsed | None:
-        while page := self._store.browse(self._queue, states=[READY], limit=1, after=self._last):
+        while page := self._store.browser.browse(self._queue, states=[READY], limit=1, after=self._last):
             [self._last] = page
             if self._last.id > self._passed and self._last.id not in self._shown and self._wants(self._last):
                 self._shown.add(self._last.id)

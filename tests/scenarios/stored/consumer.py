@@ -107,7 +107,7 @@ class StoredConsumer:
             if self._options.get(option, usual) != usual and not (self._browses and option in OF_BROWSERS):
                 raise UnfitError(f"a consumer of a stored queue has no {option}")
         info = SessionInfo(name=self.name, kind="native", host="host", pid=1, version="1", queues=(queue.name,))
-        self.session_id = site.store.open_session(info, deadline_seconds=DEADLINE_SECONDS)
+        self.session_id = site.store.sessions.open(info, deadline_seconds=DEADLINE_SECONDS)
         if self._wake is not None and not site.store.features.serves_consumers:
             self._hints = Hints(site.notifier, partial(self._wake, self))
 
@@ -132,7 +132,7 @@ class StoredConsumer:
                     selector=self._options.get("selector"),
                 )
             return
-        store.subscribe(self.session_id, queue.name, known)
+        store.claims.subscribe(self.session_id, queue.name, known)
         if known is None:
             self._heard_of[queue.name] = queue
             self._beat()
@@ -177,7 +177,7 @@ class StoredConsumer:
             return
         self._told = told
         heartbeat = Heartbeat(deadline_seconds=DEADLINE_SECONDS, consumers=told, queues=tuple(self._heard_of))
-        next(iter(self._heard_of.values())).site.store.renew(self.session_id, heartbeat)
+        next(iter(self._heard_of.values())).site.store.sessions.renew(self.session_id, heartbeat)
         for queue in self._heard_of.values():
             queue.record()
 
@@ -247,7 +247,7 @@ class StoredConsumer:
         promote = not self._has_claimed or not any(queue.rules.hold for queue in queues.values())
         self._has_claimed = True
         request = replace(request, promote=promote, byte_credit=self._byte_credit(queues))
-        return site.store.claim(self.session_id, request).claimed
+        return site.store.claims.claim(self.session_id, request).claimed
 
     def _byte_credit(self, queues: Iterable[str]) -> dict[str, ByteCredit]:
         credit, held = self.credit, self._spent_bytes
@@ -284,10 +284,10 @@ class StoredConsumer:
             return False
         self._let_go(entry)
         settlement = Settlement(claimed.id, claimed.claim, Verdict.DECLINE)
-        return not queue.site.store.settle(self.session_id, [settlement])
+        return not queue.site.store.settlements.settle(self.session_id, [settlement])
 
     def _settle_at_once(self, queue: StoredQueue, claimed: Claimed, verdict: Verdict) -> None:
-        queue.site.store.settle(self.session_id, [Settlement(claimed.id, claimed.claim, verdict)])
+        queue.site.store.settlements.settle(self.session_id, [Settlement(claimed.id, claimed.claim, verdict)])
 
     def settle(self, queue: StoredQueue, entry: StoredEntry, error: BaseException | None) -> Settlement | None:
         """Settle as a worker does after its handler raised this, or nothing; None if it had lost it."""
@@ -299,7 +299,7 @@ class StoredConsumer:
             return None
         settlement = judged(claimed, queue.record(), error)
         self._let_go(entry)
-        void = queue.site.store.settle(self.session_id, [settlement])
+        void = queue.site.store.settlements.settle(self.session_id, [settlement])
         return None if void else settlement
 
     def _let_go(self, entry: StoredEntry) -> None:
@@ -316,7 +316,7 @@ class StoredConsumer:
             return False
         if not queue.site.store.features.serves_consumers:
             return True  # nothing takes it back
-        return not queue.site.store.begin_settle(self.session_id, [(claimed.id, claimed.claim)])
+        return not queue.site.store.settlements.begin_settle(self.session_id, [(claimed.id, claimed.claim)])
 
     def settled(self, entry: StoredEntry) -> None:
         """What it held was settled by another hand."""
@@ -336,7 +336,7 @@ class StoredConsumer:
                 entry.queue.release(entry, self)
             return
         self._depart()
-        site.store.close_session(self.session_id)
+        site.store.sessions.close(self.session_id)
 
     def transaction_ended(self, entry: StoredEntry) -> None:
         """Close the session, if it waited for this."""
@@ -349,8 +349,8 @@ class StoredConsumer:
         if self.in_transactions and site.store.features.durable:
             raise UnfitError("the transactions of a worker that dies are rolled back")
         self._depart()
-        site.store.renew(self.session_id, Heartbeat(deadline_seconds=-1.0))
-        site.store.reap()
+        site.store.sessions.renew(self.session_id, Heartbeat(deadline_seconds=-1.0))
+        site.store.sessions.reap()
 
     def _depart(self) -> None:
         self.departed = True

@@ -75,7 +75,7 @@ class StoredQueue:
 
     def record(self) -> QueueRecord:
         """Its row. By the stretched clock a tick is longer than a second, which no row can say."""
-        found = self.site.store.queue(self.name)
+        found = self.site.store.queues.find(self.name)
         assert found is not None
         ticks = 0 if self.rules.backoff is None else self.rules.backoff.ticks_per_second
         return replace(found, backoff_ticks_per_second=ticks / self.site.scale)  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ class StoredQueue:
         self.site.move_clock(now)
         self.broker.refuse_to_wait(self, message)
         if message.duplicate_id is not None:
-            self.site.store.prune()  # maintenance forgets duplicate ids that are too many
+            self.site.store.retention.prune()  # maintenance forgets duplicate ids that are too many
         new = self.new_message(message)
         publisher.append(self.site.store, [new])
         self.site.notifier.announce(news_of([new]))
@@ -149,7 +149,7 @@ class StoredQueue:
 
     def look_again(self) -> None:
         """A consumer has left: the queue may have gone with it."""
-        self.deleted = self.deleted or self.site.store.queue(self.name) is None
+        self.deleted = self.deleted or self.site.store.queues.find(self.name) is None
 
     def consumers(self) -> list[StoredConsumer]:
         """Its consumers."""
@@ -281,12 +281,12 @@ class StoredQueue:
     def promote(self, now: float) -> None:
         """Let what is due be ready."""
         self.site.move_clock(now)
-        self.site.store.promote()
+        self.site.store.maintenance.promote()
 
     def expire(self, now: float) -> None:
         """Take away what has expired."""
         self.site.move_clock(now)
-        self.site.store.expire()
+        self.site.store.maintenance.expire()
 
     def keep_house(self, now: float) -> None:
         """Do what time has brought."""
@@ -297,43 +297,43 @@ class StoredQueue:
 
     def pause(self) -> None:
         """Deliver nothing."""
-        self.site.store.set_paused(self.name, paused=True)
+        self.site.store.queues.set_paused(self.name, paused=True)
 
     def resume(self) -> None:
         """Deliver again."""
-        self.site.store.set_paused(self.name, paused=False)
+        self.site.store.queues.set_paused(self.name, paused=False)
 
     def clear(self) -> int:
         """Remove the messages that no consumer holds; return how many."""
-        return self.site.store.purge(self.name)
+        return self.site.store.deletions.purge(self.name)
 
     def discard(self, entry: StoredEntry) -> bool:
         """Remove one message, unless a consumer holds it."""
-        if self.site.store.cancel([entry.id]):
+        if self.site.store.operations.cancel([entry.id]):
             return True
         raise UnfitError("a claimed message cannot be removed")
 
     def remove(self, entry: StoredEntry) -> None:
         """Remove one message, even if a consumer holds it."""
-        self.site.store.release_held([entry.id])
-        self.site.store.cancel([entry.id])
+        self.site.store.operations.release_held([entry.id])
+        self.site.store.operations.cancel([entry.id])
 
     def cancel(self, entry: StoredEntry) -> bool:
         """Take a scheduled message away."""
-        cancelled = self.site.store.cancel([entry.id])
+        cancelled = self.site.store.operations.cancel([entry.id])
         self.taken_away += cancelled
         return bool(cancelled)
 
     def deliver_now(self, entry: StoredEntry) -> None:
         """Make a scheduled message ready."""
-        self.site.store.deliver_now([entry.id])
+        self.site.store.operations.deliver_now([entry.id])
 
     def change_priority(
         self, entry: StoredEntry, priority: int, now: float, *, new_id: str | None = None
     ) -> StoredEntry | None:
         """Let a message arrive again with another priority."""
         self.site.move_clock(now)
-        if not self.site.store.prioritise([entry.id], priority):
+        if not self.site.store.operations.prioritise([entry.id], priority):
             return None
         if new_id is not None:
             self.broker.rename(entry.message, new_id)
@@ -344,7 +344,7 @@ class StoredQueue:
         self.site.move_clock(now)
         if entry.is_claimed:
             raise IllegalMove
-        return bool(self.site.store.move([entry.id], target.name))
+        return bool(self.site.store.operations.move([entry.id], target.name))
 
     def redrive_all(self, now: float) -> int:
         """Redrive the dead letters of a dead-letter queue."""
@@ -357,7 +357,7 @@ class StoredQueue:
 
     def reset_groups(self) -> None:
         """Let every group find a new owner."""
-        self.site.store.free_groups(self.name)
+        self.site.store.queues.free_groups(self.name)
 
     def delete(self, now: float) -> None:
         """Delete it."""

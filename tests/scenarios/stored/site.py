@@ -33,7 +33,7 @@ class Site:
 
     def move_clock(self, now: float) -> None:
         """Let the store's clock stand at ``now``."""
-        self.store.clock_offset = HEAD_START + timedelta(seconds=now * self.scale)
+        self.store.database.clock_offset = HEAD_START + timedelta(seconds=now * self.scale)
 
     def moment(self, at: float | None) -> datetime | None:
         """The store's time of an instant."""

@@ -73,7 +73,7 @@ class StoredUnit:
         return settled
 
     def _commit(self) -> None:
-        with self._site.store.transaction():
+        with self._site.store.database.transaction():
             for queue, entry, consumer in self._settled:
                 accept(self._site.store, queue, entry, consumer)
             for queue, message in self._published:
@@ -101,7 +101,7 @@ def accept(store: Store, queue: StoredQueue, entry: StoredEntry, consumer: Store
     claimed = entry.receipt
     if claimed is None or consumer.held.get(claimed.id) is not entry:
         return False
-    return not store.settle(consumer.session_id, [judged(claimed, queue.record(), None)])
+    return not store.settlements.settle(consumer.session_id, [judged(claimed, queue.record(), None)])
 
 
 class _GivenUpError(Exception):
@@ -115,12 +115,12 @@ class OpenUnit(StoredUnit):
         super().__init__(site)
         self._store = private_store(site.store.alias)
         self._open = ExitStack()
-        self._open.enter_context(self._store.transaction())
+        self._open.enter_context(self._store.database.transaction())
         self._refused: PublishError | None = None
 
     def publish(self, queue: StoredQueue, message: Message) -> bool:
         """Publish; False if the message is dropped. A refusal ends the transaction, for it leaves its block."""
-        self._store.clock_offset = self._site.store.clock_offset
+        self._store.database.clock_offset = self._site.store.database.clock_offset
         new = queue.new_message(message)
         before = _dropped(self._site.store, queue)
         try:
@@ -130,12 +130,12 @@ class OpenUnit(StoredUnit):
             raise
         self._published.append((queue, message))
         if self._store.features.durable and queue.rules.overflow is Overflow.DROP:
-            waiting = self._store.browse(queue.name, states=[SCHEDULED, READY], limit=1000)
+            waiting = self._store.browser.browse(queue.name, states=[SCHEDULED, READY], limit=1000)
             return new.message_id in {item.message_id for item in waiting}
         return _dropped(self._site.store, queue) == before
 
     def _accept(self, queue: StoredQueue, entry: StoredEntry, consumer: StoredConsumer) -> bool:
-        self._store.clock_offset = self._site.store.clock_offset
+        self._store.database.clock_offset = self._site.store.database.clock_offset
         return accept(self._store, queue, entry, consumer)
 
     def _commit(self) -> None:

@@ -24,13 +24,13 @@ MORE = AGES_READ + 50
 
 def age(store: Store, queue: str = "orders") -> tuple[float | None, bool]:
     """Return the age of the oldest message, rounded to minutes, and whether it is exact."""
-    counts = store.counts([queue])[queue]
+    counts = store.queues.counts([queue])[queue]
     seconds = counts.oldest_ready_seconds
     return None if seconds is None else round(seconds / 60) * 60, counts.is_oldest_exact
 
 
 def publish_many(store: Store, count: int, **given: Any) -> None:
-    store.append_many([a_message(**given) for _ in range(count)])
+    store.publications.append_many([a_message(**given) for _ in range(count)])
 
 
 @pytest.mark.parametrize("in_front", [1, MORE])
@@ -40,7 +40,7 @@ def test_due_messages_hide_no_older_ones(store: Store, in_front: int, due_order:
     publish_many(store, in_front, delay_seconds=HOUR)
     publish(store)
     pass_time(store, HOUR + 60)
-    store.promote(1000)
+    store.maintenance.promote(1000)
 
     assert age(store) == (HOUR + 60, in_front == 1)
 
@@ -54,9 +54,9 @@ def test_messages_that_wait_for_their_next_attempt_no_longer_hide_no_older_ones(
     held = claim(store, session, credit=in_front)
     publish(store)
     publish(store, priority=9)
-    store.settle(session, [verdict(each, Verdict.RELEASE, delay_seconds=HOUR) for each in held])
+    store.settlements.settle(session, [verdict(each, Verdict.RELEASE, delay_seconds=HOUR) for each in held])
     pass_time(store, HOUR + 120)
-    store.promote(1000)
+    store.maintenance.promote(1000)
 
     assert age(store) == (HOUR + 120, in_front == 1)
 
@@ -66,10 +66,10 @@ def test_due_messages_that_came_back_hide_no_older_ones(store: Store, session: i
     publish_many(store, MORE, delay_seconds=HOUR)
     publish(store, delay_seconds=HOUR + 60)
     pass_time(store, HOUR + 120)
-    store.promote(1000)
+    store.maintenance.promote(1000)
     held = claim(store, session, credit=MORE)
     pass_time(store, HOUR)
-    store.settle(session, [verdict(each, Verdict.RELEASE) for each in held])
+    store.settlements.settle(session, [verdict(each, Verdict.RELEASE) for each in held])
 
     assert age(store) == (HOUR + 60, False)
 
@@ -114,7 +114,7 @@ def test_a_scheduled_message_waits_since_it_is_due(store: Store) -> None:
 
     pass_time(store, HOUR + 180)
     assert age(store) == (180.0, True)
-    store.promote(10)
+    store.maintenance.promote(10)
     assert age(store) == (180.0, True)
 
 
@@ -127,41 +127,41 @@ def released(store: Store, session: int) -> None:
 def session_closed(store: Store, session: int) -> None:
     claim(store, session)
     pass_time(store, HOUR)
-    store.close_session(session)
+    store.sessions.close(session)
 
 
 def session_expired(store: Store, session: int) -> None:
     claim(store, session)
     pass_time(store, HOUR)
-    store.reap()
+    store.sessions.reap()
 
 
 def resynchronised(store: Store, session: int) -> None:
     claim(store, session)
     pass_time(store, HOUR)
-    store.resync(session, [])
+    store.claims.resync(session, [])
 
 
 def released_by_an_operator(store: Store, session: int) -> None:
     [held] = claim(store, session)
     pass_time(store, HOUR)
-    store.release_held([held.id])
+    store.operations.release_held([held.id])
 
 
 def redriven(store: Store, session: int) -> None:
     [held] = claim(store, session)
     settle(store, session, held, Verdict.DEAD)
     pass_time(store, HOUR)
-    store.redrive_dead([held.id])
+    store.operations.redrive([held.id])
 
 
 def moved(store: Store, session: int) -> None:
     declare(store, "others")
-    [message] = ids(store.browse("orders", states=[1]))
-    store.move([message], "others")
+    [message] = ids(store.browser.browse("orders", states=[1]))
+    store.operations.move([message], "others")
     pass_time(store, HOUR)
-    [message] = ids(store.browse("others", states=[1]))
-    store.move([message], "orders")
+    [message] = ids(store.browser.browse("others", states=[1]))
+    store.operations.move([message], "orders")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_message_with_another_priority_has_waited_all_the_time(store: Store) -
     declare(store)
     publish(store)
     pass_time(store, HOUR)
-    store.prioritise(ids(store.browse("orders", states=[1])), 9)
+    store.operations.prioritise(ids(store.browser.browse("orders", states=[1])), 9)
 
     assert age(store) == (HOUR, True)
 
@@ -192,12 +192,12 @@ def test_a_redriven_value_that_a_newer_one_replaces_was_ready_when_it_was_redriv
     store: Store, session: int, finished: Callable[[], list[History]]
 ) -> None:
     declare(store, kind="last_value", last_value_key="k")
-    store.append_by_rules([a_message(headers='{"k": "p"}')])
+    store.admission.append([a_message(headers='{"k": "p"}')])
     [held] = claim(store, session)
     settle(store, session, held, Verdict.DEAD)
-    store.append_by_rules([a_message(headers='{"k": "p"}')])
+    store.admission.append([a_message(headers='{"k": "p"}')])
     pass_time(store, HOUR)
-    store.redrive_dead([held.id])
+    store.operations.redrive([held.id])
 
     [end] = finished()
     assert (end.finished_at - end.ready_at).total_seconds() < 60

@@ -41,7 +41,7 @@ def test_every_property_of_a_message_comes_back_as_it_was_stored(
         **times,
     )
 
-    id_ = store.append(message)
+    id_ = store.publications.append(message)
     [claimed] = claim(store, session)
 
     assert (claimed.id, claimed.queue_name, claimed.attempts, claimed.redelivered) == (id_, orders, 0, False)
@@ -79,46 +79,46 @@ def test_a_closed_queue_refuses(store: Store, orders: str, edit_queue: EditQueue
 
 def test_a_live_message_with_the_same_id_refuses(store: Store, orders: str) -> None:
     message = a_message()
-    store.append(message)
+    store.publications.append(message)
 
     with pytest.raises(DuplicateMessage, match=str(message.message_id)):
-        store.append(message)
+        store.publications.append(message)
 
 
 def test_a_repeated_publish_of_the_same_message_counts_as_written(store: Store, orders: str) -> None:
     message = a_message()
-    store.append(message)
+    store.publications.append(message)
 
-    assert store.append(message, again=True) == 0
-    assert store.counts()[orders].ready == 1
+    assert store.publications.append(message, again=True) == 0
+    assert store.queues.counts()[orders].ready == 1
 
 
 def test_a_repeated_publish_that_was_not_written_writes(store: Store, orders: str) -> None:
-    assert store.append(a_message(), again=True) > 0
+    assert store.publications.append(a_message(), again=True) > 0
 
 
 def one_by_one(store: Store, *, again: bool) -> int:
-    return store.append(a_message(), again=again)
+    return store.publications.append(a_message(), again=again)
 
 
 def timed(store: Store, *, again: bool) -> int:
-    return store.append(a_message(delay_seconds=5.0), again=again)
+    return store.publications.append(a_message(delay_seconds=5.0), again=again)
 
 
 def by_rules(store: Store, *, again: bool) -> int:
-    return store.append_by_rules([a_message()], again=again)[0]
+    return store.admission.append([a_message()], again=again)[0]
 
 
 def together(store: Store, *, again: bool) -> int:
-    return len(store.append_many([a_message(), a_message()], again=again))
+    return len(store.publications.append_many([a_message(), a_message()], again=again))
 
 
 def many(store: Store, *, again: bool) -> int:
-    return len(store.append_many([a_message() for _ in range(200)], again=again))
+    return len(store.publications.append_many([a_message() for _ in range(200)], again=again))
 
 
 def alike(store: Store, *, again: bool) -> int:
-    store.append_alike(a_message(), [uuid4().bytes for _ in range(3)], [b"{}"] * 3)
+    store.publications.append_alike(a_message(), [uuid4().bytes for _ in range(3)], [b"{}"] * 3)
     return 3
 
 
@@ -134,17 +134,17 @@ def test_a_queue_that_is_committed_between_the_statements_of_a_publish_takes_the
     with after_a_statement(store, last, lambda: declare(store)):
         assert append(store, again=again) > 0
 
-    assert (counts := store.counts()["orders"]).ready + counts.scheduled > 0
+    assert (counts := store.queues.counts()["orders"]).ready + counts.scheduled > 0
 
 
 def test_one_message_may_stand_in_two_queues(store: Store, orders: str) -> None:
     declare(store, "copies")
     message = a_message()
 
-    store.append(message)
-    store.append(a_message("copies", message_id=message.message_id))
+    store.publications.append(message)
+    store.publications.append(a_message("copies", message_id=message.message_id))
 
-    assert [store.counts()[name].ready for name in ("copies", orders)] == [1, 1]
+    assert [store.queues.counts()[name].ready for name in ("copies", orders)] == [1, 1]
 
 
 #: Levels of a queue to the level of each priority, 0 to 9 (Qpid's formula).
@@ -210,13 +210,13 @@ def test_a_message_for_later_is_scheduled(store: Store, orders: str) -> None:
     publish(store, delay_seconds=5)
     publish(store, deliver_at=DUE)
 
-    assert store.counts()[orders].scheduled == 2
+    assert store.queues.counts()[orders].scheduled == 2
 
 
 def test_a_delay_is_added_to_the_store_s_clock(store: Store, orders: str) -> None:
     publish(store, delay_seconds=0.25)
 
-    [held] = store.browse(orders, states=[State.SCHEDULED.value])
+    [held] = store.browser.browse(orders, states=[State.SCHEDULED.value])
 
     assert held.deliver_at is not None
     assert held.deliver_at - held.published_at == timedelta(seconds=0.25)
@@ -245,4 +245,4 @@ def test_a_message_without_time_to_live_lives_for_ever(store: Store, orders: str
     publish(store)
     pass_time(store, 50 * 365 * 86400)
 
-    assert store.expire() == 0
+    assert store.maintenance.expire() == 0

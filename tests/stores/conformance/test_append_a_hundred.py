@@ -51,7 +51,7 @@ def looks(messages: list[Claimed]) -> list[dict[str, Any]]:
 def test_the_ids_of_a_hundred_come_back_in_the_given_order(store: Store, orders: str, session: int) -> None:
     messages = a_hundred()
 
-    numbers = store.append_many(messages)
+    numbers = store.publications.append_many(messages)
 
     assert numbers == sorted(numbers)
     stored = {message.id: message.message_id for message in claim(store, session)}
@@ -65,9 +65,9 @@ def test_a_hundred_at_once_are_what_they_would_be_alone(
     declare(store, **options)
 
     for message in a_hundred():
-        store.append(message)
+        store.publications.append(message)
     alone = claim(store, session, credit=200)
-    store.append_many(a_hundred())
+    store.publications.append_many(a_hundred())
     at_once = claim(store, session, credit=200)
 
     assert len(at_once) == 100
@@ -77,7 +77,7 @@ def test_a_hundred_at_once_are_what_they_would_be_alone(
 def test_a_hundred_are_published_now_by_the_store_s_clock(store: Store, orders: str, session: int) -> None:
     pass_time(store, 3600)
     publish(store)
-    store.append_many(a_hundred())
+    store.publications.append_many(a_hundred())
 
     one, *hundred = claim(store, session, credit=200)
 
@@ -89,7 +89,7 @@ def test_those_after_a_hundred_come_behind_them(store: Store, session: int) -> N
     declare(store, kind="fifo")
 
     before = publish(store)
-    numbers = store.append_many(a_hundred())
+    numbers = store.publications.append_many(a_hundred())
     after = publish(store)
 
     assert ids(claim(store, session, credit=200)) == [before, *numbers, after]
@@ -98,65 +98,65 @@ def test_those_after_a_hundred_come_behind_them(store: Store, session: int) -> N
 def test_a_hundred_may_go_to_several_queues(store: Store, orders: str) -> None:
     declare(store, "bills")
 
-    store.append_many(a_hundred(a_message("bills")))
+    store.publications.append_many(a_hundred(a_message("bills")))
 
-    assert {name: counts.ready for name, counts in store.counts().items()} == {"bills": 1, "orders": 100}
+    assert {name: counts.ready for name, counts in store.queues.counts().items()} == {"bills": 1, "orders": 100}
 
 
 def test_one_of_a_hundred_may_be_delayed(store: Store, orders: str) -> None:
-    store.append_many(a_hundred(a_message(delay_seconds=60)))
+    store.publications.append_many(a_hundred(a_message(delay_seconds=60)))
 
-    counts = store.counts()[orders]
+    counts = store.queues.counts()[orders]
     assert (counts.ready, counts.scheduled) == (100, 1)
 
 
 def test_an_unknown_queue_refuses_all_the_hundred(store: Store, orders: str) -> None:
     with pytest.raises(UnknownQueue, match="nowhere"):
-        store.append_many(a_hundred(a_message("nowhere")))
+        store.publications.append_many(a_hundred(a_message("nowhere")))
 
-    assert store.counts()[orders].total == 0
+    assert store.queues.counts()[orders].total == 0
 
 
 def test_a_closed_queue_refuses_all_the_hundred(store: Store, orders: str, edit_queue: EditQueue) -> None:
     edit_queue(declare(store, "shop"), closed=True)
 
     with pytest.raises(QueueClosed, match="shop"):
-        store.append_many(a_hundred(a_message("shop")))
+        store.publications.append_many(a_hundred(a_message("shop")))
 
-    assert store.counts()[orders].total == 0
+    assert store.queues.counts()[orders].total == 0
 
 
 def test_the_same_id_twice_refuses_all_the_hundred(store: Store, orders: str) -> None:
     twice = a_message()
 
     with pytest.raises(DuplicateMessage, match=f"Two of the messages have the id {twice.message_id}"):
-        store.append_many(a_hundred(twice, twice))
+        store.publications.append_many(a_hundred(twice, twice))
 
-    assert store.counts()[orders].total == 0
+    assert store.queues.counts()[orders].total == 0
 
 
 def test_one_that_is_there_already_refuses_all_the_hundred(store: Store, orders: str, session: int) -> None:
     there = a_message()
-    id_ = store.append(there)
+    id_ = store.publications.append(there)
 
     with pytest.raises(DuplicateMessage, match=str(there.message_id)):
-        store.append_many(a_hundred(there))
+        store.publications.append_many(a_hundred(there))
 
     assert ids(claim(store, session)) == [id_]
 
 
 def test_a_repeated_publish_of_a_hundred_counts_as_written(store: Store, orders: str) -> None:
     messages = a_hundred()
-    store.append_many(messages)
+    store.publications.append_many(messages)
 
-    assert store.append_many(messages, again=True) == []
-    assert store.counts()[orders].ready == 100
+    assert store.publications.append_many(messages, again=True) == []
+    assert store.queues.counts()[orders].ready == 100
 
 
 def test_after_a_refusal_of_a_hundred_the_store_goes_on(store: Store, orders: str) -> None:
     there = a_message()
-    store.append(there)
+    store.publications.append(there)
     with pytest.raises(DuplicateMessage):
-        store.append_many(a_hundred(there))
+        store.publications.append_many(a_hundred(there))
 
-    assert len(store.append_many(a_hundred())) == 100
+    assert len(store.publications.append_many(a_hundred())) == 100

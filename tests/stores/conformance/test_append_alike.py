@@ -42,10 +42,10 @@ def test_nobody_can_tell_them_from_messages_that_were_published_one_by_one(
     like = a_message(**kind)
     message_ids = new_message_ids(len(BODIES))
     for body in BODIES:
-        store.append(replace(like, message_id=UUID(bytes=new_message_ids(1)[0]), body=body))
+        store.publications.append(replace(like, message_id=UUID(bytes=new_message_ids(1)[0]), body=body))
     alone = claim(store, session, credit=len(BODIES))
 
-    store.append_alike(like, message_ids, BODIES)
+    store.publications.append_alike(like, message_ids, BODIES)
 
     together = claim(store, session, credit=len(BODIES))
     assert [message.message_id.bytes for message in together] == message_ids
@@ -55,7 +55,7 @@ def test_nobody_can_tell_them_from_messages_that_were_published_one_by_one(
 def test_the_queue_gives_them_levels_and_a_time_to_live(store: Store, session: int) -> None:
     declare(store, "orders", levels=2, ttl_seconds=30.0)
 
-    store.append_alike(a_message(priority=9), new_message_ids(60), [b"1"] * 60)
+    store.publications.append_alike(a_message(priority=9), new_message_ids(60), [b"1"] * 60)
 
     message = claim(store, session)[0]
     assert message.level == 1
@@ -81,9 +81,11 @@ def test_each_may_bring_its_own_times(store: Store, session: int, options: dict[
     ends = [None, now + 3_600_000_000, now + 3_600_000_001, None, None] * 16
     times = Times(due, ends)
     for number, (at, end) in enumerate(times.moments()):
-        store.append(a_message("alone", body=b"%d" % number, deliver_at=at, expires_at=end))
+        store.publications.append(a_message("alone", body=b"%d" % number, deliver_at=at, expires_at=end))
 
-    store.append_alike(a_message("together"), new_message_ids(80), [b"%d" % n for n in range(80)], times)
+    store.publications.append_alike(
+        a_message("together"), new_message_ids(80), [b"%d" % n for n in range(80)], times
+    )
 
     assert standing(store, "together") == standing(store, "alone")
     assert len(standing(store, "together")) == 80
@@ -93,7 +95,7 @@ def test_each_may_bring_its_own_times(store: Store, session: int, options: dict[
 
 
 def standing(store: Store, name: str) -> list[tuple[Any, ...]]:
-    found = store.browse(name, states=[0, 1])
+    found = store.browser.browse(name, states=[0, 1])
     return sorted((each.body, each.state, each.level, each.place, each.deliver_at) for each in found)
 
 
@@ -110,20 +112,20 @@ def lifetimes(messages: list[Claimed], times: Times) -> dict[bytes, Any]:
 
 def test_one_id_that_is_taken_refuses_them_all(store: Store, orders: str) -> None:
     message = a_message()
-    store.append(message)
+    store.publications.append(message)
 
     with pytest.raises(DuplicateMessage):
-        store.append_alike(message, [*new_message_ids(60), message.message_id.bytes], [b"1"] * 61)
+        store.publications.append_alike(message, [*new_message_ids(60), message.message_id.bytes], [b"1"] * 61)
 
-    assert store.counts()[orders].total == 1
+    assert store.queues.counts()[orders].total == 1
     publish(store)
 
 
 def test_an_unknown_and_a_closed_queue_take_none(store: Store, orders: str, edit_queue: EditQueue) -> None:
     with pytest.raises(UnknownQueue, match="nowhere"):
-        store.append_alike(a_message("nowhere"), new_message_ids(60), [b"1"] * 60)
+        store.publications.append_alike(a_message("nowhere"), new_message_ids(60), [b"1"] * 60)
     edit_queue(orders, closed=True)
     with pytest.raises(QueueClosed):
-        store.append_alike(a_message(), new_message_ids(60), [b"1"] * 60)
+        store.publications.append_alike(a_message(), new_message_ids(60), [b"1"] * 60)
 
-    assert store.counts()[orders].total == 0
+    assert store.queues.counts()[orders].total == 0

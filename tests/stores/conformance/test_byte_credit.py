@@ -89,9 +89,9 @@ def test_settling_and_claiming_together_keeps_to_it(store: Store, orders: str, s
         published = [publish(store, body=b"x" * 60) for _ in range(3)]
         request = ClaimRequest(queues=queues, credit=10, promote=False, byte_credit={orders: ByteCredit(100)})
         for id_ in published:
-            found = store.settle_and_claim(session, [], request).claimed
+            found = store.claims.settle_and_claim(session, [], request).claimed
             assert ids(found) == [id_]
-            settled = store.settle_and_claim(
+            settled = store.claims.settle_and_claim(
                 session, [verdict(message, Verdict.ACCEPT) for message in found], None
             )
             assert not settled.void

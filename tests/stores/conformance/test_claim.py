@@ -164,18 +164,18 @@ def test_a_queue_that_keeps_places_delivers_due_messages_by_arrival(store: Store
 def test_a_paused_queue_delivers_nothing_until_it_is_resumed(store: Store, orders: str, session: int) -> None:
     publish(store)
     publish(store, delay_seconds=1)
-    store.set_paused(orders, paused=True)
+    store.queues.set_paused(orders, paused=True)
     pass_time(store, 10)
 
     paused = claim(store, session)
-    store.set_paused(orders, paused=False)
+    store.queues.set_paused(orders, paused=False)
 
     assert (len(paused), len(claim(store, session))) == (0, 2)
 
 
 def test_a_pause_may_end_by_itself(store: Store, orders: str, session: int) -> None:
     publish(store)
-    store.set_paused(orders, paused=True, seconds=1000)
+    store.queues.set_paused(orders, paused=True, seconds=1000)
 
     pass_time(store, 900)
     during = claim(store, session)

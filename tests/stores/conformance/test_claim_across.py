@@ -96,7 +96,7 @@ def test_each_queue_gives_as_much_as_its_limit_allows(
         request = ClaimRequest(
             queues=queues, credit=credit, limits=dict(zip(queues, limits, strict=True)), promote=promote
         )
-        result = store.settle_and_claim(session, [], request)
+        result = store.claims.settle_and_claim(session, [], request)
         return Counter(message.queue_name for message in result.claimed), result.more
 
     assert brought(8, 1, 3, 4) == ({"a": 1, "b": 3, "c": 1}, True)
@@ -109,7 +109,7 @@ def test_a_paused_queue_among_others_delivers_nothing(store: Store, session: int
     for name in ("a", "b"):
         declare(store, name)
         publish(store, name)
-    store.set_paused("a", paused=True)
+    store.queues.set_paused("a", paused=True)
 
     assert [message.queue_name for message in claim(store, session, "a", "b")] == ["b"]
 

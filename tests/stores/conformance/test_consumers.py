@@ -107,7 +107,7 @@ def test_a_selector_chooses_among_what_groups_allow(store: Store, session: int, 
 
 def test_a_better_consumer_is_left_only_what_it_wants(store: Store, session: int, other: int) -> None:
     better = selecting("region = 'eu'", priority=1)
-    store.subscribe(other, "orders", better)
+    store.claims.subscribe(other, "orders", better)
     first, kept, last = publish_in(store, "us", "eu", "us")
 
     assert ids(claim(store, session)) == [first, last]
@@ -115,7 +115,7 @@ def test_a_better_consumer_is_left_only_what_it_wants(store: Store, session: int
 
 
 def test_a_better_consumer_that_browses_is_left_nothing(store: Store, session: int, other: int) -> None:
-    store.subscribe(other, "orders", Consumer("browsing", priority=1, browser=True))
+    store.claims.subscribe(other, "orders", Consumer("browsing", priority=1, browser=True))
 
     published = publish(store)
 
@@ -148,7 +148,7 @@ def test_credit_that_is_spent_ends_a_claim(store: Store, session: int) -> None:
 
     assert ids(claim_for(store, session, consumer)) == published[:2]
     consumer.credit.add(0, 100)
-    store.subscribe(session, "orders", consumer)
+    store.claims.subscribe(session, "orders", consumer)
     assert ids(claim_for(store, session, consumer)) == published[2:3]
 
 
@@ -156,7 +156,7 @@ def test_what_a_worker_died_of_travels_alone_to_a_consumer_too(store: Store, ses
     declare(store, "few", max_attempts=2)
     [suspect, *_] = [publish(store, "few") for _ in range(3)]
     claim(store, session, "few", credit=1)
-    store.renew(other, Heartbeat(deadline_seconds=1000.0))
+    store.sessions.renew(other, Heartbeat(deadline_seconds=1000.0))
     lose_worker(store, session)
     survivor = open_session(store, "survivor")
     consumer = Consumer("plain")
@@ -189,7 +189,7 @@ def test_a_consumer_that_has_found_nothing_is_woken_by_the_next_message(
     declare(store, "ruled", **rules)
     woken: list[Consumer] = []
     consumer = Consumer("idle", wake=woken.append)
-    store.subscribe(session, "ruled", consumer)
+    store.claims.subscribe(session, "ruled", consumer)
     publish(store, "ruled")
     while claim(store, session, "ruled", consumer=consumer):
         pass
@@ -203,20 +203,20 @@ def test_a_consumer_that_has_found_nothing_is_woken_by_the_next_message(
 
 
 def take_by_purge(store: Store, claimed: list[int]) -> None:
-    assert store.purge("orders") == len(claimed)
+    assert store.deletions.purge("orders") == len(claimed)
 
 
 def take_by_cancel(store: Store, claimed: list[int]) -> None:
-    assert store.cancel(claimed) == len(claimed)
+    assert store.operations.cancel(claimed) == len(claimed)
 
 
 def take_by_expiry(store: Store, claimed: list[int]) -> None:
     pass_time(store, 20)
-    assert store.expire() == len(claimed)
+    assert store.maintenance.expire() == len(claimed)
 
 
 def take_by_ring(store: Store, claimed: list[int]) -> None:
-    store.append_by_rules([a_message() for _ in claimed])
+    store.admission.append([a_message() for _ in claimed])
 
 
 WAYS = [take_by_purge, take_by_cancel, take_by_expiry, take_by_ring]
@@ -225,7 +225,7 @@ WAYS = [take_by_purge, take_by_cancel, take_by_expiry, take_by_ring]
 @pytest.fixture
 def lent(store: Store, session: int) -> tuple[Consumer, list[Claimed]]:
     """A stealable consumer, and what it was sent: all that its credit allows."""
-    store.delete_queue("orders")
+    store.deletions.delete_queue("orders")
     declare(store, max_messages=2, overflow="ring")
     for _ in range(2):
         publish(store, ttl_seconds=10)
@@ -240,24 +240,28 @@ def test_what_a_stealable_consumer_has_not_begun_is_taken_back(
     consumer, claimed = lent
     take(store, ids(claimed))
 
-    assert store.counts()["orders"].claimed == 0
-    assert store.begin_settle(session, [(item.id, item.claim) for item in claimed]) == frozenset(ids(claimed))
-    assert store.settle(session, [verdict(item, Verdict.ACCEPT) for item in claimed]) == frozenset(ids(claimed))
+    assert store.queues.counts()["orders"].claimed == 0
+    assert store.settlements.begin_settle(session, [(item.id, item.claim) for item in claimed]) == frozenset(
+        ids(claimed)
+    )
+    assert store.settlements.settle(session, [verdict(item, Verdict.ACCEPT) for item in claimed]) == frozenset(
+        ids(claimed)
+    )
     publish(store)
     publish(store)
     assert len(claim_for(store, session, consumer)) == 2, "the credit is back"
 
 
-@pytest.mark.parametrize("take", [*WAYS[:3], lambda store, _: store.append_by_rules([a_message()])])
+@pytest.mark.parametrize("take", [*WAYS[:3], lambda store, _: store.admission.append([a_message()])])
 def test_what_a_stealable_consumer_has_begun_stays_with_it(
     store: Store, session: int, lent: tuple[Consumer, list[Claimed]], take: Callable[[Store, list[int]], None]
 ) -> None:
     _, [first, second] = lent
 
-    assert store.begin_settle(session, [(first.id, first.claim)]) == frozenset()
+    assert store.settlements.begin_settle(session, [(first.id, first.claim)]) == frozenset()
     take(store, [second.id])
 
-    assert store.cancel([first.id]) == store.expire() == 0
+    assert store.operations.cancel([first.id]) == store.maintenance.expire() == 0
     assert settle(store, session, second, Verdict.ACCEPT) == frozenset({second.id})
     assert settle(store, session, first, Verdict.ACCEPT) == frozenset()
 
@@ -268,11 +272,11 @@ def test_an_expired_message_that_was_begun_does_not_go_to_the_expiry_queue(store
     for _ in range(2):
         publish(store, "timely", ttl_seconds=10)
     begun, other = claim(store, session, "timely", consumer=Consumer("patient", stealable=True))
-    store.begin_settle(session, [(begun.id, begun.claim)])
+    store.settlements.begin_settle(session, [(begun.id, begun.claim)])
 
     pass_time(store, 20)
 
-    assert store.expire() == 1
+    assert store.maintenance.expire() == 1
     assert [settle(store, session, each, Verdict.ACCEPT) for each in (begun, other)] == [set(), {other.id}]
     assert len(claim(store, session, "expired")) == 1
 
@@ -286,10 +290,10 @@ def test_what_is_taken_back_as_a_dead_letter_goes_to_the_exchange(store: Store, 
     [lent] = claim(store, session, "sending", consumer=Consumer("patient", stealable=True))
 
     if take == "ring":
-        store.append_by_rules([a_message("sending")])
+        store.admission.append([a_message("sending")])
     else:
         pass_time(store, 20)
-        assert store.expire() == 1
+        assert store.maintenance.expire() == 1
 
     [ended] = claim(store, session, "ended")
     assert (ended.message_id, json.loads(ended.headers)["x-origin-attempts"]) == (lent.message_id, 0)
@@ -305,10 +309,10 @@ def test_what_was_taken_back_and_stays_as_dead_takes_credit_once_after_a_redrive
     [lent] = claim(store, session, "sending", consumer=consumer)
     pass_time(store, 20)
 
-    assert store.expire() == 1
-    assert store.counts()["sending"].dead == 1
-    assert store.begin_settle(session, [(lent.id, lent.claim)]) == {lent.id}
-    assert store.redrive_dead([lent.id]) == 1
+    assert store.maintenance.expire() == 1
+    assert store.queues.counts()["sending"].dead == 1
+    assert store.settlements.begin_settle(session, [(lent.id, lent.claim)]) == {lent.id}
+    assert store.operations.redrive([lent.id]) == 1
     [again] = claim(store, session, "sending", consumer=consumer)
     assert settle(store, session, lent, Verdict.ACCEPT) == {lent.id}
     assert settle(store, session, again, Verdict.ACCEPT) == set()
@@ -323,11 +327,11 @@ def test_a_queue_is_deleted_unless_a_message_of_it_was_begun(
     declare(store, "other")
     publish(store, "other")
     [begun] = claim(store, session, "other", consumer=Consumer("patient", stealable=True))
-    store.begin_settle(session, [(begun.id, begun.claim)])
+    store.settlements.begin_settle(session, [(begun.id, begun.claim)])
 
     with pytest.raises(QueueInUse, match="that workers have claimed"):
-        store.delete_queue("other", force=True)
-    assert store.delete_queue("orders", force=True) == 2
+        store.deletions.delete_queue("other", force=True)
+    assert store.deletions.delete_queue("orders", force=True) == 2
     assert [settle(store, session, each, Verdict.ACCEPT) for each in (first, second)] == [{first.id}, {second.id}]
 
 
@@ -335,10 +339,10 @@ def test_a_settlement_in_a_transaction_gives_the_credit_of_what_was_taken_back(
     store: Store, session: int, lent: tuple[Consumer, list[Claimed]]
 ) -> None:
     consumer, claimed = lent
-    store.purge("orders")
+    store.deletions.purge("orders")
 
-    with store.transaction():
-        void = store.settle(session, [verdict(item, Verdict.ACCEPT) for item in claimed])
+    with store.database.transaction():
+        void = store.settlements.settle(session, [verdict(item, Verdict.ACCEPT) for item in claimed])
 
     publish(store)
     assert void == frozenset(ids(claimed))
@@ -350,9 +354,9 @@ def test_what_may_be_taken_back_is_claimed_for_all_who_look(
 ) -> None:
     _, claimed = lent
 
-    assert store.counts()["orders"].claimed == 2
-    assert ids(store.browse("orders", states=[CLAIMED])) == ids(claimed)
-    assert {item.state for item in store.browse("orders", states=[CLAIMED])} == {CLAIMED}
+    assert store.queues.counts()["orders"].claimed == 2
+    assert ids(store.browser.browse("orders", states=[CLAIMED])) == ids(claimed)
+    assert {item.state for item in store.browser.browse("orders", states=[CLAIMED])} == {CLAIMED}
 
 
 @pytest.mark.parametrize("ends", ["closed", "reaped"])
@@ -360,13 +364,13 @@ def test_what_was_taken_back_does_not_return_with_the_session(
     store: Store, session: int, other: int, lent: tuple[Consumer, list[Claimed]], ends: str
 ) -> None:
     _, [first, second] = lent
-    store.cancel([first.id])
+    store.operations.cancel([first.id])
 
     if ends == "closed":
-        assert store.close_session(session) == 1
+        assert store.sessions.close(session) == 1
     else:
-        store.renew(session, Heartbeat(deadline_seconds=-1.0))
-        store.reap()
+        store.sessions.renew(session, Heartbeat(deadline_seconds=-1.0))
+        store.sessions.reap()
 
     assert ids(claim(store, other)) == [second.id]
 
@@ -377,19 +381,19 @@ def test_what_was_taken_back_does_not_return_with_the_session(
 def test_a_pause_wakes_no_consumer_and_its_end_wakes_one(store: Store, session: int) -> None:
     woken: list[Consumer] = []
     consumer = Consumer("c", wake=woken.append)
-    store.subscribe(session, "orders", consumer)
-    store.set_paused("orders", paused=True)
+    store.claims.subscribe(session, "orders", consumer)
+    store.queues.set_paused("orders", paused=True)
     publish(store)
     assert woken == []
-    store.set_paused("orders", paused=False)
+    store.queues.set_paused("orders", paused=False)
     assert woken == [consumer]
 
 
 def test_an_arrival_wakes_one_consumer_that_wants_it(store: Store, session: int, other: int) -> None:
     woken: list[Consumer] = []
     eu, us = (selecting(f"region = '{region}'", wake=woken.append) for region in ("eu", "us"))
-    store.subscribe(session, "orders", eu)
-    store.subscribe(other, "orders", us)
+    store.claims.subscribe(session, "orders", eu)
+    store.claims.subscribe(other, "orders", us)
 
     publish_in(store, "us", "us", "asia")
 
@@ -404,12 +408,12 @@ def test_a_consumer_that_subscribes_takes_a_slot_or_is_woken_when_one_is_free(
     sessions = (session, other, open_session(store, "third"))
     first, old, high = (Consumer("c", priority=priority, wake=woken.append) for priority in (5, 3, 7))
     for number, consumer in zip(sessions, (first, old, high), strict=True):
-        store.subscribe(number, "limited", consumer)
+        store.claims.subscribe(number, "limited", consumer)
     woken.clear()
 
     published = publish(store, "limited")
     assert claim(store, sessions[2], "limited", consumer=high) == []
-    store.close_session(session)
+    store.sessions.close(session)
 
     assert woken == [first, high]
     assert claim(store, other, "limited", consumer=old) == []
@@ -421,11 +425,11 @@ def test_a_browsing_consumer_is_shown_each_message_once_and_takes_none(store: St
     browser = Consumer("browser", WindowCredit(2), browser=True)
 
     first = claim_for(store, session, browser)
-    void = store.settle(session, [verdict(item, Verdict.ACCEPT) for item in first])
+    void = store.settlements.settle(session, [verdict(item, Verdict.ACCEPT) for item in first])
     second = claim_for(store, session, browser)
 
     assert (ids(first), void, ids(second)) == (published[:2], frozenset(published[:2]), published[2:])
-    assert store.counts()["orders"].ready == 3
+    assert store.queues.counts()["orders"].ready == 3
 
 
 @pytest.mark.parametrize("ends", ["closed", "reaped", "synchronised"])
@@ -437,12 +441,12 @@ def test_what_a_browser_was_shown_is_not_touched_when_its_session_ends(
     [held] = claim(store, other, credit=1)
 
     if ends == "closed":
-        assert store.close_session(session) == 0
+        assert store.sessions.close(session) == 0
     elif ends == "reaped":
-        store.renew(session, Heartbeat(deadline_seconds=-1.0))
-        store.reap()
+        store.sessions.renew(session, Heartbeat(deadline_seconds=-1.0))
+        store.sessions.reap()
     else:
-        assert store.resync(session, []) == 0
+        assert store.claims.resync(session, []) == 0
 
     [second] = claim(store, other)
     assert (second.id, second.suspect, second.redelivered) == (published[1], False, False)
@@ -452,10 +456,10 @@ def test_what_a_browser_was_shown_is_not_touched_when_its_session_ends(
 def test_a_consumer_that_wants_the_queue_for_itself_keeps_others_out(
     store: Store, session: int, other: int
 ) -> None:
-    store.subscribe(session, "orders", Consumer("alone", exclusive=True))
+    store.claims.subscribe(session, "orders", Consumer("alone", exclusive=True))
 
     with pytest.raises(ExclusiveConsumerExists):
-        store.subscribe(other, "orders", Consumer("late"))
+        store.claims.subscribe(other, "orders", Consumer("late"))
 
 
 def test_what_its_consumers_hold_goes_back_with_the_session(store: Store, session: int, other: int) -> None:
@@ -463,7 +467,7 @@ def test_what_its_consumers_hold_goes_back_with_the_session(store: Store, sessio
     claim_for(store, session, selecting("region = 'us'"))
     claim(store, session)
 
-    assert store.close_session(session) == 2
+    assert store.sessions.close(session) == 2
     assert ids(claim(store, other)) == published
 
 
@@ -481,7 +485,7 @@ def test_what_a_consumer_accepts_with_the_delivery_is_done(store: Store, session
     claimed = [claim(store, session, "other", credit=1, consumer=consumer) for _ in range(2)]
 
     assert [ids(each) for each in claimed] == [[id_] for id_ in published]
-    assert (store.close_session(session), store.counts()["other"].ready) == (0, 0)
+    assert (store.sessions.close(session), store.queues.counts()["other"].ready) == (0, 0)
 
 
 # Targets: several queues on one credit
@@ -497,12 +501,14 @@ def reading(store: Store, session: int, *queues: str, credit: Credit | None = No
     """Return a target of the session that reads these queues."""
     target = Target(credit or WindowCredit(), **options)
     for queue in queues:
-        store.subscribe(session, queue, target.consumer(queue))
+        store.claims.subscribe(session, queue, target.consumer(queue))
     return target
 
 
 def claim_all(store: Store, session: int, target: Target, **given: Any) -> list[Claimed]:
-    return store.claim(session, ClaimRequest(queues=(), consumer=target, **{"credit": 100, **given})).claimed
+    return store.claims.claim(
+        session, ClaimRequest(queues=(), consumer=target, **{"credit": 100, **given})
+    ).claimed
 
 
 @pytest.mark.usefixtures("letters")
@@ -538,7 +544,7 @@ def test_a_target_gets_nothing_of_a_paused_queue_and_no_more_than_a_limit(store:
     for queue in ("orders", "letters", "letters", "other", "other"):
         publish(store, queue)
     target = reading(store, session, "orders", "letters", "other")
-    store.set_paused("orders", paused=True)
+    store.queues.set_paused("orders", paused=True)
 
     claimed = claim_all(store, session, target, limits={"letters": 1})
 
@@ -556,7 +562,7 @@ def test_the_bytes_of_a_claim_for_a_target_are_bounded_over_its_queues(
     target = reading(store, session, "letters", "other")
 
     request = ClaimRequest(queues=(), credit=100, max_bytes=20, consumer=target)
-    found = [store.claim(session, request) for _ in range(3)]
+    found = [store.claims.claim(session, request) for _ in range(3)]
 
     assert [(len(each.claimed), each.more) for each in found] == [(2, True), (1, False), (0, False)]
 
@@ -582,7 +588,7 @@ def test_what_a_target_holds_goes_back_with_its_session(store: Store, session: i
     woken.clear()
 
     if ends == "closes":
-        store.close_session(session)
+        store.sessions.close(session)
     else:
         lose_worker(store, session)
 
@@ -596,14 +602,14 @@ def test_a_target_reads_a_queue_once(store: Store, session: int) -> None:
     target = reading(store, session, "orders")
 
     with pytest.raises(AlreadySubscribed):
-        store.subscribe(session, "orders", target.consumer("again"))
+        store.claims.subscribe(session, "orders", target.consumer("again"))
 
 
 def test_a_target_goes_on_when_one_of_its_queues_is_deleted(store: Store, session: int, letters: str) -> None:
     target = reading(store, session, "orders", letters)
     letter = publish(store, letters)
 
-    store.delete_queue("orders")
+    store.deletions.delete_queue("orders")
 
     assert ids(claim_all(store, session, target)) == [letter]
 

@@ -38,11 +38,11 @@ def put(store: Store, *regions: str, **given: Any) -> None:
 
 def cover(store: Store) -> None:
     """Let maintenance ask all messages, and this process notice it."""
-    store.cover()
+    store.maintenance.cover()
     pass_time(store, KNOWN_BY_ALL_SECONDS + 1)
-    while store.cover():
+    while store.maintenance.cover():
         pass
-    assert store.queue("orders") is not None
+    assert store.queues.find("orders") is not None
 
 
 def by(store: Store, session: int, *texts: str, credit: int = 100, **given: Any) -> list[Claimed]:
@@ -62,7 +62,7 @@ def met(store: Any) -> list[int | None]:
     """What the index has about each message, less the number of the list; 0 for those not asked."""
     declared = declared_in(DECLARED)
     assert declared is not None
-    found = store.fetch("SELECT meets FROM django_mq_message ORDER BY id", ())
+    found = store.database.fetch("SELECT meets FROM django_mq_message ORDER BY id", ())
     return [None if meets is None else meets and meets - declared.mark for (meets,) in found]
 
 
@@ -71,7 +71,7 @@ def test_a_claim_gets_what_it_matches_whenever_it_was_published(store: Store, se
     declare(store, selectors=DECLARED)
     if when == "before":
         put(store, "asia", "eu", "us", "eu")
-    store.cover()
+    store.maintenance.cover()
     if when == "while":
         put(store, "asia", "eu", "us", "eu")
     cover(store)
@@ -101,7 +101,7 @@ def test_several_handlers_get_each_its_own_in_order(store: Store, session: int) 
     declare(store, selectors=DECLARED)
     cover(store)
     publisher.append(store, [message(region, size) for region in ("us", "eu", "asia") for size in (1, 11)])
-    full = store.browse("orders", states=[State.READY.value])
+    full = store.browser.browse("orders", states=[State.READY.value])
 
     found = by(store, session, EU, LARGE)
 
@@ -114,7 +114,7 @@ def test_messages_that_several_match_are_claimed_in_order_with_the_others(store:
     cover(store)
     for size, priority in ((1, 4), (11, 4), (1, 4), (11, 9), (1, 9)):
         publisher.append(store, [message("eu", size, priority=priority), message("us", 1, priority=priority)])
-    full = store.browse("orders", states=[State.READY.value])
+    full = store.browser.browse("orders", states=[State.READY.value])
 
     assert ids(by(store, session, EU, credit=4)) == [each.id for each in full if region_of(each) == "eu"][:4]
 
@@ -147,21 +147,21 @@ def test_messages_that_come_by_other_ways_are_claimed_before_and_after_they_are_
     declare(store, selectors=DECLARED)
     declare(store, "elsewhere", dead_letter_queue="orders")
     cover(store)
-    moved = [store.append(message("eu", queue="elsewhere")) for _ in range(3)]
+    moved = [store.publications.append(message("eu", queue="elsewhere")) for _ in range(3)]
     dead = claim(store, session, "elsewhere", credit=1)[0]
     settle(store, session, dead, Verdict.DEAD, reason="no")
-    store.move(moved[1:], "orders")
+    store.operations.move(moved[1:], "orders")
     put(store, "eu", priority=1, delay_seconds=60.0)
-    waiting = store.browse("orders", states=[State.SCHEDULED.value])
-    store.prioritise(ids(waiting), 7)
+    waiting = store.browser.browse("orders", states=[State.SCHEDULED.value])
+    store.operations.prioritise(ids(waiting), 7)
     pass_time(store, 61)
-    store.promote()
+    store.maintenance.promote()
 
     first = by(store, session, EU, credit=2)
     assert len(first) == 2
     if is_indexed(store):
         assert UNASKED in met(store)
-    while store.cover():
+    while store.maintenance.cover():
         pass
     assert len(by(store, session, EU)) == 2
     if is_indexed(store):
@@ -175,7 +175,7 @@ def test_a_message_that_comes_back_is_claimed_again(store: Store, session: int) 
     for how in (Verdict.RELEASE, Verdict.DEAD):
         found = by(store, session, EU, credit=1)[0]
         settle(store, session, found, how, **({"reason": "no"} if how is Verdict.DEAD else {}))
-    store.redrive_dead(ids(store.browse("orders", states=[State.DEAD.value])))
+    store.operations.redrive(ids(store.browser.browse("orders", states=[State.DEAD.value])))
 
     assert [region_of(each) for each in by(store, session, EU)] == ["eu", "eu"]
 
@@ -188,7 +188,7 @@ def test_another_list_is_used_when_all_messages_have_been_asked_by_it(
     publisher.append(store, [message("eu", 11), message("eu"), message("us", 11)])
 
     edit_queue("orders", selectors=f"{EU}\n{LARGE}")
-    store.cover()
+    store.maintenance.cover()
     put(store, "eu")
     assert len(by(store, session, EU, credit=1)) == 1
     cover(store)
@@ -207,7 +207,7 @@ def test_without_the_list_the_queue_is_as_any_other(store: Any, session: int, ed
     cover(store)
     put(store, "eu")
 
-    assert not store.due_duties()["cover"]
+    assert not store.maintenance.due_duties()["cover"]
     if is_indexed(store):
         assert met(store)[1:] == [UNASKED, None]
     assert len(by(store, session, EU)) == 3
@@ -215,13 +215,15 @@ def test_without_the_list_the_queue_is_as_any_other(store: Any, session: int, ed
 
 def test_a_large_backlog_is_covered(store: Any, session: int, edit_queue: EditQueue) -> None:
     declare(store)
-    store.append_many([message("eu" if number % 700 == 0 else "asia") for number in range(2 * PART + 10)])
+    store.publications.append_many(
+        [message("eu" if number % 700 == 0 else "asia") for number in range(2 * PART + 10)]
+    )
     edit_queue("orders", selectors=DECLARED)
     cover(store)
 
     if is_indexed(store):
         assert None not in met(store)
-        assert store.queue("orders").declared is not None
+        assert store.queues.find("orders").declared is not None
     assert len(by(store, session, EU)) == 3
 
 
@@ -232,7 +234,7 @@ def test_what_a_process_of_the_version_before_publishes_is_found_later(store: An
     if is_indexed(store):
         store.database.execute("UPDATE django_mq_message SET meets = NULL")
     pass_time(store, AGAIN_SECONDS + 1)
-    while store.cover():
+    while store.maintenance.cover():
         pass
 
     assert len(by(store, session, EU)) == 1
@@ -253,7 +255,7 @@ def test_many_are_published_together(store: Any, session: int) -> None:
     declare(store, selectors=DECLARED)
     cover(store)
     put(store, *["asia", "eu"] * 60)
-    store.append_alike(message("us"), [bytes([number]) * 16 for number in range(60)], [b"{}"] * 60)
+    store.publications.append_alike(message("us"), [bytes([number]) * 16 for number in range(60)], [b"{}"] * 60)
 
     if is_indexed(store):
         assert set(met(store)[120:]) == {UNASKED}
@@ -266,7 +268,7 @@ def test_a_session_that_ends_gives_its_messages_back(store: Store, session: int)
     put(store, "asia", "eu")
     other = open_session(store)
     assert len(by(store, other, EU)) == 1
-    store.close_session(other)
+    store.sessions.close(other)
 
     assert len(by(store, session, EU)) == 1
 

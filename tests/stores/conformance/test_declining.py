@@ -11,7 +11,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo
-from django_mq.stores.sql import claims
+from django_mq.stores.sql import settlements
 from tests.stores.builders import (
     a_message,
     claim,
@@ -35,7 +35,7 @@ DECLINED = "declined by all consumers"
 def open_session(store: Store, name: str = "worker", *queues: str) -> int:
     """Open a session that lives for ever, and consumes these queues (``orders`` if none is named)."""
     info = SessionInfo(name=name, kind="native", host="host", pid=1, version="1", queues=queues or ("orders",))
-    return store.open_session(info, deadline_seconds=1e6)
+    return store.sessions.open(info, deadline_seconds=1e6)
 
 
 @pytest.fixture
@@ -51,20 +51,20 @@ def other(store: Store, orders: str) -> int:
 def decline(store: Store, session: int, *queues: str, credit: int = 100) -> list[int]:
     """Claim, and decline what was claimed."""
     claimed = claim(store, session, *queues, credit=credit)
-    store.settle(session, [verdict(message, Verdict.DECLINE) for message in claimed])
+    store.settlements.settle(session, [verdict(message, Verdict.DECLINE) for message in claimed])
     return ids(claimed)
 
 
 def dead(store: Store, queue: str = "orders") -> list[tuple[int, str]]:
-    found = store.browse(queue, states=[State.DEAD])
+    found = store.browser.browse(queue, states=[State.DEAD])
     return [(message.id, message.dead_reason) for message in found]
 
 
 def wait_out(store: Store) -> int:
     """Let the grace period pass between two rounds of maintenance."""
-    store.bury_unwanted()
+    store.maintenance.bury_unwanted()
     pass_time(store, GRACE_SECONDS)
-    return store.bury_unwanted()
+    return store.maintenance.bury_unwanted()
 
 
 # For the others
@@ -73,7 +73,7 @@ def wait_out(store: Store) -> int:
 def test_what_a_session_has_declined_it_does_not_get_later_either(
     store: Store, session: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(settlements, "COMMIT_SECONDS", 0.0)
     publish(store)
     decline(store, session)
 
@@ -99,7 +99,7 @@ def test_a_declined_message_keeps_its_place(store: Store, session: int, other: i
 
 
 def test_a_claim_passes_many_declined_messages(store: Store, session: int) -> None:
-    declined = store.append_many([a_message() for _ in range(250)])
+    declined = store.publications.append_many([a_message() for _ in range(250)])
     assert decline(store, session, credit=1000) == declined
     last = publish(store)
 
@@ -121,7 +121,7 @@ def test_a_claim_by_selectors_passes_what_the_session_has_declined(store: Store,
     published = [publish(store, headers=f'{{"size": {size}}}') for size in (1, 9, 1)]
     wanted = {"orders": [Wanted(Selector("size > 5"), 10), Wanted(Selector("size < 5"), 10)]}
     [first, _, last] = claim(store, session, wanted=wanted)
-    store.settle(session, [verdict(first, Verdict.DECLINE), verdict(last, Verdict.RELEASE)])
+    store.settlements.settle(session, [verdict(first, Verdict.DECLINE), verdict(last, Verdict.RELEASE)])
 
     assert ids(claim(store, session, wanted=wanted)) == published[2:]
 
@@ -131,7 +131,7 @@ def test_declining_goes_with_a_claim(store: Store, session: int) -> None:
     [held] = claim(store, session, credit=1)
 
     request = ClaimRequest(queues=("orders",), credit=5)
-    result = store.settle_and_claim(session, [verdict(held, Verdict.DECLINE)], request)
+    result = store.claims.settle_and_claim(session, [verdict(held, Verdict.DECLINE)], request)
 
     assert (held.id, ids(result.claimed), result.void) == (first, [second], frozenset())
 
@@ -139,7 +139,7 @@ def test_declining_goes_with_a_claim(store: Store, session: int) -> None:
 def test_a_suspect_that_is_declined_has_no_attempt(store: Store, session: int, other: int) -> None:
     publish(store)
     [held] = claim(store, session)
-    store.renew(session, Heartbeat(deadline_seconds=1.0))
+    store.sessions.renew(session, Heartbeat(deadline_seconds=1.0))
     lose_worker(store, session)
 
     decline(store, other)
@@ -151,7 +151,7 @@ def test_a_suspect_that_is_declined_has_no_attempt(store: Store, session: int, o
 def test_a_worker_that_starts_again_is_given_what_it_had_declined(store: Store, session: int) -> None:
     [message] = [publish(store)]
     decline(store, session)
-    store.close_session(session)
+    store.sessions.close(session)
 
     assert ids(claim(store, open_session(store, "new"))) == [message]
 
@@ -162,9 +162,9 @@ def test_a_moved_message_is_new_to_all(store: Store, session: int) -> None:
     decline(store, session)
 
     for queue in ("letters", "orders"):
-        [message] = [found.id for found in store.browse("orders", states=[State.READY])] or [message]
-        assert store.move([message], queue) == 1
-        [message] = [found.id for found in store.browse(queue, states=[State.READY])]
+        [message] = [found.id for found in store.browser.browse("orders", states=[State.READY])] or [message]
+        assert store.operations.move([message], queue) == 1
+        [message] = [found.id for found in store.browser.browse(queue, states=[State.READY])]
 
     assert ids(claim(store, session)) == [message]
 
@@ -180,8 +180,8 @@ def test_a_declined_message_is_declined_once(store: Store, session: int) -> None
 def test_a_better_session_leaves_what_it_has_declined(store: Store, session: int, other: int) -> None:
     for one, priority in ((session, 1), (other, 0)):
         told = (ConsumerInfo(queue_name="orders", priority=priority, credit_limit=10),)
-        store.renew(one, Heartbeat(deadline_seconds=1e6, consumers=told))
-    store.queue("orders")
+        store.sessions.renew(one, Heartbeat(deadline_seconds=1e6, consumers=told))
+    store.queues.find("orders")
     message = publish(store)
     assert claim(store, other) == []
 
@@ -207,12 +207,12 @@ def test_a_message_that_all_have_declined_is_dead_after_the_grace_period(
     message = publish(store)
     decline(store, session)
     decline(store, other)
-    store.bury_unwanted()
+    store.maintenance.bury_unwanted()
     pass_time(store, GRACE_SECONDS - 1)
 
-    assert (store.bury_unwanted(), dead(store)) == (0, [])
+    assert (store.maintenance.bury_unwanted(), dead(store)) == (0, [])
     pass_time(store, 2)
-    assert (store.bury_unwanted(), dead(store)) == (1, [(message, DECLINED)])
+    assert (store.maintenance.bury_unwanted(), dead(store)) == (1, [(message, DECLINED)])
 
 
 def test_a_message_that_one_has_not_declined_waits_for_it(store: Store, session: int, other: int) -> None:
@@ -226,7 +226,7 @@ def test_a_message_that_is_claimed_again_is_not_dead(store: Store, session: int,
     publish(store)
     decline(store, session)
     [held] = claim(store, other)
-    store.close_session(other)
+    store.sessions.close(other)
 
     assert wait_out(store) == 1
     assert settle(store, other, held, Verdict.ACCEPT) == {held.id}
@@ -238,21 +238,21 @@ def test_a_session_that_ends_begins_the_grace_period_anew(store: Store, session:
     decline(store, session)
     assert wait_out(store) == 0
 
-    store.close_session(other)
+    store.sessions.close(other)
     pass_time(store, GRACE_SECONDS)
 
-    assert store.bury_unwanted() == 0
+    assert store.maintenance.bury_unwanted() == 0
     assert ids(claim(store, open_session(store, "new version"))) == [message]
 
 
 def test_a_session_that_comes_begins_the_grace_period_anew(store: Store, session: int) -> None:
     message = publish(store)
     decline(store, session)
-    store.bury_unwanted()
+    store.maintenance.bury_unwanted()
     pass_time(store, GRACE_SECONDS)
     new = open_session(store, "new version")
 
-    assert store.bury_unwanted() == 0
+    assert store.maintenance.bury_unwanted() == 0
     assert decline(store, new) == [message]
     assert wait_out(store) == 1
 
@@ -261,7 +261,7 @@ def test_a_consumer_that_does_not_want_the_message_does_not_keep_it(
     store: Store, session: int, other: int
 ) -> None:
     told = ConsumerInfo(queue_name="orders", selector="size > 5")
-    store.renew(other, Heartbeat(deadline_seconds=1e6, consumers=(told,)))
+    store.sessions.renew(other, Heartbeat(deadline_seconds=1e6, consumers=(told,)))
     message, large = publish(store, headers='{"size": 1}'), publish(store, headers='{"size": 9}')
     decline(store, session)
 
@@ -272,18 +272,18 @@ def test_a_consumer_that_does_not_want_the_message_does_not_keep_it(
 def test_a_message_waits_for_a_consumer_that_wants_it(store: Store, session: int, other: int) -> None:
     declined = publish(store, headers='{"size": 1}')
     decline(store, session)
-    store.close_session(session)
+    store.sessions.close(session)
     told = ConsumerInfo(queue_name="orders", selector="size > 5")
-    store.renew(other, Heartbeat(deadline_seconds=1e6, consumers=(told,)))
+    store.sessions.renew(other, Heartbeat(deadline_seconds=1e6, consumers=(told,)))
 
     assert wait_out(store) == 0
-    assert [found.id for found in store.browse("orders", states=[State.READY])] == [declined]
+    assert [found.id for found in store.browser.browse("orders", states=[State.READY])] == [declined]
 
 
 def test_without_a_consumer_the_message_waits(store: Store, session: int) -> None:
     publish(store)
     decline(store, session)
-    store.close_session(session)
+    store.sessions.close(session)
     open_session(store, "of another queue", "letters")
 
     assert wait_out(store) == 0
@@ -292,10 +292,10 @@ def test_without_a_consumer_the_message_waits(store: Store, session: int) -> Non
 def test_in_a_paused_queue_the_message_waits(store: Store, session: int) -> None:
     publish(store)
     decline(store, session)
-    store.set_paused("orders", paused=True)
+    store.queues.set_paused("orders", paused=True)
 
     assert wait_out(store) == 0
-    store.set_paused("orders", paused=False)
+    store.queues.set_paused("orders", paused=False)
     assert wait_out(store) == 1
 
 
@@ -315,7 +315,7 @@ def test_what_nobody_wants_goes_to_the_dead_letter_queue(store: Store) -> None:
     decline(store, open_session(store, "picky", "picky"), "picky")
 
     assert wait_out(store) == 1
-    [found] = store.browse("orders.dead", states=[State.READY])
+    [found] = store.browser.browse("orders.dead", states=[State.READY])
     assert DECLINED in found.headers
 
 
@@ -324,17 +324,17 @@ def test_a_redriven_message_is_new_to_all(store: Store, session: int) -> None:
     decline(store, session)
     wait_out(store)
 
-    assert store.redrive_dead([message]) == 1
+    assert store.operations.redrive([message]) == 1
     assert ids(claim(store, session)) == [message]
 
 
 def test_maintenance_says_whether_anything_was_declined(store: Store, session: int) -> None:
     publish(store)
-    quiet = store.due_duties().get("bury_unwanted", True)
+    quiet = store.maintenance.due_duties().get("bury_unwanted", True)
 
     decline(store, session)
 
-    assert store.due_duties().get("bury_unwanted", True)
+    assert store.maintenance.due_duties().get("bury_unwanted", True)
     assert not quiet or not store.features.durable
 
 
@@ -344,17 +344,17 @@ def test_who_declined_is_forgotten_with_the_message(store: Store, session: int, 
     [held] = claim(store, other)
     settle(store, other, held, Verdict.ACCEPT)
 
-    store.prune()
+    store.retention.prune()
 
-    assert not store.due_duties().get("bury_unwanted", True) or not store.features.durable
+    assert not store.maintenance.due_duties().get("bury_unwanted", True) or not store.features.durable
 
 
 def test_a_lost_session_has_declined_nothing(store: Store, session: int) -> None:
     message = publish(store)
     decline(store, session)
-    store.renew(session, Heartbeat(deadline_seconds=1.0))
+    store.sessions.renew(session, Heartbeat(deadline_seconds=1.0))
     lose_worker(store, session)
     info = SessionInfo(name="worker", kind="native", host="host", pid=1, version="1", queues=("orders",))
-    store.revive(session, info, [], deadline_seconds=1e6)
+    store.sessions.revive(session, info, [], deadline_seconds=1e6)
 
     assert ids(claim(store, session)) == [message]

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def put(store: Store, *dedup_ids: str | None, queue: str = "orders") -> list[int]:
-    return store.append_by_rules([a_message(queue, dedup_id=each) for each in dedup_ids])
+    return store.admission.append([a_message(queue, dedup_id=each) for each in dedup_ids])
 
 
 def test_an_id_is_taken_once(store: Store, orders: str) -> None:
     first = a_message(dedup_id="order 1")
-    store.append_by_rules([first])
+    store.admission.append([first])
 
     with pytest.raises(DuplicateMessage, match=f"'order 1' was used in queue 'orders' before.*{first.message_id}"):
         put(store, "order 1")
 
-    assert store.counts()["orders"].ready == 1
+    assert store.queues.counts()["orders"].ready == 1
 
 
 def test_ids_are_told_apart_as_they_are_spelt(store: Store, orders: str) -> None:
@@ -43,7 +43,7 @@ def test_the_second_of_two_at_once_is_a_duplicate_and_nothing_is_written(store: 
     with pytest.raises(DuplicateMessage):
         put(store, "a", "b", "a")
 
-    assert store.counts()["orders"].ready == 0
+    assert store.queues.counts()["orders"].ready == 0
     put(store, "a", "b")
 
 
@@ -51,7 +51,7 @@ def test_an_id_is_remembered_when_its_message_is_long_done(store: Store, orders:
     put(store, "a")
     [message] = claim(store, session)
     settle(store, session, message, Verdict.ACCEPT)
-    store.prune()
+    store.retention.prune()
 
     with pytest.raises(DuplicateMessage):
         put(store, "a")
@@ -79,7 +79,7 @@ def test_maintenance_forgets_what_is_over_its_time(store: Store) -> None:
     pass_time(store, 61)
     put(store, "d")
 
-    assert (store.prune(), store.prune()) == (2, 0)
+    assert (store.retention.prune(), store.retention.prune()) == (2, 0)
     with pytest.raises(DuplicateMessage):
         put(store, "c", queue="for ever")
 
@@ -90,7 +90,7 @@ def test_maintenance_forgets_all_but_the_last_so_many(store: Store) -> None:
         put(store, each)
         pass_time(store, 1)
 
-    assert store.prune() == 2
+    assert store.retention.prune() == 2
 
     put(store, "a", "b")
     with pytest.raises(DuplicateMessage):
@@ -102,7 +102,7 @@ def test_maintenance_forgets_all_but_the_last_so_many(store: Store) -> None:
 def test_a_queue_may_remember_by_time_alone(store: Store) -> None:
     declare(store, dedup_count=0, dedup_seconds=60.0)
     put(store, "a")
-    store.prune()
+    store.retention.prune()
 
     with pytest.raises(DuplicateMessage):
         put(store, "a")
@@ -123,27 +123,27 @@ def test_what_was_refused_or_dropped_may_be_published_again(store: Store) -> Non
     with pytest.raises(QueueFull):
         put(store, "b")
 
-    store.purge("orders")
-    store.purge("dropping")
+    store.deletions.purge("orders")
+    store.deletions.purge("dropping")
 
     put(store, "b")
-    assert put(store, "b", queue="dropping") == ids(store.browse("dropping", states=[1]))
+    assert put(store, "b", queue="dropping") == ids(store.browser.browse("dropping", states=[1]))
 
 
 def test_a_second_try_is_no_duplicate_of_the_first(store: Store, orders: str, session: int) -> None:
     message = a_message(dedup_id="a")
-    store.append_by_rules([message])
+    store.admission.append([message])
     [claimed] = claim(store, session)
     settle(store, session, claimed, Verdict.ACCEPT)
 
-    store.append_by_rules([message], again=True)
+    store.admission.append([message], again=True)
 
-    assert store.counts()["orders"].ready == 0
+    assert store.queues.counts()["orders"].ready == 0
 
 
 def test_the_ids_of_a_queue_go_with_it(store: Store, orders: str) -> None:
     put(store, "a")
-    store.delete_queue(orders, force=True)
+    store.deletions.delete_queue(orders, force=True)
     declare(store)
 
     put(store, "a")

@@ -38,7 +38,7 @@ def test_a_message_that_comes_back_is_not_shown_again(store: Store, orders: str,
 
 
 def test_more_than_one_page_is_shown_in_the_order_of_arrival(store: Store, orders: str) -> None:
-    published = store.append_many([a_message() for _ in range(PAGE + 10)])
+    published = store.publications.append_many([a_message() for _ in range(PAGE + 10)])
 
     assert ids(list(Follower(store, orders).look())) == published
 

@@ -24,7 +24,7 @@ from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.models import Message as Row
 from django_mq.models import Queue
 from django_mq.stores.records import Times
-from django_mq.stores.sql.admission import QueueCapacity
+from django_mq.stores.sql.capacities import QueueCapacity
 from tests.stores.builders import a_message, claim, declare, publish
 from tests.stores.conftest import needs_rows
 
@@ -74,9 +74,9 @@ def publish_in_every_way(store: Store, queue: str, random: Random) -> dict[Any, 
     together = [a_message(queue, priority=random.randint(0, 9), **some_times(random)) for _ in range(4)]
     copied = [a_message(queue, priority=random.randint(0, 9)) for _ in range(MANY)]
     for message in alone + plain:
-        store.append(message)
-    store.append_many(together)
-    store.append_many(copied)
+        store.publications.append(message)
+    store.publications.append_many(together)
+    store.publications.append_many(copied)
     given = [(each.message_id, each.expires_at, each.ttl_seconds) for each in alone + plain + together + copied]
     alike, now = [uuid4() for _ in range(4)], datetime.now(UTC)
     ends = [None if random.random() < 0.3 else now + timedelta(seconds=random.randint(1, 9000)) for _ in alike]
@@ -85,7 +85,7 @@ def publish_in_every_way(store: Store, queue: str, random: Random) -> dict[Any, 
         [None if end is None else round(end.timestamp() * 1_000_000) for end in ends],
     )
     like = a_message(queue, priority=random.randint(0, 9))
-    store.append_alike(like, [id_.bytes for id_ in alike], [b"{}"] * len(alike), times)
+    store.publications.append_alike(like, [id_.bytes for id_ in alike], [b"{}"] * len(alike), times)
     given += [(id_, end, None) for id_, end in zip(alike, ends, strict=True)]
     return {id_: {"expires_at": end, "ttl_seconds": ttl} for id_, end, ttl in given}
 
@@ -175,10 +175,10 @@ def suspect(store: Store, ids: list[int]) -> None:
 def test_a_queue_remembers_duplicate_ids_where_the_engine_says_so(store: Store) -> None:
     for count, seconds in product((0, 1), (None, 60.0)):
         queue = declare(store, f"{count} for {seconds}", dedup_count=count, dedup_seconds=seconds)
-        store.append_by_rules([a_message(queue, dedup_id="once")])
+        store.admission.append([a_message(queue, dedup_id="once")])
 
         try:
-            store.append_by_rules([a_message(queue, dedup_id="once")])
+            store.admission.append([a_message(queue, dedup_id="once")])
             is_remembered = False
         except DuplicateMessage:
             is_remembered = True
@@ -210,7 +210,7 @@ def test_a_ring_is_trimmed_where_the_engine_says_that_it_holds_too_much(store: S
                 held_bytes=held_bytes,
             )
 
-            assert store.due_duties()["trim"] == (
+            assert store.maintenance.due_duties()["trim"] == (
                 capacity.is_ring and (counted_at is None or capacity.is_exceeded())
             ), capacity
 
@@ -227,9 +227,9 @@ def test_sql_locks_the_queues_whose_publishers_wait_for_each_other(store: Any) -
         {"grouping": "assigned"},
     ]
     for number, options in enumerate(given):
-        store.declare(f"queue-{number}", asdict(QueueOptions(**options)))
+        store.queues.declare(f"queue-{number}", asdict(QueueOptions(**options)))
 
-    with store.transaction():
+    with store.database.transaction():
         locked = [bool(store.database.rows("lock_queue", queue=f"queue-{number}")) for number in range(len(given))]
 
     assert locked == [QueueOptions(**options).locks_publishers for options in given]

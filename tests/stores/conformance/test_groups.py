@@ -77,7 +77,7 @@ def test_a_group_comes_back_in_order_and_without_a_charge(
     [failed, *behind] = claim(store, session, credit=3, in_order=ORDERS)
 
     back = verdict(failed, Verdict.RELEASE, counted=True, delay_seconds=100)
-    store.settle(session, [back, *(verdict(message, Verdict.RELEASE) for message in behind)])
+    store.settlements.settle(session, [back, *(verdict(message, Verdict.RELEASE) for message in behind)])
     early = claim(store, session, in_order=ORDERS) + claim(store, other, in_order=ORDERS)
     pass_time(store, 101)
     again = claim(store, session, in_order=ORDERS)
@@ -157,7 +157,7 @@ def test_a_settlement_and_the_next_of_the_group_travel_together(store: Store, se
     while held:
         seen += ids(held)
         settled = [verdict(message, Verdict.ACCEPT) for message in held]
-        held = store.settle_and_claim(session, settled, ClaimRequest(queues=("orders",), credit=5)).claimed
+        held = store.claims.settle_and_claim(session, settled, ClaimRequest(queues=("orders",), credit=5)).claimed
 
     assert seen == published
 
@@ -291,7 +291,7 @@ def test_a_group_is_free_when_its_owner_leaves(store: Store, session: int, other
     first, second = (publish(store, group_key="a") for _ in range(2))
     claim(store, session)
 
-    store.close_session(session)
+    store.sessions.close(session)
     [again] = claim(store, other)
     settle(store, other, again, Verdict.ACCEPT)
 
@@ -390,7 +390,7 @@ def test_a_queue_that_is_deleted_and_declared_again_has_no_owners(store: Store, 
     [held] = claim(store, session)
     settle(store, session, held, Verdict.ACCEPT)
 
-    store.delete_queue("orders")
+    store.deletions.delete_queue("orders")
     declare(store, grouping="assigned")
     published = publish(store, group_key="a")
 
@@ -409,13 +409,13 @@ def test_a_freed_group_finds_a_new_owner_once_nothing_of_it_is_claimed(
     later = [publish(store, group_key=key) for key in "abc"]
     bill = publish(store, "bills", group_key="a")
 
-    assert (store.free_groups("orders", "a"), store.free_groups("orders", "nobody's")) == (1, 0)
+    assert (store.queues.free_groups("orders", "a"), store.queues.free_groups("orders", "nobody's")) == (1, 0)
     early = claim(store, other)
     for message in held:
         settle(store, session, message, Verdict.ACCEPT)
 
     assert (early, ids(claim(store, other)), ids(claim(store, session, "bills"))) == ([], later[:1], [bill])
-    assert store.free_groups("orders") == 3
+    assert store.queues.free_groups("orders") == 3
     assert ids(claim(store, other)) == later[1:]
 
 
@@ -427,9 +427,9 @@ def test_groups_that_no_longer_stay_with_a_worker_are_not_freed(
     claim(store, session)
     edit_queue("orders", grouping="shared")
 
-    assert store.free_groups("orders") == 0
+    assert store.queues.free_groups("orders") == 0
 
 
 def test_the_groups_of_an_unknown_queue_cannot_be_freed(store: Store) -> None:
     with pytest.raises(UnknownQueue):
-        store.free_groups("nowhere")
+        store.queues.free_groups("nowhere")

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def test_nobody_is_waited_for_where_nobody_writes(store: Store, orders: str) -> None:
-    assert store.finishing(None, after=0, last=store.last_finished()) == frozenset()
-    assert store.finishing(frozenset({"long gone"}), after=0, last=0) == frozenset()
+    assert store.browser.finishing(None, after=0, last=store.browser.last_finished()) == frozenset()
+    assert store.browser.finishing(frozenset({"long gone"}), after=0, last=0) == frozenset()
 
 
 def test_a_finished_message_takes_a_later_number(store: Store, orders: str, session: int) -> None:
     needs_rows(store)
-    before = store.last_finished()
+    before = store.browser.last_finished()
     publish(store)
 
     settle(store, session, claim(store, session)[0], Verdict.ACCEPT)
 
-    assert store.last_finished() > before
+    assert store.browser.last_finished() > before

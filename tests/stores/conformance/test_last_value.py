@@ -34,11 +34,11 @@ def a_price(sku: Any, **given: Any) -> Any:
 
 
 def put(store: Store, *skus: Any, **given: Any) -> list[int]:
-    return [id_ for sku in skus for id_ in store.append_by_rules([a_price(sku, **given)])]
+    return [id_ for sku in skus for id_ in store.admission.append([a_price(sku, **given)])]
 
 
 def present(store: Store) -> list[int]:
-    return ids(store.browse("prices", states=[READY]))
+    return ids(store.browser.browse("prices", states=[READY]))
 
 
 def test_a_newer_value_replaces_the_older_one_at_the_tail(
@@ -51,13 +51,13 @@ def test_a_newer_value_replaces_the_older_one_at_the_tail(
 
 
 def test_of_many_at_once_the_last_of_each_key_stays(store: Store, prices: str) -> None:
-    added = store.append_by_rules([a_price(sku) for sku in ("a", "b", "a", "a", "b")])
+    added = store.admission.append([a_price(sku) for sku in ("a", "b", "a", "a", "b")])
 
     assert present(store) == added[3:]
 
 
 def test_a_message_without_the_key_replaces_nothing(store: Store, prices: str) -> None:
-    added = [*put(store, None, None), *store.append_by_rules([a_message("prices"), a_message("prices")])]
+    added = [*put(store, None, None), *store.admission.append([a_message("prices"), a_message("prices")])]
 
     assert present(store) == added
 
@@ -93,15 +93,15 @@ def test_an_older_value_that_is_given_back_is_given_up(
 
 
 def leave(store: Store, session: int, _: Claimed) -> None:
-    store.close_session(session)
+    store.sessions.close(session)
 
 
 def forget(store: Store, session: int, _: Claimed) -> None:
-    store.resync(session, [])
+    store.claims.resync(session, [])
 
 
 def take_back(store: Store, _: int, older: Claimed) -> None:
-    store.release_held([older.id])
+    store.operations.release_held([older.id])
 
 
 def die(store: Store, session: int, _: Claimed) -> None:
@@ -135,22 +135,22 @@ def test_an_older_value_that_comes_again_later_is_replaced_as_well(
 
     [newer] = put(store, "apple")
 
-    assert ids(store.browse(prices, states=[0, 1])) == [newer]
+    assert ids(store.browser.browse(prices, states=[0, 1])) == [newer]
 
 
 def test_an_older_value_whose_worker_died_goes_to_no_expiry_queue(store: Store, session: int) -> None:
     declare(store, "too late")
     declare(store, "rates", kind="last_value", last_value_key="sku", expiry_queue="too late")
-    store.append_by_rules([a_message("rates", headers='{"sku": "euro"}')])
+    store.admission.append([a_message("rates", headers='{"sku": "euro"}')])
     claim(store, session, "rates")
-    store.append_by_rules([a_message("rates", headers='{"sku": "euro"}')])
+    store.admission.append([a_message("rates", headers='{"sku": "euro"}')])
     lose_worker(store, session)
 
     other = open_session(store)
     for message in claim(store, other, "rates", slots=1):
         settle(store, other, message, Verdict.EXPIRE if message.expired else Verdict.ACCEPT)
 
-    assert ids(store.browse("too late", states=[0, 1, 2, 3])) == []
+    assert ids(store.browser.browse("too late", states=[0, 1, 2, 3])) == []
 
 
 def test_a_value_that_was_given_back_before_is_replaced(store: Store, prices: str, session: int) -> None:
@@ -170,7 +170,7 @@ def test_a_dead_value_stays_where_it_is(store: Store, prices: str, session: int)
 
     put(store, "apple")
 
-    assert ids(store.browse(prices, states=[3])) == [older.id]
+    assert ids(store.browser.browse(prices, states=[3])) == [older.id]
 
 
 def test_a_dead_value_that_a_revived_worker_gives_back_is_replaced(store: Store, session: int) -> None:
@@ -184,10 +184,10 @@ def test_a_dead_value_that_a_revived_worker_gives_back_is_replaced(store: Store,
     [newer] = put(store, "apple")
 
     info = SessionInfo(name="worker", kind="native", host="host", pid=1, version="1")
-    assert store.revive(silent, info, [older.receipt], deadline_seconds=60)
+    assert store.sessions.revive(silent, info, [older.receipt], deadline_seconds=60)
     assert settle(store, silent, older, Verdict.RELEASE) == frozenset()
 
-    assert ids(store.browse("prices", states=[0, 1, 2, 3])) == [newer]
+    assert ids(store.browser.browse("prices", states=[0, 1, 2, 3])) == [newer]
 
 
 @pytest.mark.parametrize("ttl_seconds", [None, 60])
@@ -200,7 +200,7 @@ def test_a_value_that_was_replaced_before_it_failed_for_good_keeps_its_time_to_l
     put(store, "apple")
     settle(store, session, held, Verdict.DEAD)
 
-    assert store.move([held.id], "other") == 1
+    assert store.operations.move([held.id], "other") == 1
     [moved] = claim(store, session, "other")
     assert (moved.expires_at, moved.expired) == (held.expires_at, False)
 
@@ -212,8 +212,8 @@ def test_a_replaced_value_whose_verdict_cannot_be_written_is_over(
     [held] = claim(store, session, prices)
     put(store, "apple")
 
-    store.give_back(session, [verdict(held, Verdict.ACCEPT)])
-    store.expire()
+    store.settlements.give_back(session, [verdict(held, Verdict.ACCEPT)])
+    store.maintenance.expire()
 
     assert [row.outcome for row in finished()] == [REPLACED]
 
@@ -228,7 +228,7 @@ def test_a_dead_value_is_redriven_beside_a_held_one_that_was_replaced(
     put(store, "apple")
     settle(store, session, *claim(store, session, prices), Verdict.DEAD)
 
-    assert store.redrive_dead([dead]) == 1
+    assert store.operations.redrive([dead]) == 1
     assert present(store) == [dead]
     settle(store, session, held, Verdict.RELEASE)
     assert present(store) == [dead]
@@ -236,7 +236,7 @@ def test_a_dead_value_is_redriven_beside_a_held_one_that_was_replaced(
 
 def test_a_value_that_changes_its_priority_is_still_replaced(store: Store, prices: str) -> None:
     put(store, "apple")
-    store.prioritise(present(store), 9)
+    store.operations.prioritise(present(store), 9)
 
     [newer] = put(store, "apple")
 
@@ -249,11 +249,11 @@ def test_a_value_that_waits_for_its_next_attempt_is_replaced_with_another_priori
     put(store, "apple")
     [failed] = claim(store, session, prices)
     settle(store, session, failed, Verdict.RELEASE, delay_seconds=100.0)
-    store.prioritise([failed.id], 9)
+    store.operations.prioritise([failed.id], 9)
 
     newer = put(store, "apple")
 
-    assert ids(store.browse("prices", states=[0, READY])) == newer
+    assert ids(store.browser.browse("prices", states=[0, READY])) == newer
 
 
 def test_a_key_that_is_too_long_is_refused(store: Store, prices: str) -> None:

@@ -35,11 +35,11 @@ READY, CLAIMED = 1, 2
 
 def add(store: Store, count: int = 1, queue: str = "orders", **given: object) -> list[int]:
     """Append messages by the queue's rules."""
-    return store.append_by_rules([a_message(queue, **given) for _ in range(count)])
+    return store.admission.append([a_message(queue, **given) for _ in range(count)])
 
 
 def present(store: Store, queue: str = "orders") -> list[int]:
-    return ids(store.browse(queue, states=[READY]))
+    return ids(store.browser.browse(queue, states=[READY]))
 
 
 # Refusing
@@ -54,7 +54,7 @@ def test_a_full_queue_refuses(store: Store, overflow: str) -> None:
         add(store)
 
     assert refused.value.queue == "orders"
-    assert store.counts()["orders"].ready == 3
+    assert store.queues.counts()["orders"].ready == 3
 
 
 def test_there_is_room_for_all_or_none(store: Store) -> None:
@@ -65,7 +65,7 @@ def test_there_is_room_for_all_or_none(store: Store) -> None:
         add(store, 3)
     add(store, 2)
 
-    assert store.counts()["orders"].ready == 3
+    assert store.queues.counts()["orders"].ready == 3
 
 
 def test_what_is_full_by_bytes_refuses(store: Store) -> None:
@@ -139,7 +139,7 @@ def test_a_policy_of_a_later_version_refuses_and_stops_nothing_else(store: Store
 
     run_maintenance(store)
 
-    assert (store.counts()["orders"].total, store.counts()["others"].total) == (0, 0)
+    assert (store.queues.counts()["orders"].total, store.queues.counts()["others"].total) == (0, 0)
     with pytest.raises(QueueFull):
         add(store, queue="target")
 
@@ -147,12 +147,12 @@ def test_a_policy_of_a_later_version_refuses_and_stops_nothing_else(store: Store
 def test_the_other_reasons_to_refuse_are_given_as_well(store: Store, edit_queue: EditQueue) -> None:
     declare(store, max_messages=9)
     message = a_message()
-    store.append_by_rules([message])
+    store.admission.append([message])
 
     with pytest.raises(UnknownQueue):
         add(store, queue="nowhere")
     with pytest.raises(DuplicateMessage):
-        store.append_by_rules([message])
+        store.admission.append([message])
     edit_queue("orders", closed=True)
     with pytest.raises(QueueClosed):
         add(store)
@@ -161,22 +161,22 @@ def test_the_other_reasons_to_refuse_are_given_as_well(store: Store, edit_queue:
 def test_a_second_try_counts_as_written(store: Store) -> None:
     declare(store, max_messages=1)
     message = a_message()
-    store.append_by_rules([message])
+    store.admission.append([message])
 
-    store.append_by_rules([message], again=True)
+    store.admission.append([message], again=True)
 
-    assert store.counts()["orders"].ready == 1
+    assert store.queues.counts()["orders"].ready == 1
 
 
 def test_a_second_try_counts_as_written_although_the_first_dropped_a_message(store: Store, session: int) -> None:
     needs_rows(store)  # nothing is written twice in memory
     declare(store, max_messages=2, overflow="drop")
     messages = [a_message() for _ in range(3)]
-    store.append_by_rules(messages[:1])
-    [kept, dropped] = store.append_by_rules(messages[1:])
+    store.admission.append(messages[:1])
+    [kept, dropped] = store.admission.append(messages[1:])
     settle(store, session, claim(store, session, credit=1)[0], Verdict.ACCEPT)
 
-    store.append_by_rules(messages[1:], again=True)
+    store.admission.append(messages[1:], again=True)
 
     assert (ids(claim(store, session)), dropped) == ([kept], 0)
 
@@ -185,9 +185,9 @@ def test_a_full_queue_among_several_lets_nothing_in(store: Store, orders: str) -
     declare(store, "narrow", max_messages=1)
 
     with pytest.raises(QueueFull):
-        store.append_by_rules([a_message(orders), a_message("narrow"), a_message("narrow")])
+        store.admission.append([a_message(orders), a_message("narrow"), a_message("narrow")])
 
-    assert (store.counts()["orders"].ready, store.counts()["narrow"].ready) == (0, 0)
+    assert (store.queues.counts()["orders"].ready, store.queues.counts()["narrow"].ready) == (0, 0)
 
 
 # Rings
@@ -252,7 +252,7 @@ def test_a_ring_leaves_alone_what_is_held_and_what_is_scheduled(store: Store, se
     [fourth] = add(store)
 
     assert present(store) == [fourth]
-    assert set(ids(store.browse("orders", states=[0, CLAIMED]))) == {held, scheduled}
+    assert set(ids(store.browser.browse("orders", states=[0, CLAIMED]))) == {held, scheduled}
     assert third != fourth
 
 
@@ -264,7 +264,7 @@ def test_a_ring_that_is_too_full_of_what_came_back_is_trimmed_by_the_next_messag
     claimed = claim(store, session)
     newer = [*add(store), *add(store)]
     settle(store, session, claimed[0], Verdict.RELEASE)
-    store.close_session(session)
+    store.sessions.close(session)
     too_full = present(store)
 
     [newest] = add(store)
@@ -278,15 +278,15 @@ def release(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
 
 
 def steer(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
-    store.release_held(ids(claimed))
+    store.operations.release_held(ids(claimed))
 
 
 def resync(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
-    store.resync(session, [])
+    store.claims.resync(session, [])
 
 
 def close(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
-    store.close_session(session)
+    store.sessions.close(session)
 
 
 def expire(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
@@ -322,7 +322,7 @@ def test_maintenance_leaves_a_ring_the_newest_message_and_what_is_held(store: St
 
     assert run_maintenance(store)["trimmed"] == 0
 
-    assert (present(store), ids(store.browse("orders", states=[CLAIMED]))) == ([newest], [held])
+    assert (present(store), ids(store.browser.browse("orders", states=[CLAIMED]))) == ([newest], [held])
 
 
 def test_maintenance_takes_from_a_ring_the_lowest_level_first(store: Store, session: int) -> None:
@@ -384,6 +384,6 @@ def test_what_is_too_much_is_dropped_in_silence(store: Store) -> None:
 def test_a_smaller_message_may_find_room_behind_one_that_was_dropped(store: Store) -> None:
     declare(store, max_bytes=10, overflow="drop")
 
-    kept = store.append_by_rules([a_message(body=body) for body in (b"12345", b"123456", b"123")])
+    kept = store.admission.append([a_message(body=body) for body in (b"12345", b"123456", b"123")])
 
     assert [bool(id_) for id_ in kept] == [True, False, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +24,8 @@ def test_promoting_makes_due_messages_of_every_queue_ready(store: Store, orders:
         publish(store, name, delay_seconds=1000)
     pass_time(store, 11)
 
-    assert (store.promote(), store.promote()) == (2, 0)
-    assert {name: (counts.ready, counts.scheduled) for name, counts in store.counts().items()} == {
+    assert (store.maintenance.promote(), store.maintenance.promote()) == (2, 0)
+    assert {name: (counts.ready, counts.scheduled) for name, counts in store.queues.counts().items()} == {
         "bills": (1, 1),
         "orders": (1, 1),
     }
@@ -35,24 +36,24 @@ def test_promoting_takes_the_earliest_first(store: Store, orders: str, session: 
     early = publish(store, delay_seconds=10)
     pass_time(store, 30)
 
-    assert store.promote(limit=1) == 1
+    assert store.maintenance.promote(limit=1) == 1
 
-    assert (store.counts()[orders].ready, ids(claim(store, session))) == (1, [early, late])
+    assert (store.queues.counts()[orders].ready, ids(claim(store, session))) == (1, [early, late])
 
 
 def test_nothing_is_promoted_before_its_time(store: Store, orders: str) -> None:
     publish(store, delay_seconds=1000)
     pass_time(store, 900)
 
-    assert store.promote() == 0
+    assert store.maintenance.promote() == 0
 
 
 def test_promoting_goes_on_in_a_paused_queue_and_delivers_nothing(store: Store, orders: str, session: int) -> None:
     publish(store, delay_seconds=10)
-    store.set_paused(orders, paused=True)
+    store.queues.set_paused(orders, paused=True)
     pass_time(store, 11)
 
-    assert store.promote() == 1
+    assert store.maintenance.promote() == 1
     assert claim(store, session) == []
 
 
@@ -62,8 +63,8 @@ def test_expiring_finishes_ready_and_scheduled_messages_past_their_time(store: S
     publish(store, ttl_seconds=1000)
     pass_time(store, 11)
 
-    assert (store.expire(), store.expire()) == (2, 0)
-    assert store.counts()[orders].total == 1
+    assert (store.maintenance.expire(), store.maintenance.expire()) == (2, 0)
+    assert store.queues.counts()[orders].total == 1
 
 
 def test_a_claimed_message_does_not_expire_under_its_handler(store: Store, orders: str, session: int) -> None:
@@ -71,7 +72,7 @@ def test_a_claimed_message_does_not_expire_under_its_handler(store: Store, order
     [message] = claim(store, session)
     pass_time(store, 11)
 
-    assert store.expire() == 0
+    assert store.maintenance.expire() == 0
     assert settle(store, session, message, Verdict.ACCEPT) == frozenset()
 
 
@@ -80,8 +81,8 @@ def test_a_dead_message_does_not_expire(store: Store, orders: str, session: int)
     settle(store, session, claim(store, session)[0], Verdict.DEAD, reason="bad")
     pass_time(store, 11)
 
-    assert store.expire() == 0
-    assert store.counts()[orders].dead == 1
+    assert store.maintenance.expire() == 0
+    assert store.queues.counts()[orders].dead == 1
 
 
 def test_expiring_takes_the_longest_expired_first(store: Store, orders: str, session: int) -> None:
@@ -89,7 +90,7 @@ def test_expiring_takes_the_longest_expired_first(store: Store, orders: str, ses
     publish(store, ttl_seconds=10)
     pass_time(store, 30)
 
-    assert store.expire(limit=1) == 1
+    assert store.maintenance.expire(limit=1) == 1
 
     assert ids(claim(store, session)) == [second]
 
@@ -97,16 +98,18 @@ def test_expiring_takes_the_longest_expired_first(store: Store, orders: str, ses
 def test_a_message_born_expired_expires(store: Store, orders: str) -> None:
     publish(store, expires_at=datetime(2021, 1, 1, tzinfo=UTC))
 
-    assert store.expire() == 1
+    assert store.maintenance.expire() == 1
 
 
-@pytest.mark.parametrize("duty", ["promote", "expire", "trim", "prune", "reap"])
+@pytest.mark.parametrize(
+    "duty", ["maintenance.promote", "maintenance.expire", "maintenance.trim", "retention.prune", "sessions.reap"]
+)
 def test_every_duty_is_harmless_on_an_empty_store(store: Store, duty: str) -> None:
-    assert getattr(store, duty)() in (0, [])
+    assert attrgetter(duty)(store)() in (0, [])
 
 
 def due_duties(store: Store) -> set[str]:
-    return {name for name, is_due in store.due_duties().items() if is_due}
+    return {name for name, is_due in store.maintenance.due_duties().items() if is_due}
 
 
 def test_no_duty_is_due_where_nothing_is_due_dead_or_expired(store: Store, orders: str, session: int) -> None:
@@ -123,11 +126,11 @@ def test_a_duty_is_due_while_it_has_something_to_do(store: Store, orders: str, s
     publish(store, delay_seconds=60)
     pass_time(store, DEADLINE_SECONDS + 1)
     to_reap = due_duties(store)
-    store.reap()
+    store.sessions.reap()
     publish(store, ttl_seconds=10)
     pass_time(store, 11)
     to_expire = due_duties(store)
-    store.expire()
+    store.maintenance.expire()
     pass_time(store, 60)
 
     assert (to_reap, to_expire, due_duties(store)) == ({"reap"}, {"expire"}, {"promote"})
@@ -136,15 +139,15 @@ def test_a_duty_is_due_while_it_has_something_to_do(store: Store, orders: str, s
 def test_trimming_is_due_while_a_ring_may_hold_too_much(store: Store, session: int) -> None:
     needs_rows(store)
     declare(store, max_messages=1, overflow="ring")
-    store.append_by_rules([a_message()])
-    fitting = store.due_duties()["trim"]
+    store.admission.append([a_message()])
+    fitting = store.maintenance.due_duties()["trim"]
     [message] = claim(store, session)
-    store.append_by_rules([a_message()])
+    store.admission.append([a_message()])
     settle(store, session, message, Verdict.RELEASE)
-    full = store.due_duties()["trim"]
-    store.trim()
+    full = store.maintenance.due_duties()["trim"]
+    store.maintenance.trim()
 
-    assert (fitting, full, store.due_duties()["trim"]) == (False, True, False)
+    assert (fitting, full, store.maintenance.due_duties()["trim"]) == (False, True, False)
 
 
 def test_reaping_is_due_while_there_is_a_message_that_nobody_holds(
@@ -155,4 +158,4 @@ def test_reaping_is_due_while_there_is_a_message_that_nobody_holds(
     claim(store, session)
     WorkerSession.objects.using(store.alias).filter(pk=session).delete()
 
-    assert store.due_duties()["reap"]
+    assert store.maintenance.due_duties()["reap"]

@@ -38,7 +38,7 @@ def session(in_memory: Store) -> int:
 
 def put(store: Store, due: Any, **given: Any) -> int:
     headers = "{}" if due is None else json.dumps({"due": due})
-    return store.append_by_rules([a_message(headers=headers, **given)])[0]
+    return store.admission.append([a_message(headers=headers, **given)])[0]
 
 
 @pytest.mark.parametrize("name", MEMORY_OPTIONS)
@@ -49,24 +49,24 @@ def test_tables_refuse_an_option_that_they_do_not_know(store: Store, name: str) 
     with pytest.raises(UnsupportedRule, match=f"the option {name} of a queue; leave it out"):
         declare(store, **QUEUES[name])
 
-    assert store.queue("orders") is None
+    assert store.queues.find("orders") is None
 
 
 def test_a_sorted_queue_delivers_by_the_text_of_a_header(in_memory: Store) -> None:
     declare(in_memory, **SORTED)
     later, first, second, unsorted = (put(in_memory, due) for due in ("b", "a", "a", None))
 
-    assert ids(in_memory.browse("orders", states=[1])) == [unsorted, first, second, later]
+    assert ids(in_memory.browser.browse("orders", states=[1])) == [unsorted, first, second, later]
 
 
 def test_a_sorted_queue_is_read_in_pages_though_a_message_goes(in_memory: Store, session: int) -> None:
     declare(in_memory, **SORTED)
     later, first = put(in_memory, "b"), put(in_memory, "a")
-    [page] = in_memory.browse("orders", states=[1], limit=1)
-    in_memory.cancel([first])
+    [page] = in_memory.browser.browse("orders", states=[1], limit=1)
+    in_memory.operations.cancel([first])
     put(in_memory, "A")
 
-    assert (page.id, ids(in_memory.browse("orders", states=[1], after=page))) == (first, [later])
+    assert (page.id, ids(in_memory.browser.browse("orders", states=[1], after=page))) == (first, [later])
     assert len(claim(in_memory, session)) == 2
 
 
@@ -76,9 +76,9 @@ def test_every_consumer_of_a_queue_that_only_shows_sees_all(in_memory: Store, se
 
     for _ in range(2):
         consumer = Consumer("reader")
-        in_memory.subscribe(session, "orders", consumer)
+        in_memory.claims.subscribe(session, "orders", consumer)
         assert ids(claim(in_memory, session, consumer=consumer)) == sent
     with pytest.raises(StoreError, match="can only be browsed"):
         claim(in_memory, session)
 
-    assert ids(in_memory.browse("orders", states=[1])) == sent
+    assert ids(in_memory.browser.browse("orders", states=[1])) == sent

@@ -20,7 +20,7 @@ APPLE = json.dumps({"sku": "apple"})
 
 
 def ready(store: Store, queue: str) -> list[Any]:
-    return [item.message_id for item in store.browse(queue, states=[READY])]
+    return [item.message_id for item in store.browser.browse(queue, states=[READY])]
 
 
 def test_a_move_brings_as_much_as_fits_in_order(store: Store, orders: str) -> None:
@@ -29,35 +29,35 @@ def test_a_move_brings_as_much_as_fits_in_order(store: Store, orders: str) -> No
     published = [publish(store) for _ in range(4)]
     expected = ready(store, orders)
 
-    assert store.move(published, "narrow") == 2
+    assert store.operations.move(published, "narrow") == 2
     assert ready(store, "narrow")[1:] == expected[:2]
     assert ready(store, orders) == expected[2:]
     with pytest.raises(QueueFull, match="is full"):
-        store.move(ids(store.browse(orders, states=[READY])), "narrow")
+        store.operations.move(ids(store.browser.browse(orders, states=[READY])), "narrow")
 
 
 def test_a_move_brings_as_many_bytes_as_fit(store: Store, orders: str) -> None:
     declare(store, "narrow", max_bytes=10)
     published = [publish(store, body=body) for body in (b"12345", b"123456", b"1")]
 
-    assert store.move(published, "narrow") == 1
+    assert store.operations.move(published, "narrow") == 1
 
 
 def test_a_queue_that_drops_what_is_published_drops_nothing_that_is_moved(store: Store, orders: str) -> None:
     declare(store, "narrow", max_messages=1, overflow="drop")
     published = [publish(store) for _ in range(3)]
 
-    assert store.move(published, "narrow") == 1
-    assert store.counts()["orders"].ready == 2
+    assert store.operations.move(published, "narrow") == 1
+    assert store.queues.counts()["orders"].ready == 2
 
 
 def test_a_move_into_a_ring_drives_others_out(store: Store, orders: str) -> None:
     declare(store, "ring", max_messages=2, overflow="ring")
-    store.append_by_rules([a_message("ring"), a_message("ring")])
+    store.admission.append([a_message("ring"), a_message("ring")])
     published = [publish(store) for _ in range(3)]
     expected = ready(store, orders)
 
-    assert store.move(published, "ring") == 3
+    assert store.operations.move(published, "ring") == 3
     assert ready(store, "ring") == expected[1:]
 
 
@@ -67,18 +67,18 @@ def test_nothing_is_moved_into_a_closed_queue(store: Store, orders: str, edit_qu
     edit_queue("shut", closed=True)
 
     with pytest.raises(QueueClosed):
-        store.move([id_], "shut")
+        store.operations.move([id_], "shut")
 
-    assert store.counts()["orders"].ready == 1
+    assert store.queues.counts()["orders"].ready == 1
 
 
 def test_a_moved_value_replaces_the_older_one(store: Store, orders: str) -> None:
     declare(store, "prices", kind="last_value", last_value_key="sku")
-    store.append_by_rules([a_message("prices", headers=APPLE)])
+    store.admission.append([a_message("prices", headers=APPLE)])
     published = [publish(store, headers=APPLE), publish(store, headers=APPLE), publish(store)]
     moved = ready(store, orders)
 
-    assert store.move(published, "prices") == 3
+    assert store.operations.move(published, "prices") == 3
     assert ready(store, "prices") == moved[1:]
 
 
@@ -86,18 +86,18 @@ def test_a_value_in_advance_stays_where_it_is(store: Store, orders: str) -> None
     declare(store, "prices", kind="last_value", last_value_key="sku")
     scheduled = publish(store, headers=APPLE, delay_seconds=60)
 
-    assert store.move([scheduled], "prices") == 0
-    assert store.counts()["orders"].scheduled == 1
+    assert store.operations.move([scheduled], "prices") == 0
+    assert store.queues.counts()["orders"].scheduled == 1
 
 
 def test_of_two_copies_moved_by_rules_one_stays(store: Store, orders: str) -> None:
     declare(store, "copies")
     declare(store, "narrow", max_messages=5)
     message = a_message()
-    ids_ = [store.append(message), publish(store, "copies", message_id=message.message_id)]
+    ids_ = [store.publications.append(message), publish(store, "copies", message_id=message.message_id)]
 
-    assert store.move(ids_, "narrow") == 1
-    assert store.move(ids_, "narrow") == 0
+    assert store.operations.move(ids_, "narrow") == 1
+    assert store.operations.move(ids_, "narrow") == 0
 
 
 # Dead letters
@@ -116,7 +116,7 @@ def test_a_dead_letter_that_finds_no_room_stays_dead_in_place(store: Store, sess
 
     die(store, session)
 
-    counts = store.counts()
+    counts = store.queues.counts()
     assert (counts["failures"].ready, counts["orders"].dead) == (1, 1)
 
 
@@ -128,7 +128,7 @@ def test_a_dead_letter_does_not_go_to_a_closed_queue(store: Store, session: int,
 
     die(store, session)
 
-    counts = store.counts()
+    counts = store.queues.counts()
     assert (counts["failures"].ready, counts["orders"].dead) == (0, 1)
 
 
@@ -142,7 +142,7 @@ def test_a_ring_keeps_the_latest_dead_letters(store: Store, session: int) -> Non
     die(store, session)
 
     assert ready(store, "failures") == expected[1:]
-    assert store.counts()["orders"].dead == 0
+    assert store.queues.counts()["orders"].dead == 0
 
 
 def test_a_dead_letter_gets_the_time_to_live_of_its_new_queue(store: Store, session: int) -> None:
@@ -162,20 +162,20 @@ def test_a_dead_letter_gets_the_time_to_live_of_its_new_queue(store: Store, sess
 
 def test_a_dead_value_that_is_retried_gives_way_to_a_later_one(store: Store, session: int) -> None:
     declare(store, "prices", kind="last_value", last_value_key="sku")
-    store.append_by_rules([a_message("prices", headers=APPLE)])
+    store.admission.append([a_message("prices", headers=APPLE)])
     die(store, session, "prices")
-    [newer] = store.append_by_rules([a_message("prices", headers=APPLE)])
+    [newer] = store.admission.append([a_message("prices", headers=APPLE)])
 
-    store.redrive_dead(ids(store.browse("prices", states=[DEAD])))
+    store.operations.redrive(ids(store.browser.browse("prices", states=[DEAD])))
 
-    assert ids(store.browse("prices", states=[READY, DEAD])) == [newer]
+    assert ids(store.browser.browse("prices", states=[READY, DEAD])) == [newer]
 
 
 def test_a_dead_value_that_is_retried_is_the_latest_if_no_other_is_there(store: Store, session: int) -> None:
     declare(store, "prices", kind="last_value", last_value_key="sku")
-    [id_] = store.append_by_rules([a_message("prices", headers=APPLE)])
+    [id_] = store.admission.append([a_message("prices", headers=APPLE)])
     die(store, session, "prices")
 
-    store.redrive_dead([id_])
+    store.operations.redrive([id_])
 
-    assert ids(store.browse("prices", states=[READY])) == [id_]
+    assert ids(store.browser.browse("prices", states=[READY])) == [id_]

@@ -41,9 +41,9 @@ def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:
         ttl_seconds=12.5,
     )
 
-    assert store.declare("orders", given)
+    assert store.queues.declare("orders", given)
 
-    record = store.queue("orders")
+    record = store.queues.find("orders")
     assert record is not None
     assert {name: getattr(record, name) for name in given} == given
     assert (record.name, record.closed, record.paused) == ("orders", False, False)
@@ -54,10 +54,10 @@ def test_queues_that_were_created_later_are_named_afterwards(store: Store) -> No
     declare(store, "failures")
     declare(store, "expired")
 
-    store.link("orders", dead_letter_queue="failures")
-    store.link("orders", expiry_queue="expired")
+    store.queues.link("orders", dead_letter_queue="failures")
+    store.queues.link("orders", expiry_queue="expired")
 
-    record = store.queue("orders")
+    record = store.queues.find("orders")
     assert record is not None
     assert (record.dead_letter_queue, record.expiry_queue) == ("failures", "expired")
 
@@ -65,24 +65,24 @@ def test_queues_that_were_created_later_are_named_afterwards(store: Store) -> No
 def test_declaring_again_keeps_the_options(store: Store) -> None:
     declare(store, levels=3)
 
-    assert not store.declare("orders", options(levels=5))
+    assert not store.queues.declare("orders", options(levels=5))
 
-    record = store.queue("orders")
+    record = store.queues.find("orders")
     assert record is not None
     assert record.levels == 3
 
 
 def test_there_is_no_record_of_an_unknown_queue(store: Store) -> None:
-    assert store.queue("nowhere") is None
+    assert store.queues.find("nowhere") is None
 
 
 def test_a_record_tells_whether_the_queue_is_paused_now(store: Store, orders: str) -> None:
     def paused() -> bool:
-        record = store.queue(orders)
+        record = store.queues.find(orders)
         assert record is not None
         return record.paused
 
-    store.set_paused(orders, paused=True, reason="tea", seconds=60)
+    store.queues.set_paused(orders, paused=True, reason="tea", seconds=60)
     during = paused()
     pass_time(store, 61)
 
@@ -91,26 +91,30 @@ def test_a_record_tells_whether_the_queue_is_paused_now(store: Store, orders: st
 
 def test_of_several_queues_the_paused_ones_are_named(store: Store, orders: str) -> None:
     for name in ("mails", "over"):
-        store.declare(name, options())
-        store.set_paused(name, paused=True, seconds=60 if name == "over" else None)
-    store.set_paused(orders, paused=False)
-    during = store.paused([orders, "over", "nowhere"])
+        store.queues.declare(name, options())
+        store.queues.set_paused(name, paused=True, seconds=60 if name == "over" else None)
+    store.queues.set_paused(orders, paused=False)
+    during = store.queues.paused([orders, "over", "nowhere"])
     pass_time(store, 61)
 
-    assert (during, store.paused([orders, "mails", "over"]), store.paused([])) == ({"over"}, {"mails"}, set())
+    assert (during, store.queues.paused([orders, "mails", "over"]), store.queues.paused([])) == (
+        {"over"},
+        {"mails"},
+        set(),
+    )
 
 
 # Deleting
 
 
 def test_an_empty_queue_is_deleted(store: Store, orders: str) -> None:
-    assert store.delete_queue(orders) == 0
-    assert store.queue(orders) is None
+    assert store.deletions.delete_queue(orders) == 0
+    assert store.queues.find(orders) is None
 
 
 def test_deleting_an_unknown_queue_is_an_error(store: Store) -> None:
     with pytest.raises(UnknownQueue, match="nowhere"):
-        store.delete_queue("nowhere")
+        store.deletions.delete_queue("nowhere")
 
 
 @pytest.mark.parametrize("delay", [None, 60.0], ids=["ready", "scheduled"])
@@ -118,9 +122,9 @@ def test_a_queue_with_messages_is_not_deleted(store: Store, orders: str, delay: 
     publish(store, delay_seconds=delay)
 
     with pytest.raises(QueueInUse, match=orders):
-        store.delete_queue(orders)
+        store.deletions.delete_queue(orders)
 
-    assert store.counts()[orders].total == 1
+    assert store.queues.counts()[orders].total == 1
 
 
 def test_force_deletes_the_messages_too(store: Store, orders: str, session: int) -> None:
@@ -129,8 +133,8 @@ def test_force_deletes_the_messages_too(store: Store, orders: str, session: int)
     publish(store)
     publish(store, delay_seconds=60)
 
-    assert store.delete_queue(orders, force=True) == 3
-    assert store.queue(orders) is None
+    assert store.deletions.delete_queue(orders, force=True) == 3
+    assert store.queues.find(orders) is None
 
 
 @pytest.mark.parametrize("limits", [{}, {"max_messages": 2}])
@@ -143,7 +147,7 @@ def test_force_sends_the_messages_to_the_dead_letter_queue(
     for message_id, delay in zip(published, (None, 60), strict=True):
         publish(store, message_id=message_id, delay_seconds=delay)
 
-    assert store.delete_queue("orders", force=True) == 2
+    assert store.deletions.delete_queue("orders", force=True) == 2
 
     claimed = claim(store, session, "failures")
     origins = [json.loads(message.headers) for message in claimed]
@@ -151,7 +155,7 @@ def test_force_sends_the_messages_to_the_dead_letter_queue(
     assert [(origin["x-origin-queue"], origin["x-dead-reason"]) for origin in origins] == [
         ("orders", "queue deleted")
     ] * 2
-    assert store.queue("orders") is None
+    assert store.queues.find("orders") is None
 
 
 @pytest.mark.parametrize("why", ["closed", "full", "has one already"])
@@ -169,9 +173,9 @@ def test_a_queue_whose_dead_letter_queue_does_not_take_all_its_messages_is_not_d
         publish(store, "failures", message_id=first)
 
     with pytest.raises(QueueInUse, match="dead-letter queue or exchange 'failures'"):
-        store.delete_queue("orders", force=True)
+        store.deletions.delete_queue("orders", force=True)
 
-    assert store.counts()["orders"].ready == 2
+    assert store.queues.counts()["orders"].ready == 2
 
 
 def test_a_dead_letter_queue_needs_room_for_all_messages_of_a_deleted_queue_before_values_replace_others(
@@ -183,9 +187,9 @@ def test_a_dead_letter_queue_needs_room_for_all_messages_of_a_deleted_queue_befo
         publish(store, headers='{"k": "same"}')
 
     with pytest.raises(QueueInUse, match="dead-letter queue or exchange 'failures'"):
-        store.delete_queue("orders", force=True)
+        store.deletions.delete_queue("orders", force=True)
 
-    assert store.counts()["orders"].ready == 3
+    assert store.queues.counts()["orders"].ready == 3
 
 
 def test_not_even_force_deletes_claimed_messages(store: Store, orders: str, session: int) -> None:
@@ -194,9 +198,9 @@ def test_not_even_force_deletes_claimed_messages(store: Store, orders: str, sess
     claim(store, session, credit=1)
 
     with pytest.raises(QueueInUse, match="claimed"):
-        store.delete_queue(orders, force=True)
+        store.deletions.delete_queue(orders, force=True)
 
-    assert store.counts()[orders].total == 2
+    assert store.queues.counts()[orders].total == 2
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -205,22 +209,22 @@ def test_a_dead_letter_queue_in_use_is_not_deleted(store: Store, force: bool) ->
     declare(store, dead_letter_queue="failures")
 
     with pytest.raises(QueueInUse, match="dead-letter"):
-        store.delete_queue("failures", force=force)
+        store.deletions.delete_queue("failures", force=force)
 
 
 def test_a_deleted_queue_takes_no_messages(store: Store, orders: str) -> None:
-    store.delete_queue(orders)
+    store.deletions.delete_queue(orders)
 
     with pytest.raises(UnknownQueue):
         publish(store)
 
 
 def test_deleting_a_queue_deletes_its_bindings(store: Store, orders: str) -> None:
-    store.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
+    store.exchanges.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
 
-    store.delete_queue(orders)
+    store.deletions.delete_queue(orders)
 
-    assert store.bindings("x") == []
+    assert store.exchanges.bindings("x") == []
 
 
 # Bindings
@@ -229,39 +233,39 @@ def test_deleting_a_queue_deletes_its_bindings(store: Store, orders: str) -> Non
 def test_bindings_are_read_by_exchange_in_the_order_they_were_made(store: Store, orders: str) -> None:
     declare(store, "bills")
     for name, pattern in (("orders", "a.*"), ("bills", "b.#")):
-        store.bind(exchange="x", exchange_type="topic", pattern=pattern, queue=name)
-    store.bind(exchange="y", exchange_type="fanout", pattern="", queue=orders)
+        store.exchanges.bind(exchange="x", exchange_type="topic", pattern=pattern, queue=name)
+    store.exchanges.bind(exchange="y", exchange_type="fanout", pattern="", queue=orders)
 
-    assert store.bindings("x") == [Route("topic", "a.*", "orders"), Route("topic", "b.#", "bills")]
-    assert store.bindings("z") == []
+    assert store.exchanges.bindings("x") == [Route("topic", "a.*", "orders"), Route("topic", "b.#", "bills")]
+    assert store.exchanges.bindings("z") == []
 
 
 def test_binding_again_changes_nothing(store: Store, orders: str) -> None:
     for _ in range(2):
-        store.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
+        store.exchanges.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
 
-    assert len(store.bindings("x")) == 1
+    assert len(store.exchanges.bindings("x")) == 1
 
 
 def test_binding_again_changes_the_selector(store: Store, orders: str) -> None:
     binding = {"exchange": "x", "exchange_type": "direct", "pattern": "a", "queue": orders}
-    store.bind(**binding, selector="region = 'eu'")
-    store.bind(**binding, selector="region = 'us'")
+    store.exchanges.bind(**binding, selector="region = 'eu'")
+    store.exchanges.bind(**binding, selector="region = 'us'")
 
-    assert store.bindings("x") == [Route("direct", "a", orders, "region = 'us'")]
+    assert store.exchanges.bindings("x") == [Route("direct", "a", orders, "region = 'us'")]
 
 
 def test_a_binding_is_removed_once(store: Store, orders: str) -> None:
-    store.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
+    store.exchanges.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
 
-    assert store.unbind(exchange="x", pattern="a", queue=orders)
-    assert not store.unbind(exchange="x", pattern="a", queue=orders)
-    assert store.bindings("x") == []
+    assert store.exchanges.unbind(exchange="x", pattern="a", queue=orders)
+    assert not store.exchanges.unbind(exchange="x", pattern="a", queue=orders)
+    assert store.exchanges.bindings("x") == []
 
 
 def test_binding_an_unknown_queue_is_an_error(store: Store) -> None:
     with pytest.raises(UnknownQueue, match="nowhere"):
-        store.bind(exchange="x", exchange_type="direct", pattern="a", queue="nowhere")
+        store.exchanges.bind(exchange="x", exchange_type="direct", pattern="a", queue="nowhere")
 
 
 def test_a_closed_queue_still_delivers(store: Store, orders: str, session: int, edit_queue: EditQueue) -> None:

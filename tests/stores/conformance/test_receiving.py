@@ -46,7 +46,7 @@ def test_one_receives_and_the_others_stand_by_until_it_leaves(
     [first] = claim(store, session, credit=1)
     settle(store, session, first, Verdict.ACCEPT)
     standing_by = claim(store, other)
-    store.close_session(session)
+    store.sessions.close(session)
 
     assert (first.id, standing_by, ids(claim(store, other))) == (published[0], [], published[1:])
 
@@ -82,34 +82,34 @@ def test_as_many_receive_as_there_are_seats(store: Store, session: int, other: i
 def test_an_exclusive_queue_is_refused_to_a_second_session(store: Store, session: int, other: int) -> None:
     declare(store, exclusive=True)
     publish(store)
-    store.subscribe(session, "orders")
-    store.subscribe(session, "orders")
+    store.claims.subscribe(session, "orders")
+    store.claims.subscribe(session, "orders")
 
     with pytest.raises(AccessRefused, match="another worker has it"):
-        store.subscribe(other, "orders")
+        store.claims.subscribe(other, "orders")
     assert claim(store, other) == []
-    store.close_session(session)
-    store.subscribe(other, "orders")
+    store.sessions.close(session)
+    store.claims.subscribe(other, "orders")
 
     assert len(claim(store, other)) == 1
 
 
 def test_the_reaper_frees_an_exclusive_queue(store: Store, session: int) -> None:
     declare(store, exclusive=True)
-    store.subscribe(session, "orders")
+    store.claims.subscribe(session, "orders")
     lose_worker(store, session)
 
     with pytest.raises(SessionLost):
-        store.subscribe(session, "orders")
-    store.subscribe(open_session(store, "heir"), "orders")
+        store.claims.subscribe(session, "orders")
+    store.claims.subscribe(open_session(store, "heir"), "orders")
 
 
 def test_a_queue_that_is_not_exclusive_refuses_nobody(store: Store, orders: str, session: int, other: int) -> None:
     for each in (session, other):
-        store.subscribe(each, orders)
+        store.claims.subscribe(each, orders)
 
     with pytest.raises(UnknownQueue):
-        store.subscribe(session, "nowhere")
+        store.claims.subscribe(session, "nowhere")
 
 
 # In flight
@@ -150,7 +150,7 @@ def test_a_strict_queue_delivers_in_order(store: Store, session: int, other: int
 def test_a_paused_queue_with_rules_delivers_nothing(store: Store, session: int) -> None:
     declare(store, strict=True)
     publish(store)
-    store.set_paused("orders", paused=True)
+    store.queues.set_paused("orders", paused=True)
 
     assert claim(store, session) == []
 
@@ -171,7 +171,7 @@ def beat(
     """Let a session say which consumer it has, and how many of its slots are busy."""
     told = ConsumerInfo(queue_name="orders", priority=priority, **{"credit_limit": 2} | given)
     heartbeat = Heartbeat(deadline_seconds=DEADLINE_SECONDS, busy=busy, slots=slots, consumers=(told,))
-    assert store.renew(session, heartbeat)
+    assert store.sessions.renew(session, heartbeat)
 
 
 def test_a_lesser_consumer_leaves_the_first_messages_to_a_better_one(
@@ -201,7 +201,7 @@ def test_a_better_consumer_that_leaves_keeps_nobody_waiting(store: Store, sessio
     published = publish(store)
     beat(store, session, 10)
     beat(store, other, 0)
-    store.close_session(session)
+    store.sessions.close(session)
 
     assert ids(claim(store, other)) == [published]
 
@@ -313,7 +313,7 @@ def test_equal_consumers_pay_nothing(store: Store, session: int, other: int) -> 
     declare(store)
     beat(store, session, 3)
     beat(store, other, 3)
-    record = store.queue("orders")
+    record = store.queues.find("orders")
 
     assert record is not None
     assert not record.has_claim_rules
@@ -339,7 +339,7 @@ def test_a_queue_can_be_given_rules(store: Store, session: int, edit_queue: Edit
     declare(store)
     edit_queue("orders", grouping="shared", max_in_flight=7, max_consumers=2, strict=True, exclusive=True)
 
-    record = store.queue("orders")
+    record = store.queues.find("orders")
 
     assert record is not None
     assert (record.grouping, record.max_in_flight, record.max_consumers) == ("shared", 7, 2)

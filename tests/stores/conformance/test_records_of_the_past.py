@@ -107,12 +107,12 @@ def test_a_suspect_that_succeeds_has_no_failed_delivery(store: Store, orders: st
 def test_every_end_has_its_outcome(store: Store, orders: str, session: int, finished: Finished) -> None:
     publish(store)
     settle(store, session, claim(store, session)[0], Verdict.EXPIRE)
-    store.cancel([publish(store)])
+    store.operations.cancel([publish(store)])
     publish(store)
-    store.purge(orders)
+    store.deletions.purge(orders)
     publish(store, ttl_seconds=1)
     pass_time(store, 2)
-    store.expire()
+    store.maintenance.expire()
 
     expected = [Outcome.EXPIRED, Outcome.CANCELLED, Outcome.PURGED, Outcome.EXPIRED]
     assert [row.outcome for row in finished()] == expected
@@ -129,9 +129,9 @@ def test_every_way_to_another_queue_is_in_the_history_of_the_first(
     expiring = publish(store, type="expired", headers='{"a": 1}', ttl_seconds=1)
     [dead] = claim(store, session, credit=1)
     settle(store, session, dead, Verdict.DEAD, counted=True, reason="no")
-    assert store.move([published[1]], "late") == 1
+    assert store.operations.move([published[1]], "late") == 1
     pass_time(store, 10)
-    assert (store.expire(), store.move([expiring], "failures")) == (1, 0)
+    assert (store.maintenance.expire(), store.operations.move([expiring], "failures")) == (1, 0)
 
     rows = {row.type: row for row in finished()}
 
@@ -154,7 +154,7 @@ def test_what_cannot_move_leaves_no_row(store: Store, session: int, finished: Fi
     [message] = claim(store, session)
 
     settle(store, session, message, Verdict.DEAD, counted=True, reason="no")
-    store.prioritise([publish(store)], 9)
+    store.operations.prioritise([publish(store)], 9)
 
     assert finished() == []
 
@@ -162,7 +162,7 @@ def test_what_cannot_move_leaves_no_row(store: Store, session: int, finished: Fi
 def test_a_void_verdict_leaves_no_row(store: Store, orders: str, session: int, finished: Finished) -> None:
     publish(store)
     [message] = claim(store, session)
-    store.release_held([message.id])
+    store.operations.release_held([message.id])
 
     settle(store, session, message, Verdict.ACCEPT)
 
@@ -173,7 +173,7 @@ def test_a_queue_without_history_leaves_none(store: Store, session: int, finishe
     declare(store, history_days=0)
     publish(store)
     settle(store, session, claim(store, session)[0], Verdict.ACCEPT)
-    store.cancel([publish(store)])
+    store.operations.cancel([publish(store)])
 
     assert finished() == []
 
@@ -185,7 +185,7 @@ def test_a_message_that_was_cancelled_while_it_was_held_says_so(
     publish(store)
     revoked, done = claim(store, session, credit=2)
 
-    store.settle(session, [verdict(revoked, Verdict.CANCEL), verdict(done, Verdict.ACCEPT)])
+    store.settlements.settle(session, [verdict(revoked, Verdict.CANCEL), verdict(done, Verdict.ACCEPT)])
 
     found = {row.message_id: row.outcome for row in finished()}
     assert found == {revoked.message_id: Outcome.CANCELLED, done.message_id: Outcome.ACCEPTED}
@@ -195,7 +195,7 @@ def test_the_body_is_kept_where_the_queue_says_so(store: Store, session: int, fi
     declare(store, history_body=True)
     publish(store, body=b"one")
     settle(store, session, claim(store, session)[0], Verdict.ACCEPT)
-    store.cancel([publish(store, body=b"two")])
+    store.operations.cancel([publish(store, body=b"two")])
 
     assert [bytes(row.body) for row in finished()] == [b"one", b"two"]  # type: ignore[arg-type]
 
@@ -209,42 +209,42 @@ def test_history_is_pruned_after_the_days_its_queue_keeps_it(
         settle(store, session, claim(store, session, name)[0], Verdict.ACCEPT)
 
     pass_time(store, 86400 * 0.6)
-    assert store.prune() == 1
+    assert store.retention.prune() == 1
     assert [row.queue_name for row in finished()] == [orders]
     pass_time(store, 86400 * 7)
-    assert store.prune() == 1
+    assert store.retention.prune() == 1
 
 
 def test_a_queue_that_keeps_nothing_has_nobody_walk_what_the_others_keep(
     store: Store, orders: str, session: int, finished: Finished
 ) -> None:
     declare(store, "noisy")
-    store.cancel([publish(store, "noisy"), publish(store, orders)])
-    store.delete_queue("noisy")
+    store.operations.cancel([publish(store, "noisy"), publish(store, orders)])
+    store.deletions.delete_queue("noisy")
     declare(store, "noisy", history_days=0)
-    store.cancel([publish(store, "noisy")])
+    store.operations.cancel([publish(store, "noisy")])
     pass_time(store, 86400 * 6)
 
-    assert (store.prune(), {row.queue_name for row in finished()}) == (0, {"noisy", orders})
-    assert (store.prune(whole=True), {row.queue_name for row in finished()}) == (1, {orders})
+    assert (store.retention.prune(), {row.queue_name for row in finished()}) == (0, {"noisy", orders})
+    assert (store.retention.prune(whole=True), {row.queue_name for row in finished()}) == (1, {orders})
 
 
 def test_what_a_queue_kept_until_it_keeps_nothing_goes_after_a_week(store: Store, finished: Finished) -> None:
     declare(store)
-    store.cancel([publish(store)])
-    store.delete_queue("orders")
+    store.operations.cancel([publish(store)])
+    store.deletions.delete_queue("orders")
     declare(store, history_days=0)
     pass_time(store, 86400 * 7.1)
 
-    assert (store.prune(), finished()) == (1, [])
+    assert (store.retention.prune(), finished()) == (1, [])
 
 
 def test_pruning_stops_at_its_limit(store: Store, orders: str, session: int, finished: Finished) -> None:
     for _ in range(3):
-        store.cancel([publish(store)])
+        store.operations.cancel([publish(store)])
     pass_time(store, 86400 * 8)
 
-    assert store.prune(limit=2) == 2
+    assert store.retention.prune(limit=2) == 2
     assert len(finished()) == 1
 
 
@@ -288,7 +288,7 @@ def test_the_failures_of_a_batch_are_all_recorded(
         publish(store)
     messages = claim(store, session)
 
-    store.settle(
+    store.settlements.settle(
         session,
         [verdict(item, Verdict.DEAD, counted=True, failure=Failure(f"no {item.id}")) for item in messages],
     )
@@ -303,7 +303,7 @@ def test_a_void_verdict_s_failure_is_not_recorded(
 ) -> None:
     publish(store)
     [message] = claim(store, session)
-    store.release_held([message.id])
+    store.operations.release_held([message.id])
 
     settle(store, session, message, Verdict.RELEASE, counted=True, failure=Failure("late"))
 
@@ -314,8 +314,10 @@ def test_a_failure_may_be_recorded_apart_from_its_verdict(store: Store, attempts
     message_id = uuid4()
     failure = Failure("KeyError", "d", "t", "builtins.KeyError")
 
-    store.record_attempt(failure, queue_name="orders", number=3, worker="w", message_id=message_id)
-    store.record_attempt(failure, queue_name="orders", number=4, worker="w", correlation_id="c", type="t")
+    store.settlements.record_attempt(failure, queue_name="orders", number=3, worker="w", message_id=message_id)
+    store.settlements.record_attempt(
+        failure, queue_name="orders", number=4, worker="w", correlation_id="c", type="t"
+    )
 
     assert [(row.message_id, row.correlation_id, row.type, row.number, row.error) for row in attempts()] == [
         (message_id, None, "", 3, "KeyError"),
@@ -332,7 +334,7 @@ def test_no_text_of_a_failure_can_stop_a_verdict(
     [message] = claim(store, session)
 
     settle(store, session, message, Verdict.DEAD, reason=nasty, failure=Failure(nasty, nasty, nasty, nasty))
-    store.record_attempt(Failure(nasty, nasty, nasty, nasty), queue_name=orders, number=1, worker="w")
+    store.settlements.record_attempt(Failure(nasty, nasty, nasty, nasty), queue_name=orders, number=1, worker="w")
 
     for row in attempts():
         assert row.detail == row.traceback == "caf\\udce9 \\x00 " + "é" * 300
@@ -347,7 +349,7 @@ def test_of_megabytes_that_an_exception_quotes_both_ends_are_kept(
     [message] = claim(store, session)
 
     settle(store, session, message, Verdict.DEAD, reason=long, failure=Failure("ValueError", long, long))
-    store.record_attempt(Failure("ValueError", long, long), queue_name=orders, number=1, worker="w")
+    store.settlements.record_attempt(Failure("ValueError", long, long), queue_name=orders, number=1, worker="w")
 
     assert len(attempts()) == 2
     for row in attempts():
@@ -366,11 +368,11 @@ def test_old_attempts_are_pruned_once_their_message_is_gone(
     stays, goes = claim(store, session)
     for message in (stays, goes):
         settle(store, session, message, Verdict.RELEASE, counted=True, failure=Failure("no"))
-    store.cancel([goes.id])
+    store.operations.cancel([goes.id])
 
     pass_time(store, 86400 * 29)
-    store.prune()
+    store.retention.prune()
     assert len(attempts()) == 2
     pass_time(store, 86400 * 2)
-    store.prune()
+    store.retention.prune()
     assert [row.message_id for row in attempts()] == [stays.message_id]

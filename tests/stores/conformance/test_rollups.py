@@ -35,7 +35,7 @@ HALF = datetime.now(UTC).replace(second=30, microsecond=0)
 def half_past(request: pytest.FixtureRequest, store: Store) -> None:
     """Begin in the middle of a minute."""
     needs_rows(store)
-    store.clock_offset = HALF - datetime.now(UTC)
+    store.database.clock_offset = HALF - datetime.now(UTC)
 
 
 def summed(store: Store, queue: str = "orders") -> list[Rollup]:
@@ -43,21 +43,21 @@ def summed(store: Store, queue: str = "orders") -> list[Rollup]:
 
 
 def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, session: int) -> None:
-    store.roll_up()
+    store.retention.roll_up()
     pass_time(store, 120)
-    store.roll_up()
+    store.retention.roll_up()
     pass_time(store, 60)
     for _ in range(3):
         publish(store)
     first, second = claim(store, session, credit=2)
     settle(store, session, first, Verdict.ACCEPT)
-    store.settle(
+    store.settlements.settle(
         session, [Settlement(second.id, second.claim, Verdict.RELEASE, counted=True, failure=Failure("E"))]
     )
     pass_time(store, 60)
 
-    assert store.roll_up() >= 1
-    assert store.roll_up() == 0
+    assert store.retention.roll_up() >= 1
+    assert store.retention.roll_up() == 0
     (row,) = summed(store)
     assert (row.arrived, row.accepted, row.failed, row.expired, row.removed) == (3, 1, 1, 0, 0)
     assert row.redelivered == 0
@@ -65,7 +65,7 @@ def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, sess
 
 def test_the_minute_that_runs_is_the_databases_whatever_the_web_servers_clock_says(store: Store) -> None:
     pass_time(store, 3600)
-    offset = store.clock_offset
+    offset = store.database.clock_offset
 
     earlier = datetime.now(UTC) + offset
     running = running_minute(store)
@@ -77,7 +77,7 @@ def test_the_minute_that_runs_is_left_alone(store: Store, orders: str, session: 
     publish(store)
     settle(store, session, *claim(store, session), Verdict.ACCEPT)
 
-    store.roll_up()
+    store.retention.roll_up()
 
     assert summed(store) == []
     markers = summed(store, "")
@@ -93,7 +93,7 @@ def test_spans_are_those_of_accepted_messages(store: Store, orders: str, session
     settle(store, session, message, Verdict.ACCEPT)
     pass_time(store, 60)
 
-    store.roll_up()
+    store.retention.roll_up()
 
     (row,) = summed(store)
     assert row.wait_p50 == row.wait_p95 == pytest.approx(14, abs=6)
@@ -102,10 +102,10 @@ def test_spans_are_those_of_accepted_messages(store: Store, orders: str, session
 
 def test_messages_that_ended_otherwise_have_no_span(store: Store, orders: str) -> None:
     row_id = publish(store)
-    store.cancel([row_id])
+    store.operations.cancel([row_id])
     pass_time(store, 60)
 
-    store.roll_up()
+    store.retention.roll_up()
 
     (row,) = summed(store)
     assert (row.accepted, row.removed, row.wait_p50, row.run_p95) == (0, 1, None, None)
@@ -114,10 +114,10 @@ def test_messages_that_ended_otherwise_have_no_span(store: Store, orders: str) -
 def test_each_queue_has_its_own_row(store: Store, orders: str, session: int) -> None:
     declare(store, "mails")
     for name in (orders, "mails"):
-        store.cancel([publish(store, name)])
+        store.operations.cancel([publish(store, name)])
     pass_time(store, 60)
 
-    store.roll_up()
+    store.retention.roll_up()
 
     assert [len(summed(store, name)) for name in (orders, "mails", "bills")] == [1, 1, 0]
 
@@ -142,7 +142,9 @@ def test_redeliveries_are_those_of_a_plain_count(store: Store, seed: int) -> Non
             failed[number] += 1
             expected += failed[number] > 1
             suspects.discard(number)
-            store.settle(session, [verdict(message, Verdict.RELEASE, counted=True, failure=Failure("E"))])
+            store.settlements.settle(
+                session, [verdict(message, Verdict.RELEASE, counted=True, failure=Failure("E"))]
+            )
         elif fate == "release":
             settle(store, session, message, Verdict.RELEASE)
         else:
@@ -152,20 +154,20 @@ def test_redeliveries_are_those_of_a_plain_count(store: Store, seed: int) -> Non
             lose_worker(store, session)
     pass_time(store, 60)
 
-    store.roll_up()
+    store.retention.roll_up()
 
     assert expected > 5
     assert sum(row.redelivered for row in summed(store)) == expected
 
 
 def test_minutes_of_the_day_before_yesterday_are_forgotten(store: Store, orders: str) -> None:
-    store.roll_up()
+    store.retention.roll_up()
     rows = Rollup.objects.using(store.alias)
     old = rows.order_by("minute").first()
     assert old is not None
     rows.filter(pk=old.pk).update(minute=old.minute - timedelta(days=2))
 
-    store.prune()
+    store.retention.prune()
 
     assert rows.count() == 9
     assert not History.objects.using(store.alias).exists()

@@ -65,8 +65,8 @@ CONDITIONS = [
 def full(store: Store) -> list[Browsed]:
     """A queue with messages of every kind, as they are stored."""
     pairs = [(value, VALUES[(number * 7 + 3) % len(VALUES)]) for number, value in enumerate(VALUES)]
-    store.append_many([a_message(headers=json.dumps({"a": a, "b": b})) for a, b in pairs])
-    return store.browse("orders", states=[1], limit=1000)
+    store.publications.append_many([a_message(headers=json.dumps({"a": a, "b": b})) for a, b in pairs])
+    return store.browser.browse("orders", states=[1], limit=1000)
 
 
 @pytest.mark.parametrize("text", CONDITIONS)
@@ -84,16 +84,18 @@ def test_a_condition_is_worth_what_the_engine_says(
 @given(tree=TREES)
 def test_random_conditions_are_worth_what_the_engine_says(store: Store, tree: Tree) -> None:
     declare(store, "random")
-    if not store.browse("random", states=[1, 2], limit=1):
+    if not store.browser.browse("random", states=[1, 2], limit=1):
         pairs = [(value, VALUES[(number * 7 + 3) % len(VALUES)]) for number, value in enumerate(VALUES)]
-        store.append_many([a_message("random", headers=json.dumps({"a": a, "b": b, "c": a})) for a, b in pairs])
+        store.publications.append_many(
+            [a_message("random", headers=json.dumps({"a": a, "b": b, "c": a})) for a, b in pairs]
+        )
     session = open_session(store)
-    full, selector = store.browse("random", states=[1], limit=1000), Selector(written(tree))
+    full, selector = store.browser.browse("random", states=[1], limit=1000), Selector(written(tree))
 
     found = claim(store, session, "random", wanted={"random": [Wanted(selector, 100)]})
 
     assert ids(found) == [each.id for each in full if selector.matches(each.as_message())]
-    store.close_session(session)
+    store.sessions.close(session)
 
 
 #: Numbers that a database may round, beside those that they would be rounded to.
@@ -136,7 +138,9 @@ def test_numbers_are_compared_exactly_as_they_were_published(store: Store) -> No
     signed = [*NUMBERS, *(-number for number in NUMBERS)]
     pairs = [(one, other) for number, one in enumerate(signed) for other in signed[number : number + 3]]
     sent = [Message(id="", headers={"a": one, "b": other}) for one, other in pairs]
-    store.append_many([a_message("numbers", headers=encode_headers(dict(each.headers))) for each in sent])
+    store.publications.append_many(
+        [a_message("numbers", headers=encode_headers(dict(each.headers))) for each in sent]
+    )
     texts = ["a = b", "a <> b", "a < b", "a BETWEEN b AND b", "a IS NULL", f"a IN ({2**53}, {2**53 - 1}, 1e22)"]
     texts += [f"a {operator} {number!r}" for operator in ("=", "<") for number in LITERALS]
 
@@ -144,7 +148,7 @@ def test_numbers_are_compared_exactly_as_they_were_published(store: Store) -> No
         session, selector, found = open_session(store), Selector(text), list[str]()
         while batch := claim(store, session, "numbers", credit=1000, wanted={"numbers": [Wanted(selector, 1000)]}):
             found += [each.headers for each in batch]  # a claim reads a few pages
-        store.close_session(session)
+        store.sessions.close(session)
         wanted = [each.headers for each in sent if selector.matches(each)]
         assert [json.loads(headers) for headers in found] == wanted, text
 
@@ -156,7 +160,7 @@ def test_properties_are_asked_like_headers(store: Store, session: int) -> None:
     mine = publish(
         store, priority=7, type="order.Paid", correlation_id="c-1", body=b"12345", deliver_at=due, expires_at=far
     )
-    stored = store.browse("orders", states=[0, 1], limit=10)
+    stored = store.browser.browse("orders", states=[0, 1], limit=10)
     message = next(each for each in stored if each.id == mine).as_message()
     for text in (
         f"JMSMessageID = '{message.id}'",
@@ -282,7 +286,7 @@ def test_a_list_puts_queues_in_order_and_not_the_handlers_of_a_queue(store: Stor
     for names, expected in (("orders",), in_order), (("orders", "plain"), [*in_order, last]):
         session = open_session(store)
         assert ids(claim(store, session, *names, credit=4, listed=True, wanted=given)) == expected
-        store.close_session(session)
+        store.sessions.close(session)
 
 
 def test_what_a_full_handler_leaves_takes_no_turn(store: Store, session: int) -> None:
@@ -300,7 +304,7 @@ def test_a_queue_is_claimed_beside_one_whose_handlers_have_no_credit(store: Stor
     other = publish(store, "plain")
 
     request = ClaimRequest(queues=("orders", "plain"), credit=5, wanted=wanted("a = 1", limit0=0))
-    assert ids(store.settle_and_claim(session, [], request).claimed) == [other]
+    assert ids(store.claims.settle_and_claim(session, [], request).claimed) == [other]
 
 
 def test_a_calculation_is_one_of_the_engine(store: Store, session: int) -> None:
@@ -314,7 +318,7 @@ def test_a_calculation_is_one_of_the_engine(store: Store, session: int) -> None:
 
 
 def test_a_calculation_looks_beyond_many_messages(store: Store, session: int) -> None:
-    store.append_many([a_message(headers='{"a": 1}') for _ in range(300)])
+    store.publications.append_many([a_message(headers='{"a": 1}') for _ in range(300)])
     mine = publish_with(store, {"a": 2})
 
     assert ids(claim_by(store, session, "a + 1 = 3", credit=1)) == [mine]
@@ -376,7 +380,7 @@ def test_a_strict_queue_passes_only_what_is_not_wanted(store: Store, session: in
 @pytest.mark.parametrize("credit", [1, 250])
 def test_a_limited_queue_passes_what_is_not_wanted(store: Store, session: int, credit: int) -> None:
     declare(store, "limited", max_in_flight=1)
-    store.append_many([a_message("limited", headers='{"a": 1}') for _ in range(230)])
+    store.publications.append_many([a_message("limited", headers='{"a": 1}') for _ in range(230)])
     mine = publish(store, "limited", headers='{"a": 2}')
     publish(store, "limited", headers='{"a": 2}')
 
@@ -391,7 +395,7 @@ def test_a_message_is_left_to_a_better_consumer_only_if_it_wants_it(store: Store
     better = open_session(store, "better")
     for number, priority, selector in ((better, 5, "a = 1"), (session, 0, "")):
         told = ConsumerInfo(queue_name="orders", priority=priority, credit_limit=10, selector=selector)
-        store.renew(number, Heartbeat(deadline_seconds=60.0, consumers=(told,)))
+        store.sessions.renew(number, Heartbeat(deadline_seconds=60.0, consumers=(told,)))
     publish_with(store, {"a": 1})
     mine = publish_with(store, {"a": 2})
 
@@ -402,8 +406,8 @@ def test_a_suspect_that_no_handler_wants_keeps_no_message_back(store: Store, ses
     publish_with(store, {"a": 1})
     dying = open_session(store, "dying")
     assert claim_by(store, dying, "a = 1")
-    store.renew(dying, Heartbeat(deadline_seconds=-1.0))
-    store.reap()
+    store.sessions.renew(dying, Heartbeat(deadline_seconds=-1.0))
+    store.sessions.reap()
     mine = publish_with(store, {"a": 2})
 
     assert ids(claim_by(store, session, "a = 2")) == [mine]
@@ -416,4 +420,4 @@ def test_settlements_travel_with_a_claim_by_selectors(store: Store, session: int
         assert held.id == id_
         assert settle(store, session, held, Verdict.ACCEPT) == frozenset()
 
-    assert store.counts(["orders"])["orders"].total == 0
+    assert store.queues.counts(["orders"])["orders"].total == 0

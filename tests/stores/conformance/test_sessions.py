@@ -35,7 +35,7 @@ FOR_LONG = Heartbeat(deadline_seconds=1000)
 
 def test_no_session_id_is_used_twice(store: Store) -> None:
     first = open_session(store)
-    store.close_session(first)
+    store.sessions.close(first)
 
     assert open_session(store) != first
 
@@ -44,14 +44,14 @@ def test_a_worker_may_be_called_what_no_database_can_store(store: Store) -> None
     id_ = open_session(store, "\udcff\x00" + "w" * 300)
 
     shown = replace(ALIVE, consumers=(ConsumerInfo(queue_name="orders", handler="shop." + "h" * 300),))
-    assert store.renew(id_, shown) is not None
+    assert store.sessions.renew(id_, shown) is not None
 
 
 def test_a_session_shows_what_the_worker_says_of_itself(store: Store) -> None:
     needs_rows(store)
     info = SessionInfo(name="w@h", kind="celery", host="h", pid=42, version="1.2", queues=("a", "b"), credit=7)
 
-    id_ = store.open_session(info, deadline_seconds=20)
+    id_ = store.sessions.open(info, deadline_seconds=20)
 
     row = WorkerSession.objects.using(store.alias).get(pk=id_)
     assert (row.name, row.kind, row.host, row.pid, row.version) == ("w@h", "celery", "h", 42, "1.2")
@@ -65,7 +65,7 @@ def test_a_heartbeat_moves_the_deadline_and_shows_the_consumers(store: Store, se
     consumer = ConsumerInfo(queue_name="a", handler="h", priority=-3, credit_limit=5, credit_used=2, delivered=9)
     pass_time(store, 5)
 
-    renewed = store.renew(
+    renewed = store.sessions.renew(
         session, Heartbeat(deadline_seconds=30, held=2, queues=("a",), credit=5, consumers=(consumer,))
     )
 
@@ -81,7 +81,7 @@ def test_a_heartbeat_moves_the_deadline_and_shows_the_consumers(store: Store, se
 def test_each_heartbeat_replaces_the_consumers_of_the_last(store: Store, session: int) -> None:
     needs_rows(store)
     for name in ("a", "b"):
-        store.renew(session, Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name=name),)))
+        store.sessions.renew(session, Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name=name),)))
 
     assert [row.queue_name for row in Consumer.objects.using(store.alias).all()] == ["b"]
 
@@ -91,20 +91,20 @@ def test_a_renewed_session_keeps_its_messages_however_long(store: Store, orders:
     claim(store, session)
 
     for _ in range(20):
-        assert store.renew(session, FOR_LONG)
+        assert store.sessions.renew(session, FOR_LONG)
         pass_time(store, 900)
-        assert store.reap() == []
+        assert store.sessions.reap() == []
 
-    assert store.counts()[orders].claimed == 1
+    assert store.queues.counts()[orders].claimed == 1
 
 
 def test_the_eldest_session_that_lives_is_told_so(store: Store) -> None:
     first, second = open_session(store, "first"), open_session(store, "second")
     for session in (first, second):
-        store.renew(session, FOR_LONG)
+        store.sessions.renew(session, FOR_LONG)
 
     assert [leader(store, session) for session in (first, second)] == [True, False]
-    store.close_session(first)
+    store.sessions.close(first)
     assert leader(store, second)
 
 
@@ -121,7 +121,7 @@ def test_a_session_that_is_only_prolonged_is_nobodys_elder(store: Store) -> None
     silent = open_session(store, "silent")
     young = open_session(store, "young", deadline_seconds=5000)
     pass_time(store, DEADLINE_SECONDS - 1)
-    assert store.prolong(silent, deadline_seconds=5000)
+    assert store.sessions.prolong(silent, deadline_seconds=5000)
     assert not leader(store, young)
 
     pass_time(store, 1000)
@@ -130,36 +130,36 @@ def test_a_session_that_is_only_prolonged_is_nobodys_elder(store: Store) -> None
 
 
 def test_a_prolonged_session_lives_from_one_deadline_to_the_next(store: Store, session: int) -> None:
-    store.renew(session, FOR_LONG)
+    store.sessions.renew(session, FOR_LONG)
     pass_time(store, 900)
-    assert store.prolong(session, deadline_seconds=1000)
+    assert store.sessions.prolong(session, deadline_seconds=1000)
     pass_time(store, 900)
-    assert store.reap() == []
+    assert store.sessions.reap() == []
     pass_time(store, 101)
 
-    assert not store.prolong(session, deadline_seconds=1000)
+    assert not store.sessions.prolong(session, deadline_seconds=1000)
 
-    assert [reaped.session_id for reaped in store.reap()] == [session]
-    assert not store.prolong(session, deadline_seconds=1000)
+    assert [reaped.session_id for reaped in store.sessions.reap()] == [session]
+    assert not store.sessions.prolong(session, deadline_seconds=1000)
 
 
 def test_heartbeats_that_show_the_same_consumers_keep_them(store: Store, session: int) -> None:
     needs_rows(store)
     beat = Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name="a"),))
-    store.renew(session, beat)
+    store.sessions.renew(session, beat)
     [before] = Consumer.objects.using(store.alias).values_list("pk", flat=True)
 
-    assert store.renew(session, beat)
+    assert store.sessions.renew(session, beat)
 
     assert list(Consumer.objects.using(store.alias).values_list("pk", flat=True)) == [before]
 
 
 def test_a_session_is_reaped_only_after_its_deadline(store: Store, session: int) -> None:
-    store.renew(session, FOR_LONG)
+    store.sessions.renew(session, FOR_LONG)
     pass_time(store, 900)
-    early = store.reap()
+    early = store.sessions.reap()
     pass_time(store, 101)
-    late = store.reap()
+    late = store.sessions.reap()
 
     assert early == []
     assert late == [Reaped(session_id=session, name="worker", released=0, dead=0)]
@@ -168,21 +168,23 @@ def test_a_session_is_reaped_only_after_its_deadline(store: Store, session: int)
 def test_a_reaped_session_cannot_be_renewed(store: Store, session: int) -> None:
     lose_worker(store, session)
 
-    assert not store.renew(session, ALIVE)
-    assert not store.renew(session, Heartbeat(deadline_seconds=9, consumers=(ConsumerInfo(queue_name="a"),)))
+    assert not store.sessions.renew(session, ALIVE)
+    assert not store.sessions.renew(
+        session, Heartbeat(deadline_seconds=9, consumers=(ConsumerInfo(queue_name="a"),))
+    )
 
 
 def test_a_closed_session_cannot_be_renewed(store: Store, session: int) -> None:
-    store.close_session(session)
+    store.sessions.close(session)
 
-    assert not store.renew(session, ALIVE)
+    assert not store.sessions.renew(session, ALIVE)
 
 
 def test_closing_a_session_gives_everything_back_uncounted(store: Store, orders: str, session: int) -> None:
     published = [publish(store) for _ in range(3)]
     claim(store, session)
 
-    assert store.close_session(session) == 3
+    assert store.sessions.close(session) == 3
 
     again = claim(store, open_session(store))
     assert ids(again) == published
@@ -193,22 +195,22 @@ def test_closing_a_session_leaves_the_messages_of_others(store: Store, orders: s
     publish(store)
     claim(store, session)
 
-    assert store.close_session(open_session(store, "other")) == 0
-    assert store.counts()[orders].claimed == 1
+    assert store.sessions.close(open_session(store, "other")) == 0
+    assert store.queues.counts()[orders].claimed == 1
 
 
 def test_a_closed_session_claims_nothing(store: Store, orders: str, session: int) -> None:
     publish(store)
-    store.close_session(session)
+    store.sessions.close(session)
 
     with pytest.raises(SessionLost):
         look(store, session)
 
 
 def test_closing_twice_is_harmless(store: Store, session: int) -> None:
-    store.close_session(session)
+    store.sessions.close(session)
 
-    assert store.close_session(session) == 0
+    assert store.sessions.close(session) == 0
 
 
 def test_reaping_gives_everything_back_in_its_old_place(store: Store, orders: str, session: int) -> None:
@@ -217,7 +219,7 @@ def test_reaping_gives_everything_back_in_its_old_place(store: Store, orders: st
     latest = publish(store)
 
     pass_time(store, DEADLINE_SECONDS + 1)
-    reaped = store.reap()
+    reaped = store.sessions.reap()
 
     heir = open_session(store)
     order = [ids(claim(store, heir)) for _ in range(3)]
@@ -233,8 +235,8 @@ def test_reaping_takes_only_the_expired_sessions(store: Store, orders: str) -> N
 
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    assert [item.session_id for item in store.reap()] == [expired]
-    assert (store.counts()[orders].claimed, store.counts()[orders].ready) == (1, 1)
+    assert [item.session_id for item in store.sessions.reap()] == [expired]
+    assert (store.queues.counts()[orders].claimed, store.queues.counts()[orders].ready) == (1, 1)
 
 
 def test_whoever_reaps_spares_the_session_in_whose_name(store: Store, orders: str) -> None:
@@ -244,9 +246,9 @@ def test_whoever_reaps_spares_the_session_in_whose_name(store: Store, orders: st
         claim(store, session)
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    assert [item.session_id for item in store.reap(spare=mine)] == [other]
-    assert (store.counts()[orders].claimed, store.counts()[orders].ready) == (1, 1)
-    assert store.renew(mine, FOR_LONG)
+    assert [item.session_id for item in store.sessions.reap(spare=mine)] == [other]
+    assert (store.queues.counts()[orders].claimed, store.queues.counts()[orders].ready) == (1, 1)
+    assert store.sessions.renew(mine, FOR_LONG)
 
 
 def test_reaping_reports_every_session_with_what_it_held(store: Store, orders: str) -> None:
@@ -256,7 +258,7 @@ def test_reaping_reports_every_session_with_what_it_held(store: Store, orders: s
     claim(store, sessions[1], credit=3)
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    assert store.reap() == [
+    assert store.sessions.reap() == [
         Reaped(session_id=sessions[0], name="a", released=0, dead=0),
         Reaped(session_id=sessions[1], name="b", released=3, dead=0),
     ]
@@ -267,8 +269,8 @@ def test_reaping_twice_is_harmless(store: Store, orders: str, session: int) -> N
     claim(store, session)
     lose_worker(store, session)
 
-    assert store.reap() == []
-    assert store.counts()[orders].ready == 1
+    assert store.sessions.reap() == []
+    assert store.queues.counts()[orders].ready == 1
 
 
 def test_what_is_held_in_the_name_of_a_vanished_session_is_given_back(
@@ -279,7 +281,7 @@ def test_what_is_held_in_the_name_of_a_vanished_session_is_given_back(
     claim(store, session)
     WorkerSession.objects.using(store.alias).filter(pk=session).delete()
 
-    assert store.reap() == []
+    assert store.sessions.reap() == []
 
     [message] = claim(store, open_session(store))
     assert (message.suspect, message.redelivered) == (True, True)
@@ -296,10 +298,10 @@ def test_reaping_counts_what_a_session_killed_for_good(store: Store, orders: str
     claim(store, session)
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    [reaped] = store.reap()
+    [reaped] = store.sessions.reap()
 
     assert (reaped.session_id, reaped.released, reaped.dead) == (session, 0, 1)
-    assert (store.counts()[orders].ready, store.counts()[orders].dead) == (1, 1)
+    assert (store.queues.counts()[orders].ready, store.queues.counts()[orders].dead) == (1, 1)
 
 
 @pytest.mark.parametrize("delay_seconds", [None, 5.0])
@@ -316,30 +318,30 @@ def test_a_renewal_says_whether_something_waits(store: Store, delay_seconds: flo
     assert ready(store, session, beat)
     assert ready(store, session, replace(beat, queues=("another",))) is not looks
     assert ready(store, session, replace(beat, look=False)) is not looks
-    store.set_paused(name, paused=True)
+    store.queues.set_paused(name, paused=True)
     assert ready(store, session, beat) is not looks
 
 
 def leader(store: Store, session: int) -> bool:
-    renewal = store.renew(session, FOR_LONG)
+    renewal = store.sessions.renew(session, FOR_LONG)
     assert renewal is not None
     return renewal.leader
 
 
 def ready(store: Store, session: int, beat: Heartbeat) -> bool:
-    renewal = store.renew(session, beat)
+    renewal = store.sessions.renew(session, beat)
     assert renewal is not None
     return renewal.ready
 
 
 def test_a_session_is_told_at_its_next_heartbeat_what_an_operator_wants(store: Store, session: int) -> None:
-    before = store.renew(session, ALIVE)
+    before = store.sessions.renew(session, ALIVE)
 
-    assert store.send_command(session, mode=WorkerMode.QUIET)
-    assert store.send_command(session, credit=7)
-    quiet = store.renew(session, ALIVE)
-    assert store.send_command(session, mode=WorkerMode.WORK, credit=0)
-    after = store.renew(session, ALIVE)
+    assert store.sessions.send_command(session, mode=WorkerMode.QUIET)
+    assert store.sessions.send_command(session, credit=7)
+    quiet = store.sessions.renew(session, ALIVE)
+    assert store.sessions.send_command(session, mode=WorkerMode.WORK, credit=0)
+    after = store.sessions.renew(session, ALIVE)
 
     assert before
     assert quiet
@@ -349,17 +351,17 @@ def test_a_session_is_told_at_its_next_heartbeat_what_an_operator_wants(store: S
 
 
 def test_a_session_that_is_gone_is_told_nothing(store: Store, session: int) -> None:
-    store.close_session(session)
+    store.sessions.close(session)
 
-    assert not store.send_command(session, mode=WorkerMode.STOP)
+    assert not store.sessions.send_command(session, mode=WorkerMode.STOP)
 
 
 def test_only_the_session_that_is_meant_is_told(store: Store, session: int) -> None:
     other = open_session(store, "other")
 
-    store.send_command(other, mode=WorkerMode.STOP)
+    store.sessions.send_command(other, mode=WorkerMode.STOP)
 
-    told = store.renew(session, ALIVE)
+    told = store.sessions.renew(session, ALIVE)
     assert told
     assert told.command.mode is WorkerMode.WORK
 
@@ -367,7 +369,7 @@ def test_only_the_session_that_is_meant_is_told(store: Store, session: int) -> N
 def test_a_heartbeat_says_how_busy_the_worker_is(store: Store, session: int) -> None:
     needs_rows(store)
 
-    store.renew(session, Heartbeat(deadline_seconds=30, busy=3, slots=4, memory_bytes=5 * 2**30))
+    store.sessions.renew(session, Heartbeat(deadline_seconds=30, busy=3, slots=4, memory_bytes=5 * 2**30))
 
     row = WorkerSession.objects.using(store.alias).get(pk=session)
     assert (row.busy, row.slots, row.memory_bytes) == (3, 4, 5 * 2**30)
@@ -377,11 +379,11 @@ def test_a_word_of_a_newer_version_is_ignored_and_said_once(
     store: Store, session: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     needs_rows(store)
-    store.send_command(session, mode=WorkerMode.QUIET, credit=3)
-    store.renew(session, ALIVE)
+    store.sessions.send_command(session, mode=WorkerMode.QUIET, credit=3)
+    store.sessions.renew(session, ALIVE)
     WorkerSession.objects.using(store.alias).filter(pk=session).update(conduct="drain")
 
-    told = [renewed.command for _ in range(2) if (renewed := store.renew(session, ALIVE)) is not None]
+    told = [renewed.command for _ in range(2) if (renewed := store.sessions.renew(session, ALIVE)) is not None]
 
     assert told == [WorkerCommand(WorkerMode.QUIET, 3)] * 2
     assert [record.message for record in caplog.records if "'drain'" in record.message] == [
@@ -399,23 +401,23 @@ def test_free_slots_are_those_of_other_living_workers_that_work(store: Store, or
     told = (ConsumerInfo(queue_name=orders),)
     for session, busy in ((mine, 0), (free, 1), (full, 4), (quiet, 0), (silent, 0)):
         seconds = -1.0 if session == silent else 1000.0
-        store.renew(session, Heartbeat(deadline_seconds=seconds, consumers=told, busy=busy, slots=4))
-    store.send_command(quiet, mode=WorkerMode.QUIET)
+        store.sessions.renew(session, Heartbeat(deadline_seconds=seconds, consumers=told, busy=busy, slots=4))
+    store.sessions.send_command(quiet, mode=WorkerMode.QUIET)
 
-    assert store.free_slots(mine, [orders, "letters"]) == {orders: [FreeSlots(3)]}
-    assert store.free_slots(mine, ["letters"]) == {}
+    assert store.sessions.free_slots(mine, [orders, "letters"]) == {orders: [FreeSlots(3)]}
+    assert store.sessions.free_slots(mine, ["letters"]) == {}
 
 
 def test_free_slots_are_told_with_the_selectors_of_the_consumers(store: Store, orders: str) -> None:
     mine, other = open_session(store, "me"), open_session(store, "other")
     told = tuple(ConsumerInfo(queue_name=orders, selector=text) for text in ("a = 1", "b = 1"))
-    store.renew(other, Heartbeat(deadline_seconds=1000.0, consumers=told, busy=1, slots=4))
+    store.sessions.renew(other, Heartbeat(deadline_seconds=1000.0, consumers=told, busy=1, slots=4))
 
-    assert store.free_slots(mine, [orders]) == {orders: [FreeSlots(3, frozenset({"a = 1", "b = 1"}))]}
+    assert store.sessions.free_slots(mine, [orders]) == {orders: [FreeSlots(3, frozenset({"a = 1", "b = 1"}))]}
 
 
 def test_a_worker_that_counts_no_slots_has_none_free(store: Store, orders: str) -> None:
     mine, other = open_session(store, "me"), open_session(store, "other")
-    store.renew(other, Heartbeat(deadline_seconds=1000.0, consumers=(ConsumerInfo(queue_name=orders),)))
+    store.sessions.renew(other, Heartbeat(deadline_seconds=1000.0, consumers=(ConsumerInfo(queue_name=orders),)))
 
-    assert store.free_slots(mine, [orders]) == {}
+    assert store.sessions.free_slots(mine, [orders]) == {}

@@ -43,12 +43,12 @@ def held(store: Store, orders: str, session: int) -> Claimed:
 def test_what_a_transaction_published_and_settled_has_not_happened_if_it_fails(
     store: Store, session: int, held: Claimed
 ) -> None:
-    with suppress(ZeroDivisionError), store.transaction():
+    with suppress(ZeroDivisionError), store.database.transaction():
         settle(store, session, held, Verdict.ACCEPT)
         publish(store)
         _ = 1 / 0
 
-    counts = store.counts()["orders"]
+    counts = store.queues.counts()["orders"]
     assert (counts.ready, counts.claimed) == (0, 1)
     assert not settle(store, session, held, Verdict.ACCEPT)
 
@@ -56,13 +56,13 @@ def test_what_a_transaction_published_and_settled_has_not_happened_if_it_fails(
 def test_an_accepted_message_is_gone(store: Store, session: int, held: Claimed) -> None:
     void = settle(store, session, held, Verdict.ACCEPT)
 
-    assert (void, store.counts()["orders"].total) == (frozenset(), 0)
+    assert (void, store.queues.counts()["orders"].total) == (frozenset(), 0)
 
 
 def test_an_expired_message_is_gone(store: Store, session: int, held: Claimed) -> None:
     void = settle(store, session, held, Verdict.EXPIRE)
 
-    assert (void, store.counts()["orders"].total) == (frozenset(), 0)
+    assert (void, store.queues.counts()["orders"].total) == (frozenset(), 0)
 
 
 def test_a_receipt_of_one_claim_is_no_receipt_of_another_in_the_same_batch(
@@ -78,8 +78,8 @@ def test_a_receipt_of_one_claim_is_no_receipt_of_another_in_the_same_batch(
     ]
     right = [Settlement(item.id, item.claim, Verdict.ACCEPT) for item in (held, other)]
 
-    assert store.settle(session, crossed) == {held.id, other.id}
-    assert (store.settle(session, right), store.counts()["orders"].total) == (frozenset(), 0)
+    assert store.settlements.settle(session, crossed) == {held.id, other.id}
+    assert (store.settlements.settle(session, right), store.queues.counts()["orders"].total) == (frozenset(), 0)
 
 
 @pytest.mark.parametrize(("counted", "attempts"), [(False, 0), (True, 1)], ids=["uncounted", "counted"])
@@ -135,7 +135,7 @@ def test_of_two_returned_messages_the_first_stays_first_whatever_their_delays(
 def test_a_dead_message_stays_in_place_with_its_reason(store: Store, session: int, held: Claimed) -> None:
     settle(store, session, held, Verdict.DEAD, counted=True, reason="ValueError: no")
 
-    [dead] = store.browse("orders", states=[State.DEAD.value])
+    [dead] = store.browser.browse("orders", states=[State.DEAD.value])
     assert (dead.id, dead.attempts, dead.dead_reason) == (held.id, 1, "ValueError: no")
     assert claim(store, session) == []
 
@@ -162,7 +162,7 @@ def test_a_dead_message_moves_to_the_dead_letter_queue_with_its_origin(store: St
     assert json.loads(dead.properties or "") == {"p": 1, **about}
     assert (dead.attempts, dead.redelivered, dead.level, dead.place) == (0, False, 1, 0)
     assert (dead.expires_at, dead.deliver_at) == (None, None)
-    assert store.counts()["orders"].total == 0
+    assert store.queues.counts()["orders"].total == 0
 
 
 def test_dead_letters_arrive_in_the_order_of_their_verdicts_statement(store: Store, session: int) -> None:
@@ -172,7 +172,7 @@ def test_dead_letters_arrive_in_the_order_of_their_verdicts_statement(store: Sto
         publish(store)
     messages = claim(store, session)
 
-    store.settle(session, [verdict(message, Verdict.DEAD, reason="bad") for message in messages])
+    store.settlements.settle(session, [verdict(message, Verdict.DEAD, reason="bad") for message in messages])
 
     dead = claim(store, session, "failures")
     assert [item.message_id for item in dead] == [item.message_id for item in messages]
@@ -184,13 +184,13 @@ def test_of_two_copies_that_die_together_one_moves_and_one_stays(store: Store, s
     for name in ("a", "b"):
         declare(store, name, dead_letter_queue="failures")
     first = publish(store, "a")
-    message_id = store.browse("a", states=[State.READY.value])[0].message_id
+    message_id = store.browser.browse("a", states=[State.READY.value])[0].message_id
     publish(store, "b", message_id=message_id)
     held = claim(store, session, "a", "b")
 
-    store.settle(session, [verdict(message, Verdict.DEAD, reason="bad") for message in held])
+    store.settlements.settle(session, [verdict(message, Verdict.DEAD, reason="bad") for message in held])
 
-    counts = store.counts()
+    counts = store.queues.counts()
     assert first in ids(held)
     assert (counts["failures"].ready, counts["a"].dead + counts["b"].dead) == (1, 1)
 
@@ -200,7 +200,7 @@ def test_all_verdicts_of_a_batch_are_written(store: Store, orders: str, session:
         publish(store)
     accepted, expired, released, delayed, dead = claim(store, session)
 
-    void = store.settle(
+    void = store.settlements.settle(
         session,
         [
             verdict(dead, Verdict.DEAD, reason="bad"),
@@ -211,14 +211,14 @@ def test_all_verdicts_of_a_batch_are_written(store: Store, orders: str, session:
         ],
     )
 
-    counts = store.counts()[orders]
+    counts = store.queues.counts()[orders]
     assert void == frozenset()
     assert (counts.scheduled, counts.ready, counts.claimed, counts.dead) == (1, 1, 0, 1)
 
 
 def test_no_verdicts_change_nothing(store: Store, session: int, held: Claimed) -> None:
-    assert store.settle(session, []) == frozenset()
-    assert store.counts()["orders"].claimed == 1
+    assert store.settlements.settle(session, []) == frozenset()
+    assert store.queues.counts()["orders"].claimed == 1
 
 
 VERDICTS = pytest.mark.parametrize("how", list(Verdict), ids=lambda how: how.value)
@@ -228,10 +228,10 @@ VERDICTS = pytest.mark.parametrize("how", list(Verdict), ids=lambda how: how.val
 def test_a_verdict_with_another_claim_s_token_is_void(
     store: Store, session: int, held: Claimed, how: Verdict
 ) -> None:
-    void = store.settle(session, [Settlement(held.id, held.claim - 1, how)])
+    void = store.settlements.settle(session, [Settlement(held.id, held.claim - 1, how)])
 
     assert void == {held.id}
-    assert store.counts()["orders"].claimed == 1
+    assert store.queues.counts()["orders"].claimed == 1
 
 
 @VERDICTS
@@ -241,16 +241,16 @@ def test_a_verdict_of_another_session_is_void(store: Store, session: int, held: 
     void = settle(store, other, held, how)
 
     assert void == {held.id}
-    assert store.counts()["orders"].claimed == 1
+    assert store.queues.counts()["orders"].claimed == 1
 
 
 @VERDICTS
 def test_a_second_verdict_is_void(store: Store, session: int, held: Claimed, how: Verdict) -> None:
     settle(store, session, held, how)
-    before = store.counts()["orders"]
+    before = store.queues.counts()["orders"]
 
     assert settle(store, session, held, how) == {held.id}
-    assert store.counts()["orders"].total == before.total
+    assert store.queues.counts()["orders"].total == before.total
 
 
 @VERDICTS
@@ -260,7 +260,7 @@ def test_a_reaped_session_s_verdict_counts_as_long_as_nothing_becomes_of_the_mes
     lose_worker(store, session)
 
     assert settle(store, session, held, how) == frozenset()
-    counts = store.counts()["orders"]
+    counts = store.queues.counts()["orders"]
     assert (counts.total, counts.ready, counts.dead) == {
         Verdict.RELEASE: (1, 1, 0),
         Verdict.DECLINE: (1, 1, 0),
@@ -284,7 +284,7 @@ def test_after_a_late_verdict_a_revived_session_holds_what_it_held(
     kept, late = claim(store, session)
     lose_worker(store, session)
     info = SessionInfo(name="worker", kind="native", host="host", pid=1, version="1", queues=(orders,))
-    store.revive(session, info, [kept.receipt], deadline_seconds=60)
+    store.sessions.revive(session, info, [kept.receipt], deadline_seconds=60)
 
     assert not settle(store, session, late, Verdict.ACCEPT)
     assert not settle(store, session, kept, Verdict.ACCEPT)
@@ -314,28 +314,28 @@ def test_a_message_that_was_buried_with_its_worker_is_gone_when_its_late_success
         session = open_session(store)
         [late] = claim(store, session)
         lose_worker(store, session)
-    assert store.counts()["orders"].dead == 1
+    assert store.queues.counts()["orders"].dead == 1
 
     assert settle(store, session, late, Verdict.ACCEPT) == frozenset()
-    assert store.counts()["orders"].total == 0
+    assert store.queues.counts()["orders"].total == 0
 
 
 def test_a_late_verdict_with_another_claim_s_token_is_void(store: Store, session: int, held: Claimed) -> None:
     lose_worker(store, session)
 
-    void = store.settle(session, [Settlement(held.id, held.claim + 1, Verdict.ACCEPT)])
+    void = store.settlements.settle(session, [Settlement(held.id, held.claim + 1, Verdict.ACCEPT)])
 
     assert void == {held.id}
-    assert store.counts()["orders"].ready == 1
+    assert store.queues.counts()["orders"].ready == 1
 
 
 def test_a_late_verdict_travels_with_others_in_one_exchange(store: Store, session: int, held: Claimed) -> None:
     lose_worker(store, session)
 
-    result = store.settle_and_claim(session, [verdict(held, Verdict.ACCEPT)], None)
+    result = store.claims.settle_and_claim(session, [verdict(held, Verdict.ACCEPT)], None)
 
     assert result.void == frozenset()
-    assert store.counts()["orders"].total == 0
+    assert store.queues.counts()["orders"].total == 0
 
 
 @pytest.mark.parametrize("act", ["claimed and given back", "moved there and back", "cancelled", "retried"])
@@ -353,17 +353,17 @@ def test_a_late_verdict_is_void_once_something_became_of_the_message(store: Stor
             [again] = claim(store, other)
             settle(store, other, again, Verdict.RELEASE)
         case "moved there and back":
-            store.move([id_], "others")
-            moved = store.browse("others", states=[State.READY.value])
-            store.move([message.id for message in moved], "orders")
+            store.operations.move([id_], "others")
+            moved = store.browser.browse("others", states=[State.READY.value])
+            store.operations.move([message.id for message in moved], "orders")
         case "cancelled":
-            store.cancel([id_])
+            store.operations.cancel([id_])
         case _:
-            assert store.redrive_dead([id_]) == 1
-    before = store.counts()["orders"]
+            assert store.operations.redrive([id_]) == 1
+    before = store.queues.counts()["orders"]
 
     assert settle(store, session, late, Verdict.ACCEPT) == {late.id}
-    assert store.counts()["orders"].total == before.total
+    assert store.queues.counts()["orders"].total == before.total
 
 
 @VERDICTS
@@ -382,12 +382,12 @@ def test_void_verdicts_do_not_spoil_the_others(store: Store, orders: str, sessio
     publish(store)
     publish(store)
     lost, kept = claim(store, session)
-    store.release_held([lost.id])
+    store.operations.release_held([lost.id])
 
-    void = store.settle(session, [verdict(item, Verdict.ACCEPT) for item in (lost, kept)])
+    void = store.settlements.settle(session, [verdict(item, Verdict.ACCEPT) for item in (lost, kept)])
 
     assert void == {lost.id}
-    assert store.counts()[orders].ready == 1
+    assert store.queues.counts()[orders].ready == 1
 
 
 @pytest.mark.parametrize("how", [Verdict.ACCEPT, Verdict.CANCEL, Verdict.EXPIRE])
@@ -403,9 +403,9 @@ def test_an_expired_message_goes_where_the_same_batch_has_made_room(
     [over] = claim(store, session, "orders")
     [copy] = claim(store, session, "late")
 
-    store.settle(session, [verdict(over, Verdict.EXPIRE), verdict(copy, how)])
+    store.settlements.settle(session, [verdict(over, Verdict.EXPIRE), verdict(copy, how)])
 
-    assert [item.message_id for item in store.browse("late", states=[1])] == [message_id]
+    assert [item.message_id for item in store.browser.browse("late", states=[1])] == [message_id]
 
 
 @pytest.mark.parametrize("how", [Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD])
@@ -419,12 +419,12 @@ def test_nothing_comes_of_a_void_verdict_beside_a_valid_one_over_the_same_messag
     *,
     is_first: bool,
 ) -> None:
-    store.release_held([held.id])
+    store.operations.release_held([held.id])
     [valid] = claim(store, session)
     void = verdict(held, how, counted=True, failure=Failure("lost"))
     batch = [void, verdict(valid, Verdict.RELEASE)]
 
-    assert store.settle(session, batch if is_first else batch[::-1]) == frozenset()
+    assert store.settlements.settle(session, batch if is_first else batch[::-1]) == frozenset()
 
     [again] = claim(store, session)
     assert (again.id, again.attempts, attempts()) == (held.id, 0, [])
@@ -438,10 +438,10 @@ def test_a_message_that_cannot_be_settled_is_given_back_uncounted_by_the_session
     mine, other = claim(store, session)
     stale = Settlement(other.id, other.claim + 1, Verdict.ACCEPT)
 
-    store.give_back(session, [verdict(mine, Verdict.ACCEPT), stale])
-    store.give_back(session + 1, [verdict(other, Verdict.ACCEPT)])
+    store.settlements.give_back(session, [verdict(mine, Verdict.ACCEPT), stale])
+    store.settlements.give_back(session + 1, [verdict(other, Verdict.ACCEPT)])
 
-    assert store.counts()[orders].claimed == 1
+    assert store.queues.counts()[orders].claimed == 1
     [again] = claim(store, session)
     assert (again.id, again.redelivered, again.attempts) == (mine.id, True, 0)
 
@@ -451,7 +451,7 @@ def test_what_an_ambiguous_exchange_claimed_in_vain_is_given_back(store: Store, 
         publish(store)
     known, *lost = claim(store, session)
 
-    assert store.resync(session, [known.id]) == 2
+    assert store.claims.resync(session, [known.id]) == 2
 
     assert ids(claim(store, session)) == ids(lost)
 
@@ -459,5 +459,5 @@ def test_what_an_ambiguous_exchange_claimed_in_vain_is_given_back(store: Store, 
 def test_a_session_that_knows_of_nothing_gets_everything_given_back(
     store: Store, session: int, held: Claimed
 ) -> None:
-    assert store.resync(session, []) == 1
-    assert store.resync(session, []) == 0
+    assert store.claims.resync(session, []) == 1
+    assert store.claims.resync(session, []) == 0

@@ -27,12 +27,12 @@ def test_a_round_trip_settles_and_claims_in_one_step(
     [first] = claim(store, session)
     second = publish(store)
 
-    result = store.settle_and_claim(
+    result = store.claims.settle_and_claim(
         session, [verdict(first, Verdict.ACCEPT)], ClaimRequest(queues=(orders,), credit=5, promote=promote)
     )
 
     assert (ids(result.claimed), result.void) == ([second], frozenset())
-    assert store.counts()[orders].total == 1
+    assert store.queues.counts()[orders].total == 1
 
 
 @either
@@ -44,7 +44,7 @@ def test_an_exchange_brings_no_more_bytes_than_asked_for(
     settled, found = [], []
 
     for _ in range(3):
-        found.append(store.settle_and_claim(session, settled, request))
+        found.append(store.claims.settle_and_claim(session, settled, request))
         settled = [verdict(message, Verdict.ACCEPT) for message in found[-1].claimed]
 
     assert [ids(result.claimed) for result in found] == [published[:2], published[2:4], published[4:]]
@@ -55,9 +55,9 @@ def test_an_exchange_may_only_settle(store: Store, orders: str, session: int) ->
     publish(store)
     [message] = claim(store, session)
 
-    result = store.settle_and_claim(session, [verdict(message, Verdict.ACCEPT)], None)
+    result = store.claims.settle_and_claim(session, [verdict(message, Verdict.ACCEPT)], None)
 
-    assert (result.claimed, result.void, store.counts()[orders].total) == ([], frozenset(), 0)
+    assert (result.claimed, result.void, store.queues.counts()[orders].total) == ([], frozenset(), 0)
 
 
 @either
@@ -69,11 +69,11 @@ def test_a_round_trip_of_a_reaped_session_changes_nothing(
     lose_worker(store, session)
 
     with pytest.raises(SessionLost):
-        store.settle_and_claim(
+        store.claims.settle_and_claim(
             session, [verdict(message, Verdict.ACCEPT)], ClaimRequest(queues=(orders,), credit=5, promote=promote)
         )
 
-    assert store.counts()[orders].ready == 1
+    assert store.queues.counts()[orders].ready == 1
 
 
 @either
@@ -83,10 +83,12 @@ def test_an_exchange_tells_which_verdicts_were_void(
     publish(store)
     publish(store)
     kept, lost = claim(store, session)
-    store.release_held([lost.id])
+    store.operations.release_held([lost.id])
     verdicts = [verdict(kept, Verdict.ACCEPT), verdict(lost, Verdict.ACCEPT)]
 
-    result = store.settle_and_claim(session, verdicts, ClaimRequest(queues=(orders,), credit=5, promote=promote))
+    result = store.claims.settle_and_claim(
+        session, verdicts, ClaimRequest(queues=(orders,), credit=5, promote=promote)
+    )
 
     assert (result.void, ids(result.claimed)) == (frozenset({lost.id}), [lost.id])
 
@@ -98,7 +100,7 @@ def test_an_exchange_with_a_dead_letter_delivers_it_from_its_new_queue(store: St
     [message] = claim(store, session)
     dead = verdict(message, Verdict.DEAD, counted=True, reason="boom", failure=Failure("ValueError"))
 
-    result = store.settle_and_claim(session, [dead], ClaimRequest(queues=("orders", "failures"), credit=5))
+    result = store.claims.settle_and_claim(session, [dead], ClaimRequest(queues=("orders", "failures"), credit=5))
 
     assert [(found.queue_name, found.message_id) for found in result.claimed] == [("failures", message.message_id)]
 
@@ -110,9 +112,9 @@ def test_a_store_goes_on_after_an_exchange_that_failed(
     published = publish(store)
     request = ClaimRequest(queues=(orders,), credit=5, promote=promote)
     with pytest.raises(SessionLost):
-        store.settle_and_claim(session + 1, [], request)
+        store.claims.settle_and_claim(session + 1, [], request)
 
-    assert ids(store.settle_and_claim(session, [], request).claimed) == [published]
+    assert ids(store.claims.settle_and_claim(session, [], request).claimed) == [published]
 
 
 @either
@@ -125,7 +127,7 @@ def test_an_exchange_over_several_queues_settles_and_claims_by_priority(
     low, high, next_ = publish(store), publish(store, "letters", priority=9), publish(store, "letters")
     request = ClaimRequest(queues=(orders, "letters"), credit=5, promote=promote)
 
-    result = store.settle_and_claim(session, [verdict(done, Verdict.ACCEPT)], request)
+    result = store.claims.settle_and_claim(session, [verdict(done, Verdict.ACCEPT)], request)
 
     assert ids(result.claimed) == [high, low, next_]
     assert [message.queue_name for message in result.claimed] == ["letters", "orders", "letters"]
@@ -137,7 +139,7 @@ def test_an_exchange_cut_by_its_credit_says_that_there_is_more(
 ) -> None:
     first, _ = publish(store), publish(store)
 
-    result = store.settle_and_claim(session, [], ClaimRequest(queues=(orders,), credit=1, promote=promote))
+    result = store.claims.settle_and_claim(session, [], ClaimRequest(queues=(orders,), credit=1, promote=promote))
 
     assert (ids(result.claimed), result.more) == ([first], True)
 
@@ -148,7 +150,7 @@ def test_who_wrongly_believes_that_nothing_is_due_gets_it_or_is_told(
     publish(store, delay_seconds=5.0)
     pass_time(store, 6)
 
-    result = store.settle_and_claim(session, [], ClaimRequest(queues=(orders,), credit=5, promote=False))
+    result = store.claims.settle_and_claim(session, [], ClaimRequest(queues=(orders,), credit=5, promote=False))
 
     assert result.claimed or result.next_due_seconds == 0
 
@@ -159,7 +161,7 @@ def test_an_exchange_tells_when_the_next_message_is_due(
 ) -> None:
     publish(store, delay_seconds=60.0)
 
-    result = store.settle_and_claim(session, [], ClaimRequest(queues=(orders,), credit=5, promote=promote))
+    result = store.claims.settle_and_claim(session, [], ClaimRequest(queues=(orders,), credit=5, promote=promote))
 
     assert result.next_due_seconds == pytest.approx(60, abs=15)
 
@@ -175,13 +177,13 @@ def test_a_store_that_serves_no_consumers_refuses_them_before_it_writes(
     request = ClaimRequest(queues=(orders,), credit=1, consumer=Consumer("plain"))
 
     with pytest.raises(UnsupportedRule, match="selector"):
-        store.subscribe(session, orders, Consumer("plain"))
+        store.claims.subscribe(session, orders, Consumer("plain"))
     with pytest.raises(UnsupportedRule, match="selector"):
-        store.claim(session, request)
+        store.claims.claim(session, request)
     with pytest.raises(UnsupportedRule, match="stealable"):
-        store.begin_settle(session, [(held.id, held.claim)])
+        store.settlements.begin_settle(session, [(held.id, held.claim)])
     with pytest.raises(UnsupportedRule, match="selector"):
-        store.settle_and_claim(session, [verdict(held, Verdict.ACCEPT)], request)
+        store.claims.settle_and_claim(session, [verdict(held, Verdict.ACCEPT)], request)
 
-    counts = store.counts()[orders]
+    counts = store.queues.counts()[orders]
     assert (counts.ready, counts.claimed) == (1, 1)

@@ -33,7 +33,7 @@ def publish(store: Store, *weights: Any, queue: str = "orders", **given: Any) ->
 
 
 def waiting(store: Store, queue: str = "orders") -> list[str]:
-    return [message.body.decode() for message in store.browse(queue, states=[State.READY.value])]
+    return [message.body.decode() for message in store.browser.browse(queue, states=[State.READY.value])]
 
 
 def test_the_least_number_is_first_and_equal_ones_stand_by_arrival(store: Store, session: int) -> None:
@@ -93,7 +93,7 @@ def test_a_message_that_is_moved_stands_by_its_number_or_first_without_one(store
     publish(store, 2)
     publish(store, 3, 1, "none", None, queue="others")
 
-    store.move(ids(store.browse("others", states=[State.READY.value])), "orders")
+    store.operations.move(ids(store.browser.browse("others", states=[State.READY.value])), "orders")
 
     assert waiting(store) == ["none", "None", "1", "2", "3"]
 
@@ -102,7 +102,7 @@ def test_a_message_that_is_moved_stands_by_its_number_or_first_without_one(store
 def test_dead_letters_are_sorted_where_they_arrive(store: Store, session: int, where: dict[str, Any]) -> None:
     declare(store, **BY_NUMBER)
     declare(store, "others", **where)
-    store.bind(exchange="failures", exchange_type="fanout", pattern="", queue="orders")
+    store.exchanges.bind(exchange="failures", exchange_type="fanout", pattern="", queue="orders")
     publish(store, 2)
     publish(store, 3, 1, None, queue="others")
 
@@ -118,7 +118,7 @@ def test_a_limited_queue_is_sorted_too(store: Store) -> None:
     publish(store, 2, 1)
     publish(store, 3, 0, 9, queue="others")
 
-    assert store.move(ids(store.browse("others", states=[State.READY.value])), "orders") == 2
+    assert store.operations.move(ids(store.browser.browse("others", states=[State.READY.value])), "orders") == 2
 
     assert (waiting(store), waiting(store, "others")) == (["0", "1", "2", "3"], ["9"])
 
@@ -126,11 +126,11 @@ def test_a_limited_queue_is_sorted_too(store: Store) -> None:
 def test_another_priority_or_time_leaves_the_place(store: Store) -> None:
     declare(store, **BY_NUMBER)
     publish(store, 2, 1, 3)
-    [_, second, _] = store.browse("orders", states=[State.READY.value])
+    [_, second, _] = store.browser.browse("orders", states=[State.READY.value])
 
-    assert store.prioritise([second.id], 9) == 1
-    [first, *_] = store.browse("orders", states=[State.READY.value])
-    assert store.reschedule([first.id], datetime.now(UTC) - timedelta(hours=1)) == 1
+    assert store.operations.prioritise([second.id], 9) == 1
+    [first, *_] = store.browser.browse("orders", states=[State.READY.value])
+    assert store.operations.reschedule([first.id], datetime.now(UTC) - timedelta(hours=1)) == 1
 
     assert waiting(store) == ["1", "2", "3"]
 

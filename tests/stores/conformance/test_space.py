@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def test_sizes_are_told_without_reading_a_table(store: Store, orders: str) -> None:
-    store.append_many([a_message() for _ in range(100)])
+    store.publications.append_many([a_message() for _ in range(100)])
 
-    spaces = store.spaces()
+    spaces = store.server.spaces()
 
     # The store in memory has no tables, and a database in memory no journal.
     assert bool(spaces) == store.features.durable
@@ -23,4 +23,4 @@ def test_sizes_are_told_without_reading_a_table(store: Store, orders: str) -> No
 
 
 def test_small_tables_are_no_problem(store: Store, orders: str) -> None:
-    assert store.space_problems(store.spaces()) == []
+    assert store.server.space_problems(store.server.spaces()) == []

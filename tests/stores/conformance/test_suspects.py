@@ -107,7 +107,7 @@ def test_a_suspect_that_kills_its_workers_ends_dead_at_the_maximum(store: Store)
         assert ids(claim(store, session)) == [poison]
         lose_worker(store, session)
 
-    [dead] = store.browse("orders", states=[State.DEAD.value])
+    [dead] = store.browser.browse("orders", states=[State.DEAD.value])
     assert (dead.id, dead.attempts, dead.dead_reason) == (poison, 2, "worker lost")
 
 
@@ -120,7 +120,9 @@ def test_a_suspect_at_its_maximum_goes_to_the_dead_letter_queue(store: Store) ->
 
     lose_worker(store, session)
 
-    assert [item.dead_reason for item in store.browse("failures", states=[State.READY.value])] == ["worker lost"]
+    assert [item.dead_reason for item in store.browser.browse("failures", states=[State.READY.value])] == [
+        "worker lost"
+    ]
 
 
 def test_each_worker_that_a_suspect_killed_leaves_a_failed_attempt(store: Store, attempts: Any) -> None:
@@ -133,7 +135,7 @@ def test_each_worker_that_a_suspect_killed_leaves_a_failed_attempt(store: Store,
         claim(store, session)
         lose_worker(store, session)
 
-    [message] = store.browse("orders", states=[State.DEAD.value])
+    [message] = store.browser.browse("orders", states=[State.DEAD.value])
     found = [(row.message_id, row.number, row.error, row.worker) for row in attempts()]
     assert found == [(message.message_id, n, "WorkerLost", f"victim {n}") for n in (1, 2)]
 
@@ -146,7 +148,7 @@ def test_a_suspect_without_a_session_that_is_known_leaves_a_failed_attempt(store
     claim(store, session)
     WorkerSession.objects.using(store.alias).filter(pk=session).delete()
 
-    store.reap()
+    store.sessions.reap()
 
     assert [(row.error, row.worker) for row in attempts()] == [("WorkerLost", f"session {session}")]
 
@@ -170,8 +172,8 @@ def test_ten_deaths_of_a_prefetched_message_that_was_never_started_do_not_dead_l
         claim(store, session)
         lose_worker(store, session)
 
-    dead = store.browse("orders", states=[State.DEAD.value])
-    alive = store.browse("orders", states=[State.READY.value])
+    dead = store.browser.browse("orders", states=[State.DEAD.value])
+    alive = store.browser.browse("orders", states=[State.READY.value])
     assert {item.id for item in dead} == {started, *prefetched[:2]}
     assert [(item.id, item.attempts) for item in alive] == [(id_, 0) for id_ in prefetched[2:]]
 
@@ -189,7 +191,7 @@ def test_a_death_while_not_suspect_never_dead_letters_even_past_the_maximum(
 
     lose_worker(store, session)
 
-    assert store.counts()[orders].ready == 1
+    assert store.queues.counts()[orders].ready == 1
 
 
 def test_a_suspect_released_uncounted_stays_suspect_and_keeps_its_count(store: Store, orders: str) -> None:
@@ -219,7 +221,7 @@ def test_a_suspect_s_session_that_closes_gives_it_back_uncounted(store: Store, o
     session = open_session(store)
     claim(store, session)
 
-    store.close_session(session)
+    store.sessions.close(session)
 
     [again] = claim(store, open_session(store))
     assert (again.suspect, again.attempts) == (True, 0)
@@ -233,5 +235,5 @@ def test_a_dead_suspect_counts_its_last_delivery_as_told(store: Store, orders: s
 
     settle(store, session, message, Verdict.DEAD, counted=counted, reason="bad")
 
-    [dead] = store.browse(orders, states=[State.DEAD.value])
+    [dead] = store.browser.browse(orders, states=[State.DEAD.value])
     assert dead.attempts == int(counted)

@@ -45,9 +45,9 @@ def test_a_queue_bounds_the_time_to_live(
     declare(store, **rules)
 
     # One, some, and so many that they are copied.
-    store.append(a_message(ttl_seconds=given))
-    store.append_many([a_message(ttl_seconds=given) for _ in range(2)])
-    store.append_many([a_message(ttl_seconds=given) for _ in range(60)])
+    store.publications.append(a_message(ttl_seconds=given))
+    store.publications.append_many([a_message(ttl_seconds=given) for _ in range(2)])
+    store.publications.append_many([a_message(ttl_seconds=given) for _ in range(60)])
 
     for message in claim(store, session):
         found = message.expires_at and (message.expires_at - message.published_at).total_seconds()
@@ -74,7 +74,7 @@ def two(store: Store) -> None:
 
 
 def late(store: Store) -> list[Any]:
-    return store.browse("late", states=[READY])
+    return store.browser.browse("late", states=[READY])
 
 
 @pytest.mark.usefixtures("two")
@@ -85,13 +85,13 @@ def test_what_expires_goes_to_the_expiry_queue_with_its_origin(
     publish(store, ttl_seconds=500)
     pass_time(store, 6)
 
-    assert store.expire() == 1
+    assert store.maintenance.expire() == 1
 
     [item] = late(store)
     headers = json.loads(item.headers) if isinstance(item.headers, str) else item.headers
     assert (headers["tenant"], headers["x-origin-queue"], headers["x-dead-reason"]) == ("a", "orders", "expired")
     assert headers["x-origin-attempts"] == 0
-    assert store.counts()["orders"].ready == 1
+    assert store.queues.counts()["orders"].ready == 1
     assert [row.outcome for row in finished()] == [2]
 
 
@@ -105,7 +105,7 @@ def test_what_is_found_expired_by_a_worker_goes_there_too(
     expired, other = claim(store, session)
     assert expired.expired
 
-    void = store.settle(
+    void = store.settlements.settle(
         session,
         [
             verdict(expired, Verdict.EXPIRE),
@@ -122,7 +122,7 @@ def test_what_is_found_expired_by_a_worker_goes_there_too(
 def test_a_late_verdict_sends_nothing_to_the_expiry_queue(store: Store, session: int) -> None:
     publish(store, ttl_seconds=5)
     [held] = claim(store, session)
-    store.release_held([held.id])
+    store.operations.release_held([held.id])
 
     assert settle(store, session, held, Verdict.EXPIRE) == {held.id}
     assert late(store) == []
@@ -133,7 +133,7 @@ def test_a_scheduled_message_that_expires_is_ready_there(store: Store, session: 
     publish(store, ttl_seconds=5, delay_seconds=60)
     pass_time(store, 6)
 
-    store.expire()
+    store.maintenance.expire()
 
     [message] = claim(store, session, "late")
     assert (message.deliver_at, message.expires_at, message.attempts) == (None, None, 0)
@@ -150,10 +150,10 @@ def test_what_finds_no_place_in_the_expiry_queue_ends_in_the_history(
     publish(store, ttl_seconds=5)
     pass_time(store, 6)
 
-    assert store.expire() == 1
+    assert store.maintenance.expire() == 1
 
     assert [row.outcome for row in finished()] == [EXPIRED]
-    assert ids(store.browse("orders", states=[READY, DEAD])) == []
+    assert ids(store.browser.browse("orders", states=[READY, DEAD])) == []
 
 
 @pytest.mark.usefixtures("two")
@@ -162,7 +162,7 @@ def test_a_dead_letter_does_not_take_the_way_of_the_expired(store: Store, sessio
     publish(store, "dead only", ttl_seconds=5)
     pass_time(store, 6)
 
-    store.expire()
+    store.maintenance.expire()
 
     assert late(store) == []
 
@@ -172,4 +172,4 @@ def test_an_expiry_queue_in_use_is_not_deleted(store: Store) -> None:
     declare(store, expiry_queue="late")
 
     with pytest.raises(QueueInUse, match="dead-letter or expiry queue of 1"):
-        store.delete_queue("late")
+        store.deletions.delete_queue("late")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.stores.sql import admission
+from django_mq.stores.sql import last_values
 from tests.stores.builders import a_message, claim, declare, ids, look, pass_time, settle
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def prices(request: pytest.FixtureRequest, store: Store) -> str:
 
 
 def put(store: Store, body: str, sku: str = "apple", **given: Any) -> None:
-    store.append_by_rules([a_message("prices", headers=json.dumps({"sku": sku}), body=body.encode(), **given)])
+    store.admission.append([a_message("prices", headers=json.dumps({"sku": sku}), body=body.encode(), **given)])
 
 
 def bodies(store: Store, *states: int) -> list[str]:
-    return [message.body.decode() for message in store.browse("prices", states=states or (READY,))]
+    return [message.body.decode() for message in store.browser.browse("prices", states=states or (READY,))]
 
 
 def claimed(store: Store, session: int) -> list[str]:
@@ -67,7 +67,7 @@ def test_a_value_that_is_published_after_one_was_due_is_the_later_one(
 def test_a_value_replaces_one_that_is_due_and_has_not_arrived(
     store: Store, prices: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "PROMOTE_LIMIT", 1)
+    monkeypatch.setattr(last_values, "PROMOTE_LIMIT", 1)
     put(store, "pear", sku="pear", delay_seconds=5)
     put(store, "early", delay_seconds=10)
     pass_time(store, 20)
@@ -82,7 +82,7 @@ def test_of_two_values_the_one_that_is_due_later_holds(store: Store, prices: str
     put(store, "first", delay_seconds=10)
 
     pass_time(store, 15)
-    assert store.promote() == 1
+    assert store.maintenance.promote() == 1
     assert bodies(store) == ["first"]
     pass_time(store, 10)
 
@@ -146,7 +146,7 @@ def test_a_value_can_be_delivered_before_its_time(store: Store, prices: str) -> 
     put(store, "early", delay_seconds=1000)
     put(store, "now")
 
-    assert store.deliver_now(ids(store.browse("prices", states=[SCHEDULED]))) == 1
+    assert store.operations.deliver_now(ids(store.browser.browse("prices", states=[SCHEDULED]))) == 1
 
     assert bodies(store, READY, SCHEDULED) == ["early"]
 
@@ -159,7 +159,7 @@ def test_values_delivered_together_were_all_ready_before_one_replaces_the_others
     [retrying] = claim(store, session, "prices")
     settle(store, session, retrying, Verdict.RELEASE, delay_seconds=1000)
 
-    assert store.deliver_now(ids(store.browse("prices", states=[SCHEDULED]))) == 2
+    assert store.operations.deliver_now(ids(store.browser.browse("prices", states=[SCHEDULED]))) == 2
 
     [row] = finished()
     assert row.ready_at is not None
@@ -171,7 +171,7 @@ def test_a_value_in_advance_of_another_priority_replaces_nothing_before_its_time
     store: Store, prices: str
 ) -> None:
     put(store, "early", delay_seconds=10)
-    store.prioritise([each.id for each in store.browse("prices", states=(SCHEDULED,))], 9)
+    store.operations.prioritise([each.id for each in store.browser.browse("prices", states=(SCHEDULED,))], 9)
 
     put(store, "now")
 
@@ -181,7 +181,7 @@ def test_a_value_in_advance_of_another_priority_replaces_nothing_before_its_time
 def test_a_value_in_advance_can_be_cancelled(store: Store, prices: str, session: int) -> None:
     put(store, "early", delay_seconds=10)
     put(store, "now")
-    store.cancel(ids(store.browse("prices", states=[SCHEDULED])))
+    store.operations.cancel(ids(store.browser.browse("prices", states=[SCHEDULED])))
     pass_time(store, 20)
 
     assert claimed(store, session) == ["now"]
@@ -189,19 +189,19 @@ def test_a_value_in_advance_can_be_cancelled(store: Store, prices: str, session:
 
 def test_a_scheduled_message_does_not_move_into_the_queue(store: Store, prices: str, orders: str) -> None:
     headers = json.dumps({"sku": "apple"})
-    store.append(a_message(orders, headers=headers, delay_seconds=1000))
+    store.publications.append(a_message(orders, headers=headers, delay_seconds=1000))
 
-    assert store.move(ids(store.browse(orders, states=[SCHEDULED])), "prices") == 0
+    assert store.operations.move(ids(store.browser.browse(orders, states=[SCHEDULED])), "prices") == 0
 
 
 def test_a_value_that_was_due_makes_room_for_a_message_that_moves(store: Store, orders: str) -> None:
     declare(store, "prices", kind="last_value", last_value_key="sku", max_messages=2)
     put(store, "now")
     put(store, "early", delay_seconds=10)
-    store.append(a_message(orders))
+    store.publications.append(a_message(orders))
     pass_time(store, 20)
 
-    assert store.move(ids(store.browse(orders, states=[READY])), "prices") == 1
+    assert store.operations.move(ids(store.browser.browse(orders, states=[READY])), "prices") == 1
 
 
 def test_a_claim_that_brings_a_value_knows_when_the_next_is_due(store: Store, prices: str, session: int) -> None:
@@ -228,8 +228,8 @@ def test_the_greatest_due_time_and_arrival_holds(store: Store, prices: str, sess
         known.append((time + delay, number))
         put(store, str(number), **({"delay_seconds": delay} if delay else {}))
         if random.random() < 0.3:
-            store.promote()
-    store.promote()
+            store.maintenance.promote()
+    store.maintenance.promote()
 
     due = max((at, number) for at, number in known if at <= time)
 

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def bind(store: Store, queue: str, pattern: str = "", *, seconds: float = 60) -> None:
-    store.volatile_bind(exchange="x", exchange_type="fanout", pattern=pattern, queue=queue, seconds=seconds)
+    store.volatile.bind(exchange="x", exchange_type="fanout", pattern=pattern, queue=queue, seconds=seconds)
 
 
 def test_live_bindings_are_read_by_exchange(store: Store) -> None:
     bind(store, "a", "one")
     bind(store, "b", "two")
 
-    assert sorted(store.volatile_bindings("x")) == [("one", "a"), ("two", "b")]
-    assert store.volatile_bindings("y") == []
+    assert sorted(store.volatile.bindings("x")) == [("one", "a"), ("two", "b")]
+    assert store.volatile.bindings("y") == []
 
 
 def test_a_binding_nobody_renews_expires_and_is_pruned(store: Store) -> None:
@@ -29,8 +29,8 @@ def test_a_binding_nobody_renews_expires_and_is_pruned(store: Store) -> None:
     bind(store, "renewed")
     pass_time(store, 40)
 
-    assert sorted(store.volatile_bindings("x")) == [("", "b"), ("", "renewed")]
-    assert store.prune() == 1
+    assert sorted(store.volatile.bindings("x")) == [("", "b"), ("", "renewed")]
+    assert store.retention.prune() == 1
 
 
 def test_binding_again_renews(store: Store) -> None:
@@ -39,49 +39,49 @@ def test_binding_again_renews(store: Store) -> None:
     bind(store, "a")
     pass_time(store, 40)
 
-    assert store.volatile_bindings("x") == [("", "a")]
+    assert store.volatile.bindings("x") == [("", "a")]
 
 
 def test_every_queue_gets_its_copy_and_takes_it_once(store: Store) -> None:
-    store.volatile_put(["a", "b"], "hello", seconds=60)
+    store.volatile.put(["a", "b"], "hello", seconds=60)
 
-    assert store.volatile_take(["a"]) == [("a", "hello")]
-    assert store.volatile_take(["a"]) == []
-    assert store.volatile_take(["b"]) == [("b", "hello")]
+    assert store.volatile.take(["a"]) == [("a", "hello")]
+    assert store.volatile.take(["a"]) == []
+    assert store.volatile.take(["b"]) == [("b", "hello")]
 
 
 def test_messages_are_taken_oldest_first_and_up_to_the_limit(store: Store) -> None:
     for number in range(5):
-        store.volatile_put(["a" if number % 2 else "b"], str(number), seconds=60)
+        store.volatile.put(["a" if number % 2 else "b"], str(number), seconds=60)
 
-    first = store.volatile_take(["a", "b"], limit=3)
+    first = store.volatile.take(["a", "b"], limit=3)
 
     assert first == [("b", "0"), ("a", "1"), ("b", "2")]
-    assert store.volatile_take(["a", "b"]) == [("a", "3"), ("b", "4")]
+    assert store.volatile.take(["a", "b"]) == [("a", "3"), ("b", "4")]
 
 
 def test_messages_nobody_fetched_in_time_are_pruned(store: Store) -> None:
-    store.volatile_put(["a"], "old", seconds=10)
-    store.volatile_put(["a"], "young", seconds=100)
+    store.volatile.put(["a"], "old", seconds=10)
+    store.volatile.put(["a"], "young", seconds=100)
     pass_time(store, 50)
 
-    assert store.prune() == 1
-    assert store.volatile_take(["a"]) == [("a", "young")]
+    assert store.retention.prune() == 1
+    assert store.volatile.take(["a"]) == [("a", "young")]
 
 
 def test_a_message_whose_time_is_over_is_not_taken(store: Store) -> None:
-    store.volatile_put(["a"], "old", seconds=10)
+    store.volatile.put(["a"], "old", seconds=10)
     pass_time(store, 11)
 
-    assert store.volatile_take(["a"]) == []
+    assert store.volatile.take(["a"]) == []
 
 
 def test_dropping_forgets_bindings_and_messages(store: Store) -> None:
     bind(store, "a")
     bind(store, "b")
-    store.volatile_put(["a", "a", "b"], "hello", seconds=60)
+    store.volatile.put(["a", "a", "b"], "hello", seconds=60)
 
-    assert store.volatile_drop("a") == 2
+    assert store.volatile.drop("a") == 2
 
-    assert store.volatile_bindings("x") == [("", "b")]
-    assert store.volatile_take(["a", "b"]) == [("b", "hello")]
+    assert store.volatile.bindings("x") == [("", "b")]
+    assert store.volatile.take(["a", "b"]) == [("b", "hello")]

@@ -1,0 +1,12 @@
+"""The results of Django's tasks, which have no queue: Django's models read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_mq.stores.sql.database import Part
+
+
+class TaskResults(Part):
+    def write(self, **columns: Any) -> None:
+        self.rows("write_result", **columns)

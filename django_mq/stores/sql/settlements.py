@@ -1,0 +1,190 @@
+"""Settlements, each fenced by its claim token."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.decisions.last_value import BY_LATER_VALUE
+from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
+from django_mq.stores.records import failed_attempt
+from django_mq.stores.sql.database import Part
+from django_mq.stores.sql.messages import ACCEPTED, CANCELLED, EXPIRED, REPLACED, first_of
+from django_mq.stores.subjects import claims as subjects
+from django_mq.stores.values import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from django_mq.stores.records import Failure, Settlement
+    from django_mq.stores.sql.database import Statement
+    from django_mq.stores.sql.leases import Leases
+    from django_mq.stores.sql.messages import Messages
+    from django_mq.stores.sql.moves import Moves
+
+
+#: When a session of this process last declined a message: by alias, session and queue, on the monotonic clock. All
+#: stores of the process share it: the heartbeat's store settles, too.
+_declined_at: dict[tuple[str, int, str], float] = {}
+#: A settlement is committed within so many seconds.
+COMMIT_SECONDS = 60.0
+
+
+def fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:
+    return {
+        "session": session_id,
+        "ids": [item.id for item in settlements],
+        "claims": [item.claim for item in settlements],
+    }
+
+
+def by_claim(settlements: Sequence[Settlement]) -> Iterator[Sequence[Settlement]]:
+    """Yield batches with one claim of each message: the id of a settled message then names the settlement."""
+    while settlements:
+        claims = dict(item.receipt for item in reversed(settlements))
+        yield [item for item in settlements if claims[item.id] == item.claim]
+        settlements = [item for item in settlements if claims[item.id] != item.claim]
+
+
+class Declines(Part):
+    """Which sessions have declined messages of a queue, so that their claims leave these out."""
+
+    def note(self, session_id: int, ids: Sequence[int]) -> None:
+        for (name,) in self.rows("queues_of", ids=list(ids)):
+            _declined_at[self._key(session_id, name)] = time.monotonic()
+        self.rows("note_declined", session=session_id, ids=list(ids))
+
+    def have(self, session_id: int, names: Iterable[str]) -> bool:
+        """Whether the session may have declined messages of one of these queues."""
+        return bool(_declined_at) and any(self._key(session_id, name) in _declined_at for name in names)
+
+    def forget(self, session_id: int, name: str) -> None:
+        """Take note that nothing is left which the session has declined, unless that is not committed yet."""
+        key = self._key(session_id, name)
+        if time.monotonic() - _declined_at.get(key, 0.0) > COMMIT_SECONDS:
+            _declined_at.pop(key, None)
+
+    def _key(self, session_id: int, name: str) -> tuple[str, int, str]:
+        return self.database.alias, session_id, name
+
+
+@dataclass(eq=False)
+class Settlements(Part, subjects.Settlements):
+    messages: Messages
+    moves: Moves
+    leases: Leases
+    declines: Declines
+
+    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        done = set[int]()
+        # An error ends the caller's transaction: a savepoint would cost a transactional handler two round trips.
+        with nullcontext() if self.database.in_transaction else self.database.transaction():
+            for batch in by_claim(settlements):
+                held = self._settle_held(session_id, batch)
+                late = [item for item in batch if item.id not in held]
+                receipts = [item.receipt for item in late]
+                if late and (retaken := self.leases.retake(session_id, receipts)):
+                    held |= self._settle_held(session_id, [item for item in late if item.id in retaken])
+                done |= held
+        return frozenset(item.id for item in settlements) - done
+
+    def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
+        held = self._held(session_id, settlements)
+        expired = [item for item in held if item.verdict is Verdict.EXPIRE]
+        leaving = self._leaving([item.id for item in expired])
+        staying = [item for item in held if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
+        done = set[int]()
+        for name, params in verdicts(session_id, staying):
+            done.update(self._write(name, **params))
+        self._after_settling(staying, done, session_id)
+        # What goes to other queues goes last: the others may have made room there.
+        done |= self._let_leave(session_id, [item for item in expired if item.id in leaving], leaving)
+        if dead := [item.id for item in staying if item.verdict is Verdict.DEAD and item.id in done]:
+            self.moves.send_dead(dead)
+        return done
+
+    def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002
+        """Lock the messages and leave out lost ones, where the statements do not do so."""
+        return settlements
+
+    def _write(self, name: str, **fenced: Any) -> list[int]:
+        return first_of(self.rows(name, **fenced))
+
+    def _leaving(self, ids: Sequence[int]) -> dict[int, bool]:
+        """Return the expired messages that leave their queue, and whether a later value has replaced each."""
+        return dict(self.rows("leaving", ids=list(ids), replaced=BY_LATER_VALUE)) if ids else {}
+
+    def _let_leave(self, session_id: int, expired: Sequence[Settlement], replaced: Mapping[int, bool]) -> set[int]:
+        """Send expired messages to their expiry queues, or write that they were replaced; return the ids."""
+        gone: set[int] = set()
+        if over := [item for item in expired if replaced[item.id]]:
+            gone.update(self._write("settle_finished", **fence(session_id, over), outcome=REPLACED))
+        if going := [item for item in expired if not replaced[item.id]]:
+            how = {"reason": [BY_EXPIRY] * len(going), "counted": [False] * len(going)}
+            sent = self._write("settle_dead", **fence(session_id, going), **how)
+            self.moves.send_expired(sent)
+            gone.update(sent)
+        return gone
+
+    def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
+        """Record failed attempts while the rows are there; then remove replaced values."""
+        settled = [item for item in settlements if item.id in done]
+        if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
+            self.messages.record_attempts(session_id, failed)
+        self.messages.drop_replaced([item.id for item in settled if item.verdict is RELEASE])
+        if declined := [item.id for item in settled if item.verdict is DECLINE]:
+            self.messages.drop_replaced(declined)
+            self.declines.note(session_id, declined)
+
+    def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
+        if held := self._held(session_id, settlements):
+            how = {"delay_seconds": [0.0] * len(held), "counted": [False] * len(held)}
+            ids = [item.id for item in held]
+            self.rows("end_replaced", session=session_id, ids=ids, replaced=BY_LATER_VALUE)
+            self._write("settle_released", **fence(session_id, held), **how)
+
+    def record_attempt(self, failure: Failure, **about: Any) -> None:
+        self.rows("record_attempt", **failed_attempt(failure, **about))
+
+
+def statements(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
+    """Yield the statements for settlements without failures and dead messages."""
+    yield from verdicts(session_id, settlements)
+    if ids := [item.id for item in settlements if item.verdict is RELEASE]:
+        # A released message that a later value has replaced is removed.
+        yield "remove", {"ids": ids, "outcome": REPLACED, "reason": BY_LATER_VALUE}
+
+
+def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
+    for verdict, name, how in KINDS:
+        if chosen := [item for item in settlements if item.verdict is verdict]:
+            yield name, fence(session_id, chosen) | how(chosen)
+
+
+#: Each verdict, the statement that writes it, and the parameters of that.
+KINDS: tuple[tuple[Verdict, str, Callable[[Sequence[Settlement]], dict[str, Any]]], ...] = (
+    (Verdict.ACCEPT, "settle_finished", lambda _: {"outcome": ACCEPTED}),
+    (Verdict.EXPIRE, "settle_finished", lambda _: {"outcome": EXPIRED}),
+    (Verdict.CANCEL, "settle_finished", lambda _: {"outcome": CANCELLED}),
+    *(
+        (
+            verdict,
+            "settle_released",
+            lambda items: {
+                "delay_seconds": [float(item.delay_seconds) for item in items],
+                "counted": [item.counted for item in items],
+            },
+        )
+        for verdict in (RELEASE, DECLINE)
+    ),
+    (
+        Verdict.DEAD,
+        "settle_dead",
+        lambda items: {
+            "reason": [storable(item.reason, 255) for item in items],
+            "counted": [item.counted for item in items],
+        },
+    ),
+)

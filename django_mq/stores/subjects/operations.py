@@ -1,0 +1,53 @@
+"""Change messages for operators. Ids are row ids; each method returns how many messages it changed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+
+class Operations(ABC):
+    """Change messages for operators. Ids are row ids; each method returns how many messages it changed."""
+
+    @abstractmethod
+    def cancel(self, ids: Sequence[int]) -> int:
+        """Remove unclaimed messages."""
+
+    @abstractmethod
+    def release_held(self, ids: Sequence[int]) -> int:
+        """Take claimed messages from their session and make them ready; a late verdict is void."""
+
+    @abstractmethod
+    def move(self, ids: Sequence[int], target: str) -> int:
+        """Move unclaimed messages to the tail of another queue, by its rules; their attempts begin again.
+
+        It moves as many as fit, in order; a ring makes room for all. Raises UnknownQueue, QueueClosed, and
+        QueueFull if the first does not fit.
+        """
+
+    @abstractmethod
+    def deliver_now(self, ids: Sequence[int]) -> int:
+        """Make scheduled messages ready, in due order."""
+
+    @abstractmethod
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+        """Give scheduled or ready messages another, aware, time of delivery, and its place.
+
+        They are ready if the time is over. Values of a last-value queue do not change.
+        """
+
+    @abstractmethod
+    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+        """Move ready or scheduled messages to the tail of the level of another priority."""
+
+    @abstractmethod
+    def redrive(self, ids: Sequence[int]) -> int:
+        """Make dead messages ready again at their old places; their attempts begin again."""
+
+    @abstractmethod
+    def set_header(self, ids: Sequence[int], name: str, value: int | None) -> int:
+        """Give unclaimed messages this value of a header; None removes the header."""
