@@ -69,7 +69,11 @@ class PostgreSQLDeletions(Deletions):
         # A publish does not lock the queue's row, so that publishers never wait there. So the rare deletion locks
         # the message table; otherwise a message that is written meanwhile would stay behind without its queue.
         before = self.rows("limit_waiting", limit=f"{DELETION_WAIT_SECONDS}s")[0][0]
-        self.rows("bound_transaction", idle=f"{IDLE_SECONDS}s", lock=f"{DELETION_WAIT_SECONDS}s")
+        limits = {
+            "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
+            "lock_timeout": f"{DELETION_WAIT_SECONDS}s",
+        }
+        self.rows("bound_transaction", **limits)
         self.rows("lock_messages")
         self.rows("limit_waiting", limit=before)
 
