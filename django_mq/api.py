@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery import hints
+from django_mq.delivery.codecs import BrowsedMessage, ReceivedMessage
 from django_mq.delivery.consumer.handlers import consumer
-from django_mq.delivery.messages import BrowsedMessage, ReceivedMessage
 from django_mq.delivery.operator.browser import browsed
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume

@@ -1,4 +1,4 @@
-"""Make message ids, write bodies and headers as bytes and text, and read them again.
+"""Make message ids, write bodies and headers as bytes and text, and read them again as your code gets them.
 
 Bodies are JSON, text or plain bytes; reading them runs no code. JSON is that of Django's encoder, with the
 microseconds of times: dates, times, UUIDs, lazy strings and Decimals become texts. A Decimal or a timedelta is
@@ -14,9 +14,11 @@ import datetime as dt
 import json
 import os
 import time
+from dataclasses import replace
 from decimal import Decimal
 from encodings import normalize_encoding
 from encodings.aliases import aliases
+from functools import cached_property
 from json import encoder
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
@@ -24,10 +26,13 @@ from uuid import UUID, SafeUUID
 
 from django.core.serializers.json import DjangoJSONEncoder
 
+from django_mq.engine.states import State
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from django_mq.stores.records import Browsed, Claimed
 
 
 #: The fixed bits of an id, and a mask for the others.
@@ -211,3 +216,68 @@ def decode_headers(text: str | None) -> dict[str, Any]:
     if not isinstance(headers, dict):
         raise CorruptMessage(f"The headers are a JSON {type(headers).__name__}, not an object.")
     return headers
+
+
+# The messages that your code gets: decoded, and without the claim token that a worker needs to settle.
+
+
+class DecodedMessage:
+    """A stored message. Reading a body or headers that cannot be decoded raises CorruptMessage."""
+
+    def __init__(self, stored: Claimed | Browsed) -> None:
+        self._stored = stored
+        self.id: UUID = stored.message_id
+        self.queue: str = stored.queue_name
+        #: 0 to 9, 9 first.
+        self.priority: int = stored.priority
+        self.type: str = stored.type
+        self.correlation_id: str | None = stored.correlation_id
+        self.published_at: dt.datetime = stored.published_at
+        self.content_type: str = stored.content_type
+
+    @cached_property
+    def body(self) -> Any:
+        """The body that was published: decoded JSON or text, or bytes."""
+        return decode_body(self._stored.body, self._stored.content_type, self._stored.content_encoding)
+
+    @cached_property
+    def headers(self) -> dict[str, Any]:
+        """The headers that were published."""
+        return decode_headers(self._stored.headers)
+
+
+class ReceivedMessage(DecodedMessage):
+    """One delivery of a message to a handler. A message that cannot be decoded becomes a dead letter."""
+
+    def __init__(self, claimed: Claimed) -> None:
+        super().__init__(claimed)
+        #: 1 for the first attempt. A delivery that was given back before the handler began is not counted.
+        self.attempt: int = claimed.attempts + 1
+        #: Whether the message was delivered before.
+        self.redelivered: bool = claimed.redelivered
+        self.group_key: str | None = claimed.group_key
+        self._claimed = claimed
+
+    def changed(self, **stored: Any) -> ReceivedMessage:
+        """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""
+        return ReceivedMessage(replace(self._claimed, **stored))
+
+    def __repr__(self) -> str:
+        return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"
+
+
+class BrowsedMessage(DecodedMessage):
+    """A message as ``browse`` returns it."""
+
+    def __init__(self, browsed: Browsed) -> None:
+        super().__init__(browsed)
+        self.state = State(browsed.state)
+        #: How many attempts have failed.
+        self.attempts: int = browsed.attempts
+        self.deliver_at: dt.datetime | None = browsed.deliver_at
+        self.expires_at: dt.datetime | None = browsed.expires_at
+        #: Why it is a dead letter; blank for other messages.
+        self.dead_reason: str = browsed.dead_reason
+
+    def __repr__(self) -> str:
+        return f"<message {self.id} of {self.queue}, {self.state.name.lower()}>"

@@ -13,7 +13,6 @@ from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.engine.options import LINKS, QueueOptions
 from django_mq.errors import ConfigurationError, InvalidMessage, StoreUnavailable, UnknownQueue
-from django_mq.stores import queue_records
 from django_mq.stores.errors import no_such_queue, undeclared
 from django_mq.stores.registry import shared_store
 
@@ -30,14 +29,6 @@ def record_of(store: Store, name: str) -> QueueRecord:
     if record is None:
         raise no_such_queue(name)
     return record
-
-
-def keep_known(store: Store, names: Iterable[str]) -> None:
-    """Read again what is known of queues if it is a few seconds old; create missing ones. Raises StoreError."""
-    for name in names:
-        if queue_records.known(store, name) is None:
-            declare(store, name)
-            queue_records.known(store, name)
 
 
 def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> bool:

@@ -17,7 +17,7 @@ from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
 from django_mq import __version__, conf
-from django_mq.delivery.messages import ReceivedMessage
+from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.publisher import with_headers
 from django_mq.seams.extension import Extension
 from django_mq.stores.values import headers_in

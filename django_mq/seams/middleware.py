@@ -25,7 +25,7 @@ class Publication:
 class Execution:
     """One message that is about to be given to its handler."""
 
-    #: What the handler gets, a ``delivery.messages.ReceivedMessage``; for a Celery task, a message like it.
+    #: What the handler gets, a ``delivery.codecs.ReceivedMessage``; for a Celery task, a message like it.
     message: Any
     #: The ``delivery.consumer.handlers.Handler``, or the Celery task. Both have a ``name``.
     handler: Any

@@ -31,7 +31,7 @@ from tests.services.processes import tethered
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.delivery.messages import ReceivedMessage
+    from django_mq.delivery.codecs import ReceivedMessage
 
 ROOT = Path(__file__).parents[2]
 #: Workers that have just started are not idle yet, in seconds; and messages that do not count.

@@ -13,7 +13,7 @@ import pytest
 from django.db import transaction
 
 from django_mq.api import pause, publish, publish_many, resume
-from django_mq.delivery.consumer import exclusive, heartbeat
+from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
@@ -615,7 +615,7 @@ def test_a_worker_says_which_priority_its_handler_has(alias: str) -> None:
 def test_a_second_worker_of_an_exclusive_queue_stands_by_and_says_so(
     alias: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(exclusive, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("django_mq.delivery.consumer.worker.AGAIN_SECONDS", 0.1)
     Queue.objects.using(alias).update(exclusive=True)
     first, second = Diary(), Diary()
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
-    from django_mq.delivery.messages import ReceivedMessage
+    from django_mq.delivery.codecs import ReceivedMessage
 
 QUEUE = "proof"
 

@@ -10,7 +10,6 @@
     sidecar_process.py    the main module of that process
     maintenance.py        runs each duty of maintenance in its time; continues stalled operations of the admin
     duties.py             the duties: promote, reap, expire, trim, prune, and those of extensions
-    exclusive.py          the worker's requests for exclusive queues
     prefetch.py           claimed messages wait in order, within the credit of their handler
     recall.py             give back what was not begun
     pool.py               threads that run handlers

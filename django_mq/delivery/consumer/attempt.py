@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from django_mq import conf, signals
+from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
-from django_mq.delivery.messages import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Retry

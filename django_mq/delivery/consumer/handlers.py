@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from django_mq.delivery.messages import ReceivedMessage
+    from django_mq.delivery.codecs import ReceivedMessage
     from django_mq.stores.records import Claimed
 
 

@@ -17,16 +17,22 @@ from django.db import connections
 from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.driver import Driver, Loop, Workload
-from django_mq.delivery.consumer.exclusive import ExclusiveQueues
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.consumer.recall import Recall
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.queues import keep_known
+from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable, WorkerInTransaction
+from django_mq.errors import (
+    AccessRefused,
+    HandlersHang,
+    SessionLost,
+    StoreError,
+    StoreUnavailable,
+    WorkerInTransaction,
+)
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import MEMORY
@@ -247,7 +253,7 @@ class Worker:
             raise SessionLost
         buffered = self._buffered()
         if self.runtime.fetcher.has_reason or buffered:
-            keep_known(self.session.store, self._queues)
+            self._know_queues()
         self.runtime.recall(self._shift.recall.give_back)
         if buffered:
             self._shift.recall.give_to_others()
@@ -255,6 +261,14 @@ class Worker:
         if self._timed:
             self._give_up_overdue()
         return self._claim() > 0
+
+    def _know_queues(self) -> None:
+        """Read the rows of the queues that are a few seconds old, and create queues that are missing."""
+        store = self.session.store
+        for name in self._queues:
+            if queue_records.known(store, name) is None:
+                declare(store, name)
+                queue_records.known(store, name)
 
     def _give_up_overdue(self) -> None:
         """Settle attempts that exceed their time limit; stop the worker if the pool is exhausted."""
@@ -384,3 +398,37 @@ class Worker:
         for session in self._late:
             session.close()
         self.runtime.close()
+
+
+#: Time between two requests for an exclusive queue, and between two log entries of its refusal, in seconds.
+AGAIN_SECONDS, SAY_SECONDS = 5.0, 60.0
+
+
+class ExclusiveQueues:
+    """One session's requests for its exclusive queues. A claim brings nothing from a refused queue."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._admitted: set[str] = set()
+        self._said: dict[str, float] = {}
+        self._ask_at = 0.0
+
+    def ask_if_due(self) -> None:
+        """Ask for each exclusive queue until it is given. Raises StoreError."""
+        now = time.monotonic()
+        if now < self._ask_at:
+            return
+        self._ask_at = now + AGAIN_SECONDS
+        for name in self._session.queues:
+            if name not in self._admitted and queue_records.last_read(self._session.alias, name).exclusive:
+                self._ask(name, now)
+
+    def _ask(self, name: str, now: float) -> None:
+        try:
+            self._session.subscribe(name)
+        except AccessRefused as refusal:
+            if now - self._said.get(name, float("-inf")) >= SAY_SECONDS:
+                logger.warning("Standing by: %s", refusal)
+                self._said[name] = now
+        else:
+            self._admitted.add(name)

@@ -31,14 +31,13 @@ from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, carries_task, handler_of
 from django_mq.delivery.consumer.unit_of_work import unit_of_work
-from django_mq.delivery.queues import keep_known
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.attempts import DELIVER
 from django_mq.integrations.celery.internals import is_ended_by_parent, receiver_of
 from django_mq.integrations.celery.message import ClaimedMessage, judged
-from django_mq.stores.queue_records import last_read
+from django_mq.stores import queue_records
 from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
@@ -228,8 +227,8 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
     # Celery's tasks use this thread's connections, too.
     with unit_of_work(is_alone=False):
         handler = handler_of(claimed.queue_name)
-        keep_known(shared_store(alias), [claimed.queue_name])
-        policy = last_read(alias, claimed.queue_name)
+        queue_records.known(shared_store(alias), claimed.queue_name)
+        policy = queue_records.last_read(alias, claimed.queue_name)
         attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
         settlement = attempt.run()
     is_accepted = settlement.verdict is Verdict.ACCEPT

@@ -33,7 +33,7 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.delivery.messages import ReceivedMessage
+    from django_mq.delivery.codecs import ReceivedMessage
     from django_mq.models import TaskResult
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from tests.benchmarks.store.filling import Filler
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.delivery.messages import ReceivedMessage
+    from django_mq.delivery.codecs import ReceivedMessage
     from tests.benchmarks.store.environment import Environment
 
 #: A worker has become as large as it will after so many messages.
