@@ -116,7 +116,7 @@ def celery_message(url: str = "django-mq://", *, countdown: float | None = None)
 
     register()
     app = Celery("structure", broker=url)
-    app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False)
+    app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False, worker_redirect_stdouts=False)
     run: list[int] = []
 
     @app.task(name="note")
