@@ -100,7 +100,7 @@ class TaskConsumer:
         )
 
 
-class Deliveries:
+class TransportConsumers:
     """The consumers of one transport, and what is claimed for them."""
 
     def __init__(
@@ -421,7 +421,7 @@ class PrefetchBuffer:
     tasks the loop must see its signals and write acknowledgements.
     """
 
-    def __init__(self, deliveries: Deliveries, declarations: Declarations, *, redis_order: bool) -> None:
+    def __init__(self, deliveries: TransportConsumers, declarations: Declarations, *, redis_order: bool) -> None:
         self._deliveries = deliveries
         self._declarations = declarations
         self._redis_order = redis_order

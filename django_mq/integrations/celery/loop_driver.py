@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.delivery.consumer.runtime import ConsumerRuntime
-    from django_mq.integrations.celery.deliveries import Deliveries
+    from django_mq.integrations.celery.deliveries import TransportConsumers
 
 
 class LoopDriver:
     """Drives the deliveries of one transport."""
 
-    def __init__(self, deliveries: Deliveries) -> None:
+    def __init__(self, deliveries: TransportConsumers) -> None:
         self._deliveries = deliveries
         # The worker's event loop, and its timers: for polls, and for what is due before the next poll.
         self._loop: Any = None

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.integrations.celery.credit import ChannelQoS
-    from django_mq.integrations.celery.deliveries import Deliveries
+    from django_mq.integrations.celery.deliveries import TransportConsumers
     from django_mq.stores.records import Settlement
 
 #: Exit status of a child that its parent has ended.
@@ -248,7 +248,7 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
 class NativeConsumer:
     """One handler in a Celery worker. Its messages go to the pool as those of tasks do."""
 
-    def __init__(self, handler: Handler, consumer: Any, deliveries: Deliveries) -> None:
+    def __init__(self, handler: Handler, consumer: Any, deliveries: TransportConsumers) -> None:
         self._handler = handler
         self._consumer = consumer
         self._deliveries = deliveries

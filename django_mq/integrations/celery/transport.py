@@ -52,7 +52,7 @@ from django_mq.integrations.celery.declarations import (
     ExchangeTable,
     not_found,
 )
-from django_mq.integrations.celery.deliveries import Deliveries, TaskConsumer, told_to_stop
+from django_mq.integrations.celery.deliveries import TaskConsumer, TransportConsumers, told_to_stop
 from django_mq.integrations.celery.loop_driver import LoopDriver, has_left
 from django_mq.integrations.celery.message import (
     HIGHEST_PRIORITY,
@@ -680,7 +680,7 @@ class Transport(virtual.Transport):
         self.declarations = Declarations(self.alias, self._committing)
         self.exchanges = ExchangeTable(self._committing, self.declarations)
         self.publisher = Publisher(self.alias, self.declarations, self._committing, redis_order=redis_order)
-        self.deliveries = Deliveries(
+        self.deliveries = TransportConsumers(
             self.alias,
             address,
             declarations=self.declarations,
