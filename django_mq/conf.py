@@ -251,23 +251,18 @@ _added: dict[str, Extension] = {}
 def add_extension(extension: Extension) -> None:
     """Add an extension that the settings do not name, in this process, unless one of its name is there."""
     _added.setdefault(extension.name, extension)
-    extensions.cache_clear()
+    _forget()
 
 
 def remove_extension(name: str) -> None:
     """Remove an extension that was added, if it was."""
     _added.pop(name, None)
-    extensions.cache_clear()
+    _forget()
 
 
 def _extensions() -> tuple[Extension, ...]:
-    """Import the extensions of the settings. Raises UnusableExtension."""
-    return imported(raw()["EXTENSIONS"]) if "EXTENSIONS" in raw() else ()
-
-
-def installed() -> tuple[Extension, ...]:
-    """Return the extensions of the settings, then those that were added."""
-    named = load().EXTENSIONS
+    """Return the extensions of the settings, then those that were added. Raises UnusableExtension."""
+    named = imported(raw()["EXTENSIONS"]) if "EXTENSIONS" in raw() else ()
     names = {extension.name for extension in named}
     return (*named, *(extension for name, extension in _added.items() if name not in names))
 
@@ -275,7 +270,7 @@ def installed() -> tuple[Extension, ...]:
 @lru_cache(maxsize=1)
 def extensions() -> Extension:
     """Return what all extensions add, in their order, as one extension. Cached as the settings are."""
-    return all_of(installed())
+    return all_of(load().EXTENSIONS)
 
 
 def queue_options() -> dict[str, Option]:
@@ -295,5 +290,9 @@ def all_of(given: Iterable[Extension]) -> Extension:
 def forget(*, setting: str, **_: object) -> None:
     """Drop the cached settings when a test or a tool overrides them."""
     if setting in {"DJANGO_MQ", "DATABASES"}:
-        load.cache_clear()
-        extensions.cache_clear()
+        _forget()
+
+
+def _forget() -> None:
+    load.cache_clear()
+    extensions.cache_clear()

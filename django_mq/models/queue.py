@@ -133,11 +133,16 @@ class Queue(models.Model):
         super().save(*args, update_fields=update_fields, **kwargs)
 
     @property
+    def added(self) -> dict[str, Any]:
+        """The values of options that extensions declare."""
+        return added_in(self.other_options)
+
+    @property
     def options(self) -> QueueOptions:
         """The options as one value."""
         values = {name: getattr(self, name) for name in OPTIONS}
         links = {name: values[name] and values[name].name for name in LINKS}
-        return QueueOptions(**values | links, added=added_in(self.other_options))
+        return QueueOptions(**values | links, added=self.added)
 
     def value_of(self, option: str) -> Any:
         """Return the value of an option by its name; of a link, the name of the queue."""

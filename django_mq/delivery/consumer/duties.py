@@ -112,7 +112,7 @@ LEFT_OUT_AFTER_OUTAGE: Final = {REAP, END_STUCK}
 
 def all_duties() -> tuple[Duty, ...]:
     """Return the duties of django_mq, then those of the extensions."""
-    added = (_guarded(duty, each.name) for each in conf.installed() for duty in each.duties)
+    added = (_guarded(duty, each.name) for each in conf.load().EXTENSIONS for duty in each.duties)
     return (*DUTIES, *added)
 
 

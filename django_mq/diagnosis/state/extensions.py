@@ -29,7 +29,9 @@ class Found(NamedTuple):
 def found_by_extensions(*, using: str) -> list[Found]:
     """Return what the extensions find. An error of an extension is a finding, too."""
     return [
-        Found(extension.name, finding) for extension in conf.installed() for finding in _findings(extension, using)
+        Found(extension.name, finding)
+        for extension in conf.load().EXTENSIONS
+        for finding in _findings(extension, using)
     ]
 
 

@@ -160,7 +160,7 @@ def _extensions(look: Scrape) -> Iterator[Metric]:
     """Yield how much the extensions have found."""
     findings = _gauge("extension_findings", "What extensions have found.", "extension", "level")
     counted = Counter((name, finding.level) for name, finding in look.found)
-    for name in dict.fromkeys(each.name for each in conf.installed() if each.findings):
+    for name in dict.fromkeys(each.name for each in conf.load().EXTENSIONS if each.findings):
         for level in (Level.PROBLEM, Level.NOTICE):
             findings.add_metric([name, level.value], counted[name, level])
     yield findings
