@@ -23,9 +23,8 @@ from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.errors import undeclared
-from django_mq.stores.records import NewMessage
+from django_mq.stores.records import NewMessage, headers_in
 from django_mq.stores.registry import shared_store
-from django_mq.stores.values import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

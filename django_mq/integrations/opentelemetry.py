@@ -20,7 +20,7 @@ from django_mq import __version__, conf
 from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.publisher import with_headers
 from django_mq.seams.extension import Extension
-from django_mq.stores.values import headers_in
+from django_mq.stores.records import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

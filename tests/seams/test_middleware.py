@@ -33,9 +33,8 @@ from django_mq.errors import InvalidMessage
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
 from django_mq.seams.extension import Extension
-from django_mq.stores.records import ClaimRequest, Lease, SessionInfo
+from django_mq.stores.records import ClaimRequest, Lease, SessionInfo, headers_in
 from django_mq.stores.registry import shared_store
-from django_mq.stores.values import headers_in
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:

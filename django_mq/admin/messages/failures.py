@@ -12,7 +12,7 @@ from django_mq.admin import columns
 from django_mq.admin.table import alias
 from django_mq.engine.states import REJECTED
 from django_mq.models import Attempt, Message
-from django_mq.stores.values import told
+from django_mq.stores.records import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from django_mq.engine.states import READY, SCHEDULED
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import entry_of, row_of
+from django_mq.stores.records import uuid_of
 from django_mq.stores.subjects import browser as subjects
-from django_mq.stores.values import uuid_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ from django_mq.engine.states import DEAD, Cause
 from django_mq.inprocess.entries.timeline import expiry_order
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import row_of
+from django_mq.stores.records import later
 from django_mq.stores.subjects import maintenance as subjects
-from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections import deque

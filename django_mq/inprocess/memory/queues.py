@@ -11,9 +11,8 @@ from django_mq.inprocess.memory.broker import BrokerQueue
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.rules import Rules
 from django_mq.stores import queue_records
-from django_mq.stores.records import Counts, all_are_read
+from django_mq.stores.records import Counts, all_are_read, later
 from django_mq.stores.subjects import queues as subjects
-from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set

@@ -17,8 +17,7 @@ from django_mq.inprocess.consumers.consumer import holder_of
 from django_mq.inprocess.entries.entry import Entry
 from django_mq.models import History
 from django_mq.stores.dead_letters import DeadLetter
-from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage, engine_message
-from django_mq.stores.values import LAST, headers_in, later
+from django_mq.stores.records import EPOCH, LAST, Browsed, Claimed, NewMessage, engine_message, headers_in, later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,8 @@ from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.consumers.target import Target
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import EndedClaim, row_of
-from django_mq.stores.records import WORKER_LOST, Reaped, Renewal, WorkerCommand
+from django_mq.stores.records import WORKER_LOST, Reaped, Renewal, WorkerCommand, later
 from django_mq.stores.subjects import sessions as subjects
-from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,9 +10,8 @@ from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
 from django_mq.engine.states import DEAD, Cause
 from django_mq.inprocess.consumers.consumer import holder_of
 from django_mq.inprocess.memory.part import Part, locked
-from django_mq.stores.records import Settlement
+from django_mq.stores.records import Settlement, later, storable
 from django_mq.stores.subjects import claims as subjects
-from django_mq.stores.values import later, storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

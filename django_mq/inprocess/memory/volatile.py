@@ -6,8 +6,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from django_mq.inprocess.memory.part import Part, locked
+from django_mq.stores.records import later
 from django_mq.stores.subjects import volatile as subjects
-from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,8 +21,7 @@ from django_mq.engine.decisions.verdict import verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
 from django_mq.stores.clock import clock
-from django_mq.stores.records import NewMessage, Settlement
-from django_mq.stores.values import storable
+from django_mq.stores.records import NewMessage, Settlement, storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,9 +23,8 @@ from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import as_django, is_envelope, time_of, unpack
 from django_mq.models import Attempt, History, Message, TaskResult
 from django_mq.stores.clock import clock
-from django_mq.stores.records import path_of
+from django_mq.stores.records import path_of, told
 from django_mq.stores.registry import store_for
-from django_mq.stores.values import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

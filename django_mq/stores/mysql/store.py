@@ -15,7 +15,7 @@ from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
-from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Space
+from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Space, time_or_none
 from django_mq.stores.sql.admission import Admission
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
@@ -31,7 +31,6 @@ from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Settlements
 from django_mq.stores.sql.store import Parts, SQLStore
 from django_mq.stores.sql.volatile import VolatileMessages
-from django_mq.stores.values import time_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

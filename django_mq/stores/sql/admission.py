@@ -12,11 +12,11 @@ from uuid import UUID
 
 from django_mq.engine.decisions.duplicates import id_taken, is_over, used_before
 from django_mq.engine.decisions.last_value import check_value
+from django_mq.stores.records import time_of
 from django_mq.stores.sql.capacities import size_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import key_in
 from django_mq.stores.subjects import publications as subjects
-from django_mq.stores.values import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.stores.records import Browsed
+from django_mq.stores.records import Browsed, time_or_none, uuid_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.subjects import browser as subjects
-from django_mq.stores.values import time_or_none, uuid_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

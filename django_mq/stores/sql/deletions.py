@@ -16,10 +16,10 @@ from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.states import QUEUE_DELETED
 from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores import errors, queue_records
+from django_mq.stores.records import time_of, time_or_none
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import PURGED, first_of
 from django_mq.stores.subjects import queues as subjects
-from django_mq.stores.values import time_of, time_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

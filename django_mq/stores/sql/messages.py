@@ -8,8 +8,8 @@ from uuid import UUID
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.message import Message, header_text
+from django_mq.stores.records import headers_in, time_of
 from django_mq.stores.sql.database import Part
-from django_mq.stores.values import headers_in, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

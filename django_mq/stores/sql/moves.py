@@ -15,10 +15,10 @@ from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.states import SCHEDULED
 from django_mq.stores import errors
 from django_mq.stores.dead_letters import Copy, DeadLetter, Sent, planned
+from django_mq.stores.records import headers_in, time_of
 from django_mq.stores.sql.capacities import EVICTION_CHUNK
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, REPLACED, key_in
-from django_mq.stores.values import headers_in, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.stores import queue_records
 from django_mq.stores.errors import no_such_queue
-from django_mq.stores.records import AGES_READ, RETRYING_READ, Counts, QueueRecord, all_are_read
+from django_mq.stores.records import AGES_READ, RETRYING_READ, Counts, QueueRecord, all_are_read, storable
 from django_mq.stores.sql.database import Part, options_read, options_written
 from django_mq.stores.subjects import queues as subjects
-from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set

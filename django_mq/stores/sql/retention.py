@@ -11,10 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.percentiles import percentile
-from django_mq.stores.records import WORKER_LOST
+from django_mq.stores.records import WORKER_LOST, time_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.subjects import maintenance as subjects
-from django_mq.stores.values import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,11 +15,10 @@ from django_mq import conf
 from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.stores.records import WORKER_LOST, ConsumerInfo, Reaped, Renewal, WorkerCommand
+from django_mq.stores.records import WORKER_LOST, ConsumerInfo, Reaped, Renewal, WorkerCommand, storable
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of
 from django_mq.stores.subjects import sessions as subjects
-from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
-from django_mq.stores.records import failed_attempt
+from django_mq.stores.records import failed_attempt, storable
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import ACCEPTED, CANCELLED, EXPIRED, REPLACED, first_of
 from django_mq.stores.subjects import claims as subjects
-from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

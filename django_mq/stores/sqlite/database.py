@@ -16,10 +16,9 @@ from uuid import UUID
 from django.db import transaction
 
 from django_mq.stores.connections import close_at_forks, translating
-from django_mq.stores.records import EPOCH
+from django_mq.stores.records import EPOCH, later
 from django_mq.stores.sql.database import PARAMETER, Database
 from django_mq.stores.sql.publications import parameters_of
-from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from django_mq.engine.decisions.claim import fitting
 from django_mq.errors import StoreUnavailable
 from django_mq.stores.base import Features
 from django_mq.stores.connections import translating
-from django_mq.stores.records import Claimed, Space
+from django_mq.stores.records import Claimed, Space, time_or_none
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
 from django_mq.stores.sql.messages import first_of
 from django_mq.stores.sql.publications import Publications, is_ready_at_once, parameters_of
@@ -24,7 +24,6 @@ from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
 from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems
-from django_mq.stores.values import time_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence, Set
