@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-PAGE = DOCS / "reference" / "engine.md"
+PAGE = DOCS / "reference" / "in-process-broker.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 #: Names that the tables of defaults use.
 VOCABULARY = {"Lifetime": Lifetime, "Limits": Limits, "Overflow": Overflow, "Exclusivity": Exclusivity}
