@@ -12,13 +12,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.claim import is_paused
-from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.engine.states import Cause
 from django_mq.errors import StoreError
 from django_mq.inprocess import broker as engine
-from django_mq.inprocess.memory.row import MOST_REMEMBERED, row_of
-from django_mq.inprocess.rules import SHARED_TABLE, Rules
+from django_mq.inprocess.memory.row import MOST_REMEMBERED, BrokerQueue, row_of
+from django_mq.inprocess.rules import SHARED_TABLE
 from django_mq.models import History
 from django_mq.stores.clock import clock
 from django_mq.stores.errors import no_such_queue
@@ -29,53 +28,11 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.decline import Audience
     from django_mq.engine.decisions.routing import Exchange
-    from django_mq.engine.options import QueueOptions
-    from django_mq.inprocess.consumers.consumer import Consumer
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.inprocess.memory.row import LiveMessage
-    from django_mq.inprocess.memory.sessions import MemorySession
-    from django_mq.inprocess.queue import Queue
+    from django_mq.inprocess.memory.session import MemorySession
     from django_mq.inprocess.work import UnitOfWork
     from django_mq.stores.records import Failure
-
-
-class BrokerQueue:
-    """A queue of the engine, and the columns that a table would have besides."""
-
-    def __init__(
-        self, number: int, name: str, settings: QueueOptions, broker: engine.Broker, created_at: datetime
-    ) -> None:
-        self.number = number
-        self.name = name
-        self.settings = settings
-        self.paused_until: datetime | None = None
-        self.created_at = created_at
-        self.used_at: datetime | None = None
-        #: Messages that it has dropped because it was full.
-        self.dropped = 0
-        self.engine: Queue = broker.declare(name, Rules.of(settings))
-        #: The session of each consumer.
-        self.sessions: dict[Consumer, int] = {}
-
-    @property
-    def rows(self) -> list[LiveMessage]:
-        return [row_of(entry) for entry in self.engine.contents.everything()]
-
-    @property
-    def life(self) -> QueueLife:
-        options = self.settings
-        return QueueLife(self.name, options.auto_delete, options.expires_seconds, self.created_at, self.used_at)
-
-    def in_slots(self) -> frozenset[int]:
-        return frozenset(self.sessions[consumer] for consumer in self.engine.subscribers.live())
-
-    def owner_of(self, group: str) -> int | None:
-        owner = self.engine.subscribers.group_owner(group)
-        return None if owner is None else self.sessions[owner]
-
-    def end_pause(self, now: datetime) -> None:
-        if self.engine.paused and not is_paused(True, self.paused_until, now):
-            self.engine.control.resume()
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.consumers.target import Target
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import row_of
+from django_mq.inprocess.memory.session import ReadyRow
 from django_mq.stores import errors
 from django_mq.stores.records import ClaimResult
 from django_mq.stores.subjects import claims as subjects
@@ -24,19 +25,12 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.arbiter import Award, Subscription
     from django_mq.inprocess.entries.entry import Entry
-    from django_mq.inprocess.memory.broker import BrokerQueue, SharedBroker
-    from django_mq.inprocess.memory.row import LiveMessage
-    from django_mq.inprocess.memory.sessions import MemorySession
+    from django_mq.inprocess.memory.broker import SharedBroker
+    from django_mq.inprocess.memory.row import BrokerQueue, LiveMessage
+    from django_mq.inprocess.memory.session import MemorySession
     from django_mq.inprocess.memory.settlements import Settlements
     from django_mq.inprocess.queue import Queue
     from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord, Settlement
-
-
-class ReadyRow(NamedTuple):
-    row: LiveMessage
-    suspect: bool
-    group: str | None
-    owner: int | None
 
 
 class Head(NamedTuple):

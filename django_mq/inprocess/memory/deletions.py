@@ -18,7 +18,7 @@ from django_mq.stores.subjects import queues as subjects
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.inprocess.memory.broker import BrokerQueue
+    from django_mq.inprocess.memory.row import BrokerQueue
 
 
 class Deletions(Part, subjects.Deletions):

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from django_mq.inprocess.memory.broker import BrokerQueue
-    from django_mq.inprocess.memory.row import LiveMessage
+    from django_mq.inprocess.memory.row import BrokerQueue, LiveMessage
 
 
 class Operations(Part, subjects.Operations):

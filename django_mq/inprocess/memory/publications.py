@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from django_mq.engine.message import Message
     from django_mq.inprocess.entries.entry import Entry
-    from django_mq.inprocess.memory.broker import BrokerQueue, Transaction
+    from django_mq.inprocess.memory.broker import Transaction
+    from django_mq.inprocess.memory.row import BrokerQueue
     from django_mq.stores.records import NewMessage
 
     #: The messages that come to each queue, by their position among those that are published together.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, is_retrying
-from django_mq.inprocess.memory.broker import BrokerQueue
 from django_mq.inprocess.memory.part import Part, locked
+from django_mq.inprocess.memory.row import BrokerQueue
 from django_mq.inprocess.rules import Rules
 from django_mq.stores import queue_records
 from django_mq.stores.records import Counts, all_are_read, later

@@ -1,4 +1,4 @@
-"""One message, as a row of the message table and of the history table would describe it."""
+"""A queue, and a message, as the rows of their tables and of the history would describe them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.dead_letters import EXPIRED, destination
 from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
+from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.states import CLAIMED, DEAD, GONE, STEALABLE
 from django_mq.inprocess.consumers.consumer import holder_of
 from django_mq.inprocess.entries.entry import Entry
+from django_mq.inprocess.rules import Rules
 from django_mq.models import History
 from django_mq.stores.dead_letters import DeadLetter
 from django_mq.stores.records import EPOCH, LAST, Browsed, Claimed, NewMessage, engine_message, headers_in, later
@@ -24,9 +27,51 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.engine.message import Message
+    from django_mq.engine.options import QueueOptions
     from django_mq.engine.states import State
-    from django_mq.inprocess.memory.broker import BrokerQueue
-    from django_mq.inprocess.memory.sessions import MemorySession
+    from django_mq.inprocess.broker import Broker
+    from django_mq.inprocess.consumers.consumer import Consumer
+    from django_mq.inprocess.memory.session import MemorySession
+    from django_mq.inprocess.queue import Queue
+
+
+class BrokerQueue:
+    """A queue of the engine, and the columns that a table would have besides."""
+
+    def __init__(
+        self, number: int, name: str, settings: QueueOptions, broker: Broker, created_at: datetime
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.settings = settings
+        self.paused_until: datetime | None = None
+        self.created_at = created_at
+        self.used_at: datetime | None = None
+        #: Messages that it has dropped because it was full.
+        self.dropped = 0
+        self.engine: Queue = broker.declare(name, Rules.of(settings))
+        #: The session of each consumer.
+        self.sessions: dict[Consumer, int] = {}
+
+    @property
+    def rows(self) -> list[LiveMessage]:
+        return [row_of(entry) for entry in self.engine.contents.everything()]
+
+    @property
+    def life(self) -> QueueLife:
+        options = self.settings
+        return QueueLife(self.name, options.auto_delete, options.expires_seconds, self.created_at, self.used_at)
+
+    def in_slots(self) -> frozenset[int]:
+        return frozenset(self.sessions[consumer] for consumer in self.engine.subscribers.live())
+
+    def owner_of(self, group: str) -> int | None:
+        owner = self.engine.subscribers.group_owner(group)
+        return None if owner is None else self.sessions[owner]
+
+    def end_pause(self, now: datetime) -> None:
+        if self.engine.paused and not is_paused(True, self.paused_until, now):
+            self.engine.control.resume()
 
 
 class EndedClaim(NamedTuple):

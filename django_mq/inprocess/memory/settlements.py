@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django_mq.inprocess.consumers.consumer import Consumer
     from django_mq.inprocess.memory.broker import Transaction
     from django_mq.inprocess.memory.row import LiveMessage
-    from django_mq.inprocess.memory.sessions import MemorySession
+    from django_mq.inprocess.memory.session import MemorySession
     from django_mq.inprocess.work import UnitOfWork
     from django_mq.stores.records import Failure, Receipt
 
