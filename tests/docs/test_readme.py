@@ -13,7 +13,7 @@ pytest.importorskip("hatchling")
 
 
 def test_the_description_of_the_package_has_no_relative_link() -> None:
-    without_links = runpy.run_path(str(ROOT / "hatch_build.py"))["without_links"]
+    without_links = runpy.run_path(str(ROOT / ".ci/readme_hook.py"))["without_links"]
 
     text = without_links(README.read_text(encoding="utf-8"))
 
