@@ -148,7 +148,7 @@ def _why_late(alert: Alert, state: QueueState) -> str:
             "As many of its messages are in flight as the queue allows over all workers (%(most)s): "
             "more workers do not help. Raise its limit, or make the handlers faster."
         )
-        % {"most": exact(state.max_in_flight or 0)},
+        % {"most": exact(state.most_claimed)},
         Factor.RECEIVERS: ngettext(
             "The queue lets %(count)s worker receive at a time: more workers do not help.",
             "The queue lets %(count)s workers receive at a time: more workers do not help.",

@@ -120,7 +120,7 @@ class Alert:
     def factor(self) -> Factor:
         """What limits the delivery. A limit of the queue counts first: more workers do not change it."""
         queue = self.queue
-        if queue is not None and _used_up(Use(queue.claimed, queue.max_in_flight or 0)):
+        if queue is not None and _used_up(Use(queue.claimed, queue.most_claimed)):
             return Factor.QUEUE
         if queue is not None and queue.max_receivers is not None:
             idle = queue.consumers - queue.max_receivers

@@ -80,6 +80,11 @@ class QueueState:
     is_oldest_exact: bool = True
 
     @property
+    def most_claimed(self) -> int:
+        """How many messages the queue allows in flight over all workers; 0 if it has no limit."""
+        return self.max_in_flight or 0
+
+    @property
     def is_retrying_cut(self) -> bool:
         """Whether more messages may be retrying: only the scheduled ones that are due first are looked at."""
         return self.scheduled + self.retrying > RETRYING_READ
