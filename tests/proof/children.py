@@ -76,7 +76,10 @@ class Rounds:
 
 def main() -> None:
     """Run it from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.proof.children", description="End, whatever is cut.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.proof.children",
+        description="End, with workers that are cut off.",
+    )
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()

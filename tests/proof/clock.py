@@ -6,14 +6,17 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.proof.account import Account
     from tests.proof.place import Place
+    from tests.services.mariadb import MariaDB
+    from tests.services.postgresql import PostgreSQL
 
 
 def right_account(place: Place) -> Account:
@@ -34,13 +37,24 @@ def told(account: Account) -> str:
     )
 
 
-def by_the_clock(work: Callable[[Place, Callable[[str], None], float], str], seconds: float, **mq: Any) -> None:
-    """Make a place on a PostgreSQL of its own, and work on it for so long; print what the work returns."""
+class LongRun(NamedTuple):
+    """A place for a long run, its server, when the run began, and what prints a line with the time since."""
+
+    place: Place
+    server: PostgreSQL | MariaDB
+    began: float
+    say: Callable[[str], None]
+
+
+@contextmanager
+def long_run(store: str = "postgresql", *, durable: bool = True, **mq: Any) -> Iterator[LongRun]:
+    """Set Django up, start a server of this kind, and make a place on an empty database of it."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings.sqlite")
     import django
 
     django.setup()
-    from tests.proof.place import Nursery, Place
+    from tests.proof.place import Nursery, Place, new_mariadb
+    from tests.services.mariadb import MariaDB
     from tests.services.postgresql import PostgreSQL
 
     def say(text: str) -> None:
@@ -48,9 +62,19 @@ def by_the_clock(work: Callable[[Place, Callable[[str], None], float], str], sec
         sys.stdout.flush()
 
     began = time.monotonic()
-    with PostgreSQL(durable=False) as server, tempfile.TemporaryDirectory() as directory:
+    with (
+        MariaDB() if store == "mariadb" else PostgreSQL(durable=durable) as server,
+        tempfile.TemporaryDirectory() as directory,
+    ):
         nursery = Nursery()
-        with Place(server.url, Path(directory), nursery, **mq) as place:
+        url = new_mariadb(server.url) if store == "mariadb" else server.url
+        with Place(url, Path(directory), nursery, **mq) as place:
             place.prepare()
-            say(work(place, say, began + seconds))
+            yield LongRun(place, server, began, say)
         nursery.close()
+
+
+def by_the_clock(work: Callable[[Place, Callable[[str], None], float], str], seconds: float, **mq: Any) -> None:
+    """Make a place on a PostgreSQL of its own, and work on it for so long; print what the work returns."""
+    with long_run(durable=False, **mq) as run:
+        run.say(work(run.place, run.say, run.began + seconds))

@@ -10,17 +10,15 @@ random instants. In the end every message is accounted for. It says how it goes.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import signal
-import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.proof.clock import long_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,28 +149,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings.sqlite")
-    import django
-
-    django.setup()
-    from tests.proof.place import Nursery, Place
-    from tests.services.postgresql import PostgreSQL
-
-    def say(text: str) -> None:
-        sys.stdout.write(f"{time.monotonic() - began:7.0f} s  {text}\n")
-        sys.stdout.flush()
-
-    began = time.monotonic()
-    with PostgreSQL() as server, tempfile.TemporaryDirectory() as directory:
-        nursery = Nursery()
-        with Place(server.url, Path(directory), nursery) as place:
-            place.prepare()
-            place.declare(max_attempts=0)
-            soak = Soak(place, server, random.Random(given.seed), given.every)
-            account = soak.run(given.messages, say)
-        nursery.close()
+    with long_run() as run:
+        run.place.declare(max_attempts=0)
+        soak = Soak(run.place, run.server, random.Random(given.seed), given.every)
+        account = soak.run(given.messages, run.say)
     account.check()
-    say(
+    run.say(
         f"{len(account.sent):,} published = {len(account.accepted):,} accepted + {len(account.dead):,} dead"
         f" + {len(account.present):,} present; {soak.failures.total()} failures: {dict(soak.failures)}"
     )

@@ -94,7 +94,7 @@ class Starts:
 
 def main() -> None:
     """Run it from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.proof.starts", description="Start, whatever ends.")
+    parser = argparse.ArgumentParser(prog="python -m tests.proof.starts", description="Start while others end.")
     parser.add_argument("--seconds", type=float, default=3600.0)
     given = parser.parse_args()
 

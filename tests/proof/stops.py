@@ -10,23 +10,20 @@ message is accounted for. It says how long the healthy worker stood still at mos
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import signal
-import sys
-import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.proof.clock import told
+from tests.proof.clock import long_run, told
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
     from tests.proof.account import Account
     from tests.proof.place import Child, Place
@@ -106,13 +103,17 @@ class Stops:
         begun = last = time.monotonic()
         longest, patience = 0.0, begun + 6 * BOUND_SECONDS
         while True:
-            time.sleep(0.01)
+            wait_until(partial(self._has_worked_since, last, patience), self.place.story)
             now, worked = time.monotonic(), self.worked_at("healthy")
-            longest = max(longest, now - last)
-            last = max(last, worked)
+            longest, last = max(longest, max(worked, last) - last), max(worked, last)
+            if now > patience:
+                return max(longest, now - last)
             # A claim may have to wait that began after the victim was stopped.
-            if (now - begun > 1.0 and now - last < 0.2 and worked > begun + 0.5) or now > patience:
+            if worked > begun + 1.0:
                 return longest
+
+    def _has_worked_since(self, before: float, end: float) -> bool:
+        return self.worked_at("healthy") > before or time.monotonic() > end
 
     def _bring_back(self, way: str, snare: Snare) -> None:
         snare.released.set()
@@ -145,21 +146,6 @@ class Stops:
         return self.place.finish(**WORK)
 
 
-@contextmanager
-def servers(store: str) -> Iterator[str]:
-    """Start a server of this kind, and yield the URL of an empty database."""
-    from tests.proof.place import new_mariadb
-    from tests.services.mariadb import MariaDB
-    from tests.services.postgresql import PostgreSQL
-
-    if store == "mariadb":
-        with MariaDB() as mariadb:
-            yield new_mariadb(mariadb.url)
-    else:
-        with PostgreSQL() as postgresql:
-            yield postgresql.url
-
-
 def main() -> None:
     """Run it from the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof.stops", description="Stop workers, for long.")
@@ -169,30 +155,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings.sqlite")
-    import django
+    with long_run(given.store, **MQ) as run:
+        from django_mq.stores.connections import IDLE_SECONDS
+        from tests.proof.trap import Trap
 
-    django.setup()
-    from django_mq.stores.connections import IDLE_SECONDS
-    from tests.proof.place import Nursery, Place
-    from tests.proof.trap import Trap
-
-    def say(text: str) -> None:
-        sys.stdout.write(f"{time.monotonic() - began:7.0f} s  {text}\n")
-        sys.stdout.flush()
-
-    began = time.monotonic()
-    with servers(given.store) as url, tempfile.TemporaryDirectory() as directory, Trap(url) as trap:
-        nursery = Nursery()
-        with Place(url, Path(directory), nursery, **MQ) as place:
-            place.prepare()
-            place.declare(**RULES)
-            stops = Stops(place, trap, random.Random(given.seed), given.idle or IDLE_SECONDS)
-            account = stops.run(given.seconds, say)
-        nursery.close()
+        with Trap(run.place.url) as trap:
+            run.place.declare(**RULES)
+            stops = Stops(run.place, trap, random.Random(given.seed), given.idle or IDLE_SECONDS)
+            account = stops.run(given.seconds, run.say)
     for point, times in sorted(stops.points.items()):
-        say(f"{times:5} x {point}")
-    say(
+        run.say(f"{times:5} x {point}")
+    run.say(
         f"{stops.rounds} rounds, {len(stops.points)} points, longest standstill {stops.standstill:.1f} s;"
         f" {told(account)}"
     )
