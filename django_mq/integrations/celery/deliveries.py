@@ -58,7 +58,7 @@ class ServedWorker:
     end: Callable[[], None]
     #: Gives back the tasks of some queues that wait for a process of the pool.
     give_back: Callable[[Set[str]], None]
-    #: The worker's loop, whatever connection it has.
+    #: The worker's loop, the same for all its connections.
     loop: Loop
 
 

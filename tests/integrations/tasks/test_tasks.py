@@ -333,6 +333,24 @@ class BrokenError(Exception):
     """What a receiver raises."""
 
 
+def test_enqueue_raises_what_a_receiver_raises_as_with_django_s_dummy_backend(
+    alias: str, work: Any, settings: Settings
+) -> None:
+    from django_mq.integrations.tasks import compat
+
+    def fail(**_: Any) -> None:
+        raise BrokenError
+
+    backends = compat.BaseTaskBackend.__module__.rpartition(".")[0]
+    settings.TASKS = {**settings.TASKS, "dummy": {"BACKEND": f"{backends}.dummy.DummyBackend"}}
+    with receivers(task_enqueued=fail):
+        for backend in ("default", "dummy"):
+            with pytest.raises(BrokenError):
+                work.which_attempt.using(backend=backend).enqueue(1)
+
+    assert Message.objects.using(alias).count() == 1
+
+
 def break_down(**_: Any) -> None:
     raise BrokenError
 
