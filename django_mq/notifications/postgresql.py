@@ -145,9 +145,9 @@ class PostgreSQLNotifier(Notifier):
         with suppress(Exception):
             self._ask(lambda database: database.run_unseen("notification_usage", {}), over)
 
-    def _ask(self, question: Callable[[Any], T], over: Any) -> T | None:
+    def _ask(self, question: Callable[[Any], T], over: Store | None) -> T | None:
         if over is not None and over.alias == self.alias:
-            if over.in_transaction:
+            if over.database.in_transaction:
                 return None  # what a test runs before its commit, which never comes
             return question(over.database)
         if self.line.connected:
