@@ -6,9 +6,12 @@ follows by ``proceed(replace(value, ...))``. It wraps what it does around ``proc
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
+
+from asgiref.sync import iscoroutinefunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,13 @@ class Execution:
 Proceed: TypeAlias = Callable[..., Any]
 PublishingMiddleware: TypeAlias = Callable[[Publication, Proceed], Any]
 AttemptMiddleware: TypeAlias = Callable[[Execution, Proceed], Any]
+
+#: Functions that return before their body has run, and their names.
+NOT_RUN_BY_A_CALL = (
+    (iscoroutinefunction, "a coroutine function"),
+    (inspect.isasyncgenfunction, "an asynchronous generator function"),
+    (inspect.isgeneratorfunction, "a generator function"),
+)
 
 V = TypeVar("V")
 

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES
 from django_mq.errors import UnusableExtension, shown
 from django_mq.seams.extension import PAGES, Extension
+from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +60,12 @@ def _problems(extension: Extension) -> Iterator[str]:
     for panel in extension.panels:
         if panel.page not in PAGES:
             yield f"which has a panel for the page {shown(panel.page)}; use one of {', '.join(PAGES)}"
+    for function in (*extension.publishing, *extension.attempts):
+        if not callable(function):
+            yield f"which has {shown(function)} as middleware; give functions"
+        for is_such, word in NOT_RUN_BY_A_CALL:
+            if is_such(function):
+                yield f"whose middleware {function.__name__} is {word}, which does not run when it is called"
     yield from _problems_of_options(extension)
 
 

@@ -45,6 +45,8 @@ def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(set
         ([f"{HERE}.NAMELESS"], "whose name is ''; use an identifier"),
         ([f"{HERE}.LISTING"], "whose duties are .*; give a tuple"),
         ([f"{HERE}.STRAY"], "which has a panel for the page 'worker'; use one of queue, message"),
+        ([f"{HERE}.UNCALLED"], "which has 3 as middleware; give functions"),
+        ([f"{HERE}.ASYNCHRONOUS"], "whose middleware wait is a coroutine function, which does not run"),
         ([f"{HERE}.CAPITAL"], "whose name is 'Shop'; use an identifier in small letters"),
         ([f"{HERE}.FOREIGN"], "whose option 'OTHER_SECONDS' has another extension's name; begin it with 'SHOP_'"),
         ([f"{HERE}.NAMESAKE"], "whose option 'max_attempts' is one of django_mq"),

@@ -12,6 +12,7 @@ NAMELESS = Extension(name="")
 SOMETHING = 3
 LISTING = Extension(name="shop", duties=[])  # type: ignore[arg-type]
 STRAY = Extension(name="shop", panels=(Panel(page="worker", title="Stock", content=lambda _request, _row: ""),))
+UNCALLED = Extension(name="shop", publishing=(3,))  # type: ignore[arg-type]
 CAPITAL = Extension(name="Shop")
 FOREIGN = Extension(name="shop", settings=(Option(name="OTHER_SECONDS", type="int", default=0, help="What."),))
 NAMESAKE = Extension(name="max", queue_options=(Option(name="max_attempts", type="int", default=0, help="What."),))
@@ -19,3 +20,10 @@ UNSHOWN = Extension(name="shop", queue_options=(Option(name="shop_size", type="i
 LISTED = Extension(name="shop", settings=(Option(name="SHOP_SIZES", type="list", default=[], help="What."),))
 ENDLESS = Extension(name="shop", settings=(Option(name="SHOP_TEXT", type="str", default="", help="What."),))
 MISSING = Extension(name="shop", settings=(Option(name="SHOP_SIZE", type="int", help="What."),))
+
+
+async def wait(attempt: object, proceed: object) -> None:
+    """Never run: nobody awaits it."""
+
+
+ASYNCHRONOUS = Extension(name="shop", attempts=(wait,))

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import iscoroutinefunction
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
@@ -25,6 +24,7 @@ from django_mq.engine.decisions.selection import common_example
 from django_mq.engine.names import is_name
 from django_mq.engine.selector import Selector
 from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, MalformedSelector, NoHandler, shown
+from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
@@ -275,14 +275,6 @@ def handler_of(queue: str) -> Handler:
 def forget(queue: str) -> None:
     """Remove the handlers of a queue; for tests."""
     _handlers.pop(queue, None)
-
-
-#: Functions that return before their body has run, and their names.
-NOT_RUN_BY_A_CALL = (
-    (iscoroutinefunction, "a coroutine function"),
-    (inspect.isasyncgenfunction, "an asynchronous generator function"),
-    (inspect.isgeneratorfunction, "a generator function"),
-)
 
 
 def unfit(function: Any) -> str | None:

@@ -18,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import path
 from django.utils import timezone
 
+from django_mq import conf
 from django_mq.api import publish
 from django_mq.delivery.consumer.handlers import handler_of
 from django_mq.delivery.consumer.worker import Worker
@@ -25,6 +26,7 @@ from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.operator.redrives import redrive
 from django_mq.errors import ConfigurationError, MessageRemoved, UnknownTask, WorkerLost
 from django_mq.models import Attempt, History, Message, Queue, TaskResult
+from django_mq.seams.extension import Extension
 from django_mq.stores.records import WORKER_LOST, ClaimRequest, Failure, SessionInfo
 from django_mq.stores.registry import shared_store
 from tests.integrations.tasks.conftest import use
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_django import Settings
+
+    from django_mq.seams.middleware import Execution, Proceed, Publication
 
     Run = Callable[[], None]
 
@@ -49,6 +53,29 @@ def test_a_task_is_run_and_its_value_is_kept(work: Any, run: Run) -> None:
     assert (result.status, result.return_value, result.attempts) == ("SUCCESSFUL", 3, 1)
     assert result.enqueued_at <= result.started_at <= result.finished_at
     assert work.add.get_result(result.id) == result
+    assert work.ran == [(1, 2)]
+
+
+def test_a_task_has_the_middleware_around_its_publish_and_its_run(work: Any, run: Run) -> None:
+    told: list[tuple[str, Any]] = []
+
+    def publishing(publication: Publication, proceed: Proceed) -> None:
+        told.extend(("published", message.type) for message in publication.messages)
+        proceed()
+
+    def attempts(execution: Execution, proceed: Proceed) -> Any:
+        told.append(("runs", execution.message.type))
+        return proceed()
+
+    conf.add_extension(Extension(name="test", publishing=(publishing,), attempts=(attempts,)))
+    try:
+        work.add.enqueue(1, two=2)
+        run()
+    finally:
+        conf.remove_extension("test")
+
+    name = work.add.module_path
+    assert told == [("published", name), ("runs", name)]
     assert work.ran == [(1, 2)]
 
 
