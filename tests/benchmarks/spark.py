@@ -253,14 +253,14 @@ def publish(environment: Environment) -> list[Figure]:
     body = "to_json(struct(id number, concat('customer ', id % 1000) name, repeat('x', 40) text)) body"
     spark.range(amount, numPartitions=4).selectExpr("'bench' queue", body).write.parquet(path)
     frame = spark.read.parquet(path)
-    blocks = raw_blocks(frame)
+    few_blocks, blocks = raw_blocks(environment.url, frame.limit(1)), raw_blocks(environment.url, frame)
     rates, warming = Rates(amount), Rates(amount)
     for number in range(-1, environment.sizes.rounds):
         few = number < 0  # the first time, everything is cold
         note("publishing" if not few else "warming up")
         given = frame.limit(amount // 20) if few else frame
         into = warming if few else rates
-        into.run("raw", partial(raw_copy, environment.url, blocks[:1] if few else blocks))
+        into.run("raw", partial(raw_copy, environment.url, few_blocks if few else blocks))
         into.run("ours", partial(publish_frame, given, f"benchmark {number}", "default"))
         assert few or Message.objects.count() == amount
         BulkJob.objects.all().delete()
@@ -269,35 +269,37 @@ def publish(environment: Environment) -> list[Figure]:
     return [rates.figure("publish", "messages/s", "raw", 0.6)]
 
 
-def raw_blocks(frame: DataFrame) -> list[bytes]:
+def raw_blocks(url: str, frame: DataFrame) -> list[bytes]:
     """Return what COPY is sent, ready before the clock starts: all raw COPY has to do is copy."""
     from uuid import UUID
 
     from django_mq.delivery.codecs import new_message_ids
     from django_mq.stores.postgresql import copying
     from django_mq.stores.records import NewMessage
+    from django_mq.stores.sql.database import statement
 
     now = int((datetime.now(UTC) - datetime(2000, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
-    target = copying.CopyTarget(1, now)
     like = NewMessage(queue_name="bench", message_id=UUID(int=0), body=b"", content_type="application/json")
     bodies = [body.encode() for body in frame.toPandas()["body"]]
-    parts = [bodies[start : start + 50_000] for start in range(0, len(bodies), 50_000)]
-    return [copying.rows_alike(like, new_message_ids(len(part)), part, target, None) for part in parts]
+    rows = copying.rows_alike(like, new_message_ids(len(bodies)), bodies, copying.CopyTarget(1, now), None)
+    text = statement("django_mq.stores.postgresql", "copy_alike", "").replace("django_mq_message", "made")
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE made (LIKE django_mq_message INCLUDING IDENTITY)")
+        copying.write(cursor, text, rows, with_ids=False)
+        with cursor.copy(text.replace("FROM STDIN", "TO STDOUT")) as copy:
+            return [bytes(block) for block in copy]
 
 
 def raw_copy(url: str, blocks: list[bytes]) -> None:
     """Copy into a table with the same columns and indexes, in one transaction."""
-    from django_mq.stores.postgresql.copying import BEGINNING, END
     from django_mq.stores.sql.database import statement
 
     text = statement("django_mq.stores.postgresql", "copy_alike", "").replace("django_mq_message", "raw_message")
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE raw_message (LIKE django_mq_message INCLUDING ALL)")
         with connection.cursor() as cursor, cursor.copy(text) as copy:
-            copy.write(BEGINNING)
             for block in blocks:
-                copy.write(memoryview(block)[len(BEGINNING) : -len(END)])
-            copy.write(END)
+                copy.write(block)
 
 
 # Insights

@@ -1,7 +1,7 @@
-"""Messages for COPY: rows in PostgreSQL's binary format.
+"""Messages for COPY: the rows that psycopg writes in PostgreSQL's binary format.
 
 Most of a row is the same for all messages of a batch. That part is made once for each kind of message; a message
-adds its id, its message id, its body, and its times if it has any.
+adds its times if it has any, its id, its message id, and its body.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import attrgetter
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions import declared
@@ -19,33 +18,28 @@ from django_mq.engine.states import State
 from django_mq.stores.sql.publications import is_ready_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django_mq.stores.records import NewMessage, Times
 
 #: From so many messages on, two more round trips cost less than COPY saves.
 WORTH_COPYING = 50
-#: What stands before and after the rows.
-BEGINNING, END = b"PGCOPY\n\xff\r\n\x00" + bytes(8), b"\xff\xff"
-#: A value is its length and itself; no value is the length -1. A row begins with its number of columns.
-LENGTH = Struct(">i")
-NULL = LENGTH.pack(-1)
-#: Columns of a row without the id, which the table gives then.
-COLUMNS = 22
-#: Number of columns. Queue, published at, level, priority.
-BEGUN = Struct(">hiqiqihih")
+#: The values of a row, as parts of a message's columns: see ``_copied`` in publish.sql.
+Values = tuple[Any, ...]
+#: How psycopg writes these columns. In the binary format a time is a number of microseconds, and a message id is
+#: bytes, as JSON is behind the number of its version: so nothing is converted for each message.
+TYPES = [
+    *("int8", "int8", "int2", "int2", "int4", "bool", "bool", "text"),
+    *("text", "text", "text", "text", "text", "bytea", "bytea", "int8"),
+    *("int2", "int8", "int8", "int8"),
+]
+JSON_VERSION = b"\x01"
 #: Attempts, redelivered, suspect and reason of a new message.
-FRESH = Struct(">iii?i?i").pack(4, 0, 1, False, 1, False, 0)
-#: State, place and time of a message with a time of delivery, and of a message without.
-DUE = Struct(">ihiqiq")
-AT_ONCE = Struct(">ihiqi").pack(2, State.READY.value, 8, 0, -1)
-TIME = Struct(">iq")
-#: What a message meets of the selectors that its queue declares; it is asked next.
-UNASKED = Struct(">iq").pack(8, declared.UNASKED)
+FRESH = (0, False, False, "")
+#: State, place and time of a message without a time of delivery.
+AT_ONCE = (State.READY.value, 0, None)
 #: Microseconds from 1970 to 2000, where PostgreSQL's time begins.
 SINCE_2000 = 946_684_800_000_000
-#: Id and message id, and the length of the body that follows; the same without the id.
-OWN, OWN_WITHOUT_ID = Struct(">iqi16si"), Struct(">i16si")
 
 
 @dataclass(slots=True)
@@ -69,26 +63,21 @@ class CopyTarget:
         least, most, usual = (None if each is None else round(each * 1_000_000) for each in seconds)
         self.lifetime = Lifetime(least, most, usual, self.no_expiry)
 
-    def common(self, message: NewMessage, columns: int = COLUMNS) -> bytes:
+    def common(self, message: NewMessage) -> Values:
         """Return the columns up to what the message meets, which all messages of a kind share."""
-        priority = message.priority
-        level = level_of(priority, levels_of(self.kind, self.levels))
-        begun = BEGUN.pack(columns, 8, self.queue_id, 8, self.published_at, 2, level, 2, priority)
-        texts = b"".join(map(_value, TEXTS(message))) + b"".join(map(_json, JSON(message)))
-        return begun + FRESH + texts + (UNASKED if self.has_selectors else NULL)
+        level = level_of(message.priority, levels_of(self.kind, self.levels))
+        meets = declared.UNASKED if self.has_selectors else None  # it is asked next
+        begun = (self.queue_id, self.published_at, level, message.priority, *FRESH)
+        return (*begun, *TEXTS(message), *map(_json, JSON(message)), meets)
 
-    def times(self, due: int | None = None, end: int | None = None) -> bytes:
+    def times(self, due: int | None = None, end: int | None = None) -> Values:
         """Return state, place and both times of a message, given in microseconds since 1970."""
         expiry: Any = self.lifetime.end(None if end is None else end - SINCE_2000, self.published_at)
-        return self._due(due) + (NULL if expiry is None else TIME.pack(8, expiry))
+        return (*(AT_ONCE if due is None else self._due(due)), expiry)
 
-    def _due(self, at: int | None) -> bytes:
-        if at is None:
-            return AT_ONCE
+    def _due(self, at: int) -> Values:
         state = State.SCHEDULED if at - SINCE_2000 > self.published_at else State.READY
-        return DUE.pack(
-            2, state.value, 8, place_at(at, due_first=self.due_order == "due_first"), 8, at - SINCE_2000
-        )
+        return state.value, place_at(at, due_first=self.due_order == "due_first"), at - SINCE_2000
 
 
 def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
@@ -96,19 +85,18 @@ def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
     return len(messages) >= WORTH_COPYING and all(map(is_ready_at_once, messages))
 
 
-def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, CopyTarget]) -> bytes:
-    """Return the data for COPY of messages that are ready at once, with their row ids."""
-    known: dict[Any, bytes] = {}
-    parts, pack = [BEGINNING], OWN.pack
+def rows(
+    messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, CopyTarget]
+) -> Iterator[Values]:
+    """Yield the rows of messages that are ready at once, with their row ids."""
+    known: dict[Any, Values] = {}
     for message, id_ in zip(messages, ids, strict=True):
-        kind, body = KIND(message), message.body
+        kind = KIND(message)
         common = known.get(kind)
         if common is None:
             target = targets[message.queue_name]
-            common = known[kind] = target.common(message, COLUMNS + 1) + target.times()
-        parts += (common, pack(8, id_, 16, message.message_id.bytes, len(body)), body)
-    parts.append(END)
-    return b"".join(parts)
+            common = known[kind] = (*target.common(message), *target.times())
+        yield (*common, id_, message.message_id.bytes, message.body)
 
 
 def rows_alike(
@@ -117,16 +105,22 @@ def rows_alike(
     bodies: Sequence[bytes],
     target: CopyTarget,
     times: Times | None,
-) -> bytes:
-    """Return the data for COPY of messages that are alike but for their times; the table gives their row ids."""
-    common, parts, pack = target.common(like), [BEGINNING], OWN_WITHOUT_ID.pack
-    moments: Iterable[bytes] = repeat(target.times(), len(bodies))
+) -> Iterator[Values]:
+    """Yield the rows of messages that are alike but for their times; the table gives their row ids."""
+    common = target.common(like)
+    moments: Iterable[Values] = repeat(target.times(), len(bodies))
     if times is not None:
         moments = map(target.times, times.deliver_at, times.expires_at)
     for moment, id_, body in zip(moments, message_ids, bodies, strict=True):
-        parts += (common, moment, pack(16, id_, len(body)), body)
-    parts.append(END)
-    return b"".join(parts)
+        yield (*common, *moment, id_, body)
+
+
+def write(cursor: Any, text: str, given: Iterable[Values], *, with_ids: bool) -> None:
+    """Run a COPY that writes these rows."""
+    with cursor.copy(text) as copy:
+        copy.set_types([*TYPES, *["int8"] * with_ids, "bytea", "bytea"])
+        for row in given:
+            copy.write_row(row)
 
 
 TEXTS = attrgetter("type", "correlation_id", "group_key", "content_type", "content_encoding")
@@ -138,12 +132,5 @@ KIND = attrgetter(
 )
 
 
-def _value(text: str | None, before: bytes = b"") -> bytes:
-    if text is None:
-        return NULL
-    encoded = before + text.encode()
-    return LENGTH.pack(len(encoded)) + encoded
-
-
-def _json(text: str | None) -> bytes:
-    return _value(text, b"\x01")  # the binary format of jsonb is a version, 1, and the text
+def _json(text: str | None) -> bytes | None:
+    return None if text is None else JSON_VERSION + text.encode()

@@ -23,8 +23,9 @@ from django_mq.stores.postgresql.database import (
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, IncompleteError, Publications, is_ready_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from django_mq.stores.postgresql.copying import Values
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
     from django_mq.stores.records import NewMessage, Times
     from django_mq.stores.sql.database import Rows
@@ -109,15 +110,15 @@ class PostgreSQLPublications(Publications):
         if is_ready_at_once(like):
             with suppress(IncompleteError), self.database.transaction():
                 for _, *given, _ in self.rows("copy_targets", names=[like.queue_name], amount=0):
-                    data = copying.rows_alike(like, message_ids, bodies, CopyTarget(*given), times)
-                    return self._copy("copy_alike", data)
+                    rows = copying.rows_alike(like, message_ids, bodies, CopyTarget(*given), times)
+                    return self._copy("copy_alike", rows)
         # This raises the error if the queue is unknown or closed, or an id is taken.
         self.append_many([*like.multiplied(message_ids, bodies, times)])
         return None
 
-    def _copy(self, name: str, data: bytes, messages: Sequence[NewMessage] = ()) -> None:
+    def _copy(self, name: str, rows: Iterable[Values], messages: Sequence[NewMessage] = ()) -> None:
         try:
-            with self.database.connection.cursor() as cursor, cursor.copy(self.database.text(name)) as copy:
-                copy.write(data)
+            with self.database.connection.cursor() as cursor:
+                copying.write(cursor, self.database.text(name), rows, with_ids=bool(messages))
         except UniqueViolation:
             raise IncompleteError(messages) from None
