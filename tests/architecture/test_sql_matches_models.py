@@ -40,7 +40,7 @@ ONLY = {
     "copy_alike": "as above",
     "copy_targets": "as above",
     "backend": "only PostgreSQL has poolers that give each transaction another process",
-    "bound_idling": "MariaDB limits the whole connection; SQLite has no server that could end anything",
+    "idle_limit": "MariaDB limits the whole connection; SQLite has no server that could end anything",
     "bound_transaction": "as above",
     "end_stuck": "MariaDB ends these itself",
     "lock_holders": "SQLite has one lock for all, and no list of transactions",

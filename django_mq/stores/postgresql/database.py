@@ -66,6 +66,8 @@ class Prepared:
         self.uses = 0
         #: Whether it leads directly to the server; None before that was asked.
         self.is_direct: bool | None = None
+        #: How long a transaction may do nothing; None before the server was asked.
+        self.idle_limit: str | None = None
         #: Texts to the names of what was prepared past the cursors.
         self.names: dict[str, bytes] = {}
         #: The other prepared statements share a cursor: a new one for each would take a fifth of a publish in the
@@ -389,8 +391,12 @@ class PostgreSQLDatabase(Database):
 
     @property
     def begin(self) -> str:  # type: ignore[override]
-        limit = _with_literal(self.text("bound_idling"), f"{connections.IDLE_SECONDS}s").decode()
-        return f"BEGIN; {limit}"
+        self.connection.ensure_connection()
+        known = prepared_on(self.connection.connection)
+        if known.idle_limit is None:
+            given = {"idle_in_transaction_session_timeout": f"{connections.IDLE_SECONDS}s"}
+            known.idle_limit = str(self.rows("idle_limit", **given)[0][0])
+        return f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{known.idle_limit}'"
 
     def execute(self, text: str) -> None:
         self.connection.ensure_connection()

@@ -76,25 +76,24 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 -- Locks: nothing. Returns: the limit before.
 SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(limit)s, true)
 
--- name: _shorter. Gives this transaction the limit of a setting, unless the connection has a shorter one: the project's
--- own, or the heartbeat's. 0 is no limit.
-set_config(
-    '{it}',
-    CASE
-        WHEN current_setting('{it}') <> '0' AND current_setting('{it}')::interval < %({it})s::text::interval
-        THEN current_setting('{it}')
-        ELSE %({it})s::text
-    END,
-    true
-)
+-- name: _shorter. The limit that is given for a setting, or the connection's if that is shorter: the project's own, or
+-- the heartbeat's. 0 is no limit.
+CASE
+    WHEN current_setting('{it}') <> '0' AND current_setting('{it}')::interval < %({it})s::text::interval
+    THEN current_setting('{it}')
+    ELSE %({it})s::text
+END
 
--- name: bound_idling. Limits how long this transaction may do nothing.
+-- name: idle_limit. Reads how long a transaction may do nothing, before it begins: a query in it would take the
+-- snapshot, and the isolation could not be set any more.
 -- Locks: nothing. Returns: the limit.
 SELECT {shorter:idle_in_transaction_session_timeout}
 
 -- name: bound_transaction. Limits how long this transaction may do nothing, and wait for a lock.
 -- Locks: nothing. Returns: the limits.
-SELECT {shorter:idle_in_transaction_session_timeout}, {shorter:lock_timeout}
+SELECT
+    set_config('idle_in_transaction_session_timeout', {shorter:idle_in_transaction_session_timeout}, true),
+    set_config('lock_timeout', {shorter:lock_timeout}, true)
 
 -- name: _worker. The worker of a statement that is marked, as a worker session names host and process.
 substring(a.query FROM '^/\* django_mq (\S+) \*/')
