@@ -26,7 +26,7 @@ class Duty:
     #: returns how many, or several such numbers by name. It may run in several processes at once, and again at any
     #: time.
     run: Callable[[Any, int], int | Mapping[str, int]]
-    #: A duty that changes as many rows as this runs again at the next heartbeat.
+    #: A duty that changes as many rows as this runs again after a moment.
     limit: int = 1000
     #: The duty runs once in each interval of the clock, and when a process begins; 0: in every round.
     interval_seconds: float = 0

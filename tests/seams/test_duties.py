@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.delivery.consumer import maintenance
+from django_mq.delivery.consumer import background, maintenance
 from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.delivery.consumer.maintenance import PacedMaintenance
 from django_mq.models import Binding, Queue
 from django_mq.seams.extension import Duty, Extension
 from django_mq.stores.registry import shared_store
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 calls: list[tuple[str, int]] = []
 
 
-def note(name: str, changed: int, **others: Any) -> Duty:
+def note(name: str, *changed: int, **others: Any) -> Duty:
     def run(store: Any, limit: int) -> int:
         calls.append((name, limit))
-        return changed
+        return changed[min(sum(call[0] == name for call in calls), len(changed)) - 1]
 
     return Duty(name=name, run=run, **others)
 
@@ -34,13 +36,28 @@ def fail(store: Any, limit: int) -> int:
     raise ZeroDivisionError("no good")
 
 
+go_on = threading.Event()
+
+
+def wait(store: Any, limit: int) -> int:
+    go_on.wait(PATIENCE_SECONDS)
+    return 0
+
+
+def run_round(rounds: PacedMaintenance) -> None:
+    """Run a round, and wait for the duties of extensions."""
+    rounds.run_if_due()
+    wait_until(lambda: not rounds.background.is_busy)
+
+
+SLOW = Extension(name="slow", duties=(Duty(name="wait", run=wait),))
 FAILING = Extension(name="failing", duties=(Duty(name="divide", run=fail),))
 PACED = Extension(
     name="paced",
     duties=(
         note("each", 1),
         note("daily", 0, interval_seconds=86400),
-        note("whole", 2, limit=2, interval_seconds=86400),
+        note("whole", 2, 0, limit=2, interval_seconds=86400),
         note("led", 0, leader_only=True),
     ),
 )
@@ -66,12 +83,12 @@ def test_a_duty_runs_by_its_interval_and_again_while_it_changes_as_much_as_it_ma
     extend(settings, "PACED")
     rounds = PacedMaintenance(store, 0, grace_seconds=15)
 
-    rounds.run_if_due()
-    assert calls == [("each", 1000), ("daily", 1000), ("whole", 2), ("led", 1000)]
+    run_round(rounds)
+    assert calls == [("each", 1000), ("daily", 1000), ("whole", 2), ("led", 1000), ("whole", 2)]
 
     calls.clear()
-    rounds.run_if_due()
-    assert calls == [("whole", 2), ("each", 1000), ("led", 1000)]
+    run_round(rounds)
+    assert calls == [("each", 1000), ("led", 1000)]
 
 
 def test_a_worker_that_is_not_the_leader_runs_the_duties_of_all_workers_at_times(
@@ -79,14 +96,33 @@ def test_a_worker_that_is_not_the_leader_runs_the_duties_of_all_workers_at_times
 ) -> None:
     extend(settings, "PACED")
     rounds = PacedMaintenance(store, 0, grace_seconds=15)
-    rounds.run_if_due()
+    run_round(rounds)
     rounds.set_leader(False)
     calls.clear()
 
     for _ in range(maintenance.LOOK_EVERY):
-        rounds.run_if_due()
+        run_round(rounds)
 
-    assert [call for call in calls if call[0] != "whole"] == [("each", 1000)]
+    assert calls == [("each", 1000)]
+
+
+def test_a_duty_that_takes_long_holds_up_no_round(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on.clear()
+    extend(settings, "SLOW", "PACED")
+    monkeypatch.setattr(background, "LONG_SECONDS", 0.0)
+    rounds = PacedMaintenance(store, 0, grace_seconds=15)
+
+    rounds.run_if_due()
+    rounds.run_if_due()
+
+    assert (rounds.background.is_busy, calls) == (True, [])
+    assert "The duty slow.wait of maintenance still runs" in caplog.text
+    go_on.set()
+    wait_until(lambda: not rounds.background.is_busy)
+    assert ("each", 1000) in calls
+    rounds.close()
 
 
 def test_a_failing_duty_is_logged_and_the_others_run(

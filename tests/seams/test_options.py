@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from django_mq import conf
@@ -165,3 +166,30 @@ def test_a_handler_has_the_option(settings: Settings) -> None:
             consumer("labelled", shop_lable="blue")
     finally:
         handlers.forget("labelled")
+
+
+@pytest.mark.django_db
+def test_a_user_who_may_only_view_sees_it(client: Client, django_user_model: Any) -> None:
+    queue = Queue.objects.create(name="orders", other_options={"shop_per_minute": 77})
+    user = django_user_model.objects.create_user("viewer", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_queue"))
+    client.force_login(user)
+
+    page = client.get(reverse("admin:django_mq_queue_change", args=[queue.pk])).content.decode()
+
+    assert ("ost messages a minute" in page, ">77<" in page) == (True, True)
+
+
+@pytest.mark.django_db
+def test_without_the_extension_the_value_stays(settings: Settings, admin_client: Client) -> None:
+    queue = Queue.objects.create(name="orders", other_options={"shop_per_minute": 77})
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "EXTENSIONS": []}
+    address = reverse("admin:django_mq_queue_change", args=[queue.pk])
+
+    page = admin_client.get(address).content.decode()
+    admin_client.post(address, form_data(max_attempts=3, max_dead_letter_cycles=20))
+    edit_queue("orders", {"levels": 3}, using="default")
+
+    queue.refresh_from_db()
+    assert "shop_per_minute" not in page
+    assert (queue.max_attempts, queue.levels, queue.other_options) == (3, 3, {"shop_per_minute": 77})

@@ -10,6 +10,7 @@
     sidecar_process.py    the main module of that process
     maintenance.py        runs each duty of maintenance in its time; continues stalled operations of the admin
     duties.py             the duties: promote, reap, expire, trim, prune, and those of extensions
+    background.py         a thread for the duties of extensions
     prefetch.py           claimed messages wait in order, within the credit of their handler
     recall.py             give back what was not begun
     pool.py               threads that run handlers

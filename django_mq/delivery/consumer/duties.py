@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -110,10 +109,9 @@ DUTIES: Final = (
 LEFT_OUT_AFTER_OUTAGE: Final = {REAP, END_STUCK}
 
 
-def all_duties() -> tuple[Duty, ...]:
-    """Return the duties of django_mq, then those of the extensions."""
-    added = (_guarded(duty, each.name) for each in conf.load().EXTENSIONS for duty in each.duties)
-    return (*DUTIES, *added)
+def added_duties() -> tuple[Duty, ...]:
+    """Return the duties of the extensions."""
+    return tuple(_guarded(duty, each.name) for each in conf.load().EXTENSIONS for duty in each.duties)
 
 
 def _guarded(duty: Duty, extension: str) -> Duty:
@@ -121,18 +119,12 @@ def _guarded(duty: Duty, extension: str) -> Duty:
     name = f"{extension}.{duty.name}"
 
     def run(store: Store, limit: int) -> Mapping[str, int]:
-        begun_at = time.monotonic()
         try:
             with unit_of_work():
                 changed = duty.run(store, limit)
         except Exception:
             logger.exception("The duty %s of maintenance failed, and runs again in its next interval", name)
             return {}
-        seconds = time.monotonic() - begun_at
-        if seconds > conf.load().SESSION_SECONDS / ANSWERS:
-            logger.warning(
-                "The duty %s took %.1f s, in which the session was not renewed: lower its limit", name, seconds
-            )
         if isinstance(changed, Mapping):
             return {f"{name}.{key}": number for key, number in changed.items()}
         return {name: changed}
@@ -151,12 +143,12 @@ def run_duties(store: Store, duties: Iterable[Duty]) -> dict[Duty, Mapping[str, 
 
 def run_maintenance(store: Store) -> Counter[str]:
     """Run every duty once; return how many rows were changed, by name."""
-    return total_of(run_duties(store, all_duties()))
+    return total_of(run_duties(store, (*DUTIES, *added_duties())))
 
 
 def run_maintenance_to_the_end(store: Store) -> Counter[str]:
     """Run the duties until nothing is left to do; return how many rows were changed, by name."""
-    duties: Sequence[Duty] = all_duties()
+    duties: Sequence[Duty] = (*DUTIES, *added_duties())
     total: Counter[str] = Counter()
     while duties:
         done = run_duties(store, duties)

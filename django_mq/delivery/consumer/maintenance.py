@@ -18,12 +18,13 @@ from django.apps import apps
 from django.conf import settings
 
 from django_mq import conf, outages
-from django_mq.delivery.consumer import sidecar
+from django_mq.delivery.consumer import duties, sidecar
+from django_mq.delivery.consumer.background import Background
 from django_mq.delivery.consumer.duties import (
     LEFT_OUT_AFTER_OUTAGE,
     REAP,
     TAKE_OVER,
-    all_duties,
+    added_duties,
     announce_after,
     reap_dead,
     run_duties,
@@ -66,12 +67,13 @@ class PacedMaintenance:
         self._next_at = time.monotonic()
         self._reap_from = 0.0
         self._take_over = TakeOver(store.alias)
+        self.background = Background(store.alias)
         #: Whether to do every round. Until the first renewal answers, this session may be the leader.
         self.leader = True
 
     @cached_property
-    def _duties(self) -> tuple[Duty, ...]:
-        return all_duties()
+    def _added(self) -> tuple[Duty, ...]:
+        return added_duties()
 
     def set_leader(self, leader: bool) -> None:
         """Become the leader, or stop being it. A new leader begins at once: the last one may be dead."""
@@ -98,7 +100,7 @@ class PacedMaintenance:
     def _run_round(self, now: float, spare: int) -> None:
         self._take_over.look_after()
         clock = time.time() - MINUTE_SETTLES_SECONDS
-        due = [duty for duty in self._duties if self._is_due(duty, now, clock)]
+        due = [duty for duty in duties.DUTIES if self._is_due(duty, now, clock)]
         own = {
             REAP: replace(REAP, run=partial(reap_dead, spare=spare)),
             TAKE_OVER: replace(TAKE_OVER, run=self._take_over.run),
@@ -109,6 +111,9 @@ class PacedMaintenance:
         if total_of(done)["shortened"]:
             # From the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
+        added = [duty for duty in self._added if self._is_due(duty, now, clock)]
+        if self.background.begin(added):
+            self._intervals |= {duty: _interval(duty, clock) for duty in added}
 
     def _is_due(self, duty: Duty, now: float, clock: float) -> bool:
         if duty.leader_only and not self.leader:
@@ -122,12 +127,14 @@ class PacedMaintenance:
         self._reap_from = time.monotonic() + self._grace_seconds
 
     def close(self) -> None:
-        """End the process that continues an operation, after its batch."""
+        """End the process that continues an operation, after its batch, and the duties of extensions."""
         self._take_over.close()
+        self.background.close()
 
     def abandon(self) -> None:
-        """Leave that process to the parent, in a forked child."""
+        """Leave them to the parent, in a forked child."""
         self._take_over.abandon()
+        self.background.abandon()
 
 
 def _interval(duty: Duty, clock: float) -> float:

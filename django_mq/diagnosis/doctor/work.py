@@ -140,7 +140,9 @@ def look_at_states(alias: str) -> Iterator[Finding]:
         )
     words = list(_unknown_values(alias))
     for name, field, value in words:
-        mend = "Run a version that knows the value, or edit the queue in the admin."
+        mend = (
+            "Run a version that knows the value, name its extension in EXTENSIONS, or edit the queue in the admin."
+        )
         yield problem(
             f"queue {name}", f"Its {field} is {value!r}, which django_mq {__version__} does not know.", mend
         )
