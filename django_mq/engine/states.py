@@ -51,6 +51,14 @@ def is_retrying(state: int, attempts: int) -> bool:
     return state == SCHEDULED and attempts > 0
 
 
+def is_delivered_before(state: int, *, redelivered: bool) -> bool:
+    """Return whether a message counts as delivered before when it is moved: dead messages do.
+
+    SQL says the same in ``_delivered_before``. A redrive marks every message.
+    """
+    return redelivered or state == DEAD
+
+
 def is_dead_letter(state: int, reason: str) -> bool:
     """Return whether a message is a dead letter: dead in its queue, or ready where its queue has sent it.
 

@@ -231,8 +231,8 @@ FAULTS = (
     fault(
         "a move keeps the attempts",
         ("move", "attempts = 0, ", ""),
-        mysql=("_copy_to_tail", "n.priority, 0, n.redelivered", "n.priority, n.attempts, n.redelivered"),
-        postgresql=("_copy_to_tail", "n.priority, 0, n.redelivered", "n.priority, n.attempts, n.redelivered"),
+        mysql=("_copy_to_tail", "n.priority, 0, {del", "n.priority, n.attempts, {del"),
+        postgresql=("_copy_to_tail", "n.priority, 0, {del", "n.priority, n.attempts, {del"),
     ),
     fault(
         "the reason of a dead letter is wrong",

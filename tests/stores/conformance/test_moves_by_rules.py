@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.states import is_delivered_before
 from django_mq.errors import QueueClosed, QueueFull
 from tests.stores.builders import a_message, claim, declare, ids, publish, settle
 
@@ -179,3 +180,18 @@ def test_a_dead_value_that_is_retried_is_the_latest_if_no_other_is_there(store: 
     store.operations.redrive([id_])
 
     assert ids(store.browser.browse("prices", states=[READY])) == [id_]
+
+
+@pytest.mark.parametrize("state", [READY, DEAD])
+def test_a_dead_message_that_is_moved_counts_as_delivered_before(store: Store, session: int, state: int) -> None:
+    declare(store, max_attempts=1)
+    declare(store, "others")
+    id_ = publish(store)
+    if state == DEAD:
+        [held] = claim(store, session)
+        settle(store, session, held, Verdict.DEAD)
+
+    assert store.operations.move([id_], "others") == 1
+
+    [moved] = claim(store, session, "others")
+    assert (moved.redelivered, moved.attempts) == (is_delivered_before(state, redelivered=False), 0)

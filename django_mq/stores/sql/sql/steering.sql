@@ -84,12 +84,15 @@ UPDATE django_mq_message SET state = 3, dead_reason = %(reason)s, dead_at = {now
 WHERE id {in:ids} AND state < 2
 {returning:id}
 
+-- name: _delivered_before. The same as is_delivered_before() in django_mq/engine/states.py.
+(n.redelivered OR n.state = 3)
+
 -- name: _copy_to_tail. Writes messages n again at the tail of the queue q; attempts restart.
 INSERT INTO django_mq_message (
     {message_columns}, released_at)
 SELECT
     q.id, {unasked}, CASE WHEN n.state = 0 THEN 0 ELSE 1 END, {level:n.priority}, CASE WHEN n.state = 0 THEN {place} ELSE 0 END,
-    n.priority, 0, n.redelivered, false, n.message_id, n.type, n.correlation_id, n.group_key,
+    n.priority, 0, {delivered_before}, false, n.message_id, n.type, n.correlation_id, n.group_key,
     n.published_at, CASE WHEN n.state = 0 THEN n.deliver_at END, CASE WHEN NOT q.no_expiry THEN n.expires_at END, '', n.content_type,
     n.content_encoding, n.headers, n.properties, n.body, {now}
 

@@ -47,11 +47,11 @@ RETURNING id
 -- Locks: the database for writing. Index: the primary key. Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
 SET id = {tail:message} + moving.rank, queue_id = moving.target_id, meets = moving.meets, value_key = NULL, state = moving.state, level = moving.level,
-    place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at, released_at = {now},
+    place = moving.place, attempts = 0, redelivered = moving.redelivered, suspect = 0, deliver_at = moving.deliver_at, released_at = {now},
     expires_at = CASE WHEN NOT moving.no_expiry THEN m.expires_at END, dead_reason = '', dead_at = NULL, claim = NULL
 FROM (
     SELECT
-        n.id, q.id AS target_id, {unasked} AS meets, q.no_expiry, min(n.state, 1) AS state, {level:n.priority} AS level,
+        n.id, q.id AS target_id, {unasked} AS meets, q.no_expiry, min(n.state, 1) AS state, {delivered_before} AS redelivered, {level:n.priority} AS level,
         CASE WHEN n.state = 0 THEN {place} ELSE 0 END AS place,
         CASE WHEN n.state = 0 THEN n.deliver_at END AS deliver_at,
         row_number() OVER (ORDER BY n.level DESC, n.place, n.id) AS rank
