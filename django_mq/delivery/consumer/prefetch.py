@@ -15,7 +15,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.group_lines import GroupLines
-from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit
+from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit, open_queues
 from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.places import order_of
 from django_mq.engine.decisions.selection import Wanted, first_matching
@@ -293,8 +293,7 @@ class Dispatcher:
             name: sum(each.wanted() for each in some) - len(self._lines.get(name, ()))
             for name, some in self._prefetched.items()
         }
-        closed = {name for name, credit in self.byte_credit().items() if not credit.is_open}
-        return {name: amount for name, amount in wanted.items() if amount > 0 and name not in closed}
+        return open_queues(wanted, self.byte_credit())
 
     def byte_credit(self) -> dict[str, ByteCredit]:
         """Return the byte credit of each queue that has a limit: that of its handlers together."""

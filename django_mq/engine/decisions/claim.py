@@ -76,6 +76,15 @@ class ByteCredit(NamedTuple):
         return not self.held or self.free >= self.most * REFILL_SHARE
 
 
+def open_queues(limits: Mapping[str, int], credit: Mapping[str, ByteCredit]) -> dict[str, int]:
+    """Return the queues to claim from, and how many messages of each: those with credit for messages and bytes."""
+    return {
+        queue: left
+        for queue, left in limits.items()
+        if left > 0 and (queue not in credit or credit[queue].is_open)
+    }
+
+
 def is_byte_credit(value: object) -> bool:
     """Whether a consumer may be given so many bytes."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= ANY_SIZE

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.expiry import UNBOUNDED, Lifetime
 from django_mq.engine.decisions.places import MOST_LEVELS, ORDINARY_PLACE, Order, level_of, order_of, place_of
-from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, MOVES, READY, SCHEDULED, STEALABLE, State
+from django_mq.engine.states import (
+    CLAIMED,
+    DEAD,
+    GONE,
+    HELD,
+    MOVES,
+    READY,
+    SCHEDULED,
+    STEALABLE,
+    State,
+    is_delivered_before,
+)
 from django_mq.errors import IllegalMove, OutOfRange
 
 if TYPE_CHECKING:
@@ -194,14 +205,12 @@ class Placement:
         if due_at is not None or message.expires_at is not None:
             self.check(message)
         level = self._levels[priority] if 0 <= priority <= 9 else level_of(priority, self.levels)
-        entry = Entry(message, level, 0 if due_at is None else self.place_at(due_at), arrival)
+        entry = Entry(message, level, self._place_of(message, due_at), arrival)
         if due_at is not None and due_at > now:
             entry.state = HELD if self.hold else SCHEDULED
             entry.due_at = due_at
         if self.lifetime is not UNBOUNDED:
             entry.expires_at = self.lifetime.end(message.expires_at, now)
-        if self.sorting is not None:
-            entry.stand_at(self.sorting.place_or_first(message.headers), arrival)
         return entry
 
     def entry_again(self, entry: Entry, message: "Message") -> Entry:
@@ -212,13 +221,17 @@ class Placement:
         """
         scheduled = entry.state is SCHEDULED
         due_at = entry.due_at if scheduled else None
-        place = ORDINARY_PLACE if due_at is None else self.place_at(due_at)
-        if self.sorting is not None:
-            place = self.sorting.place_or_first(message.headers)
+        place = self._place_of(message, due_at)
         level, state = level_of(message.priority, self.levels), SCHEDULED if scheduled else READY
-        again = Entry(message, level, place, state=state, due_at=due_at, redelivered=entry.redelivered)
+        again = Entry(message, level, place, state=state, due_at=due_at)
+        again.redelivered = is_delivered_before(entry.state, redelivered=entry.redelivered)
         again.expires_at = entry.expires_at
         return again
+
+    def _place_of(self, message: "Message", due_at: float | None) -> int:
+        if self.sorting is not None:
+            return self.sorting.place_or_first(message.headers)
+        return ORDINARY_PLACE if due_at is None else self.place_at(due_at)
 
     def check(self, message: "Message") -> None:
         """Raise OutOfRange for a time that is NaN or infinite, which would break the order of the queue."""

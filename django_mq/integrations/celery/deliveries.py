@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.consumer.driver import Driver, Workload
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
+from django_mq.engine.decisions.claim import open_queues
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import ending_of
 from django_mq.engine.decisions.worker_mode import WorkerMode
@@ -305,9 +306,7 @@ class TransportConsumers:
         consumers = {**self._durable(), **self._handlers}
         limits, credit = credit_of(consumers, ahead)
         byte_credit = byte_credit_of({queue: consumers[queue] for queue in limits}, self._address.credit_bytes)
-        limits = {
-            queue: left for queue, left in limits.items() if queue not in byte_credit or byte_credit[queue].is_open
-        }
+        limits = open_queues(limits, byte_credit)
         slots = credit if self._worker is None else self._worker.slots()
         refill = max(1, max(window_of(self._channels), ahead) // 2)
         self.able = credit > 0 and slots > 0
