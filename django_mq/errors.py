@@ -117,7 +117,7 @@ class IllegalMove(MQError):
 
 
 class OutOfRange(MQError, ValueError):
-    """A number given to the engine lies outside its range."""
+    """A number given to the engine or the in-process broker lies outside its range."""
 
 
 class UncountedUnit(MQError, ValueError):

@@ -1,4 +1,4 @@
-"""The settings of a queue of the engine.
+"""The settings of a queue of the in-process broker.
 
 ``Rules`` are the settings of one queue. ``QueuePolicy`` has the differences between a queue in one process and a
 queue that worker sessions share through a table. In a shared table, a message that another process handles cannot

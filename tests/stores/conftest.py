@@ -109,9 +109,9 @@ def attempts(store: Store) -> Callable[[], list[Attempt]]:
 def edit_in_memory(store: MemoryStore, name: str, **changes: Any) -> None:
     """The same where there is no row: ``closed`` belongs to the queue, the rest to its settings."""
     queue = store.broker.queues[name]
-    queue.engine.closed = changes.pop("closed", queue.engine.closed)
+    queue.inner.closed = changes.pop("closed", queue.inner.closed)
     queue.settings = replace(queue.settings, **changes)
-    queue.engine.control.change(Rules.of(queue.settings))
+    queue.inner.control.change(Rules.of(queue.settings))
     queue_records.forget(store.alias, name)
 
 

@@ -1,6 +1,6 @@
 """The orders of a queue's ready entries, by name.
 
-``EntryList`` is the engine's one extension point: a queue works with any class that keeps entries in
+``EntryList`` is the broker's one extension point: a queue works with any class that keeps entries in
 one order, and ``register_list`` gives it a name.
 
 Entries are kept in short runs. Nearly every entry is added at the tail and removed at the head. Both

@@ -1,6 +1,6 @@
 """The queues of one process, in memory: for tests, small tools, and simulation.
 
-The engine's broker decides, under its one lock, with the policy of a shared table. The store adds what a
+The in-process broker decides, under its one lock, with the policy of a shared table. The store adds what a
 database has: row ids, worker sessions and their deadlines, the facts for the engine's arbiter, history, bindings,
 transient queues.
 

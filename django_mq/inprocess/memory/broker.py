@@ -15,7 +15,7 @@ from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.engine.states import Cause
 from django_mq.errors import StoreError
-from django_mq.inprocess import broker as engine
+from django_mq.inprocess.broker import Broker
 from django_mq.inprocess.memory.row import MOST_REMEMBERED, BrokerQueue, row_of
 from django_mq.inprocess.rules import SHARED_TABLE
 from django_mq.models import History
@@ -48,13 +48,14 @@ class Transaction:
 class SharedBroker:
     """The state that stores of one name share. Hold ``locked()`` around every use.
 
-    It listens to the engine's broker, and keeps a row for each entry, as a table would.
+    It listens to the in-process broker, and keeps a row for each entry, as a table would.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._pid = os.getpid()
-        self.engine = engine.Broker(SHARED_TABLE, self)
+        #: The broker that decides.
+        self.inner = Broker(SHARED_TABLE, self)
         #: The transaction of all stores that are not private: it is of the thread that holds the lock.
         self.transaction = Transaction()
         self.queue_numbers = count(1)
@@ -88,7 +89,7 @@ class SharedBroker:
     def empty(self) -> None:
         """Forget everything: stores stay usable, open sessions are lost, no number is used again."""
         with self.locked():
-            self.engine.forget()
+            self.inner.forget()
             self._begin()
 
     @contextmanager
@@ -96,7 +97,7 @@ class SharedBroker:
         """Keep other threads out. Raises StoreError in a forked child, which has a copy of its own."""
         if os.getpid() != self._pid:
             raise StoreError("Queues in memory belong to the process that made them: use a thread or solo pool.")
-        with self.engine.lock:
+        with self.inner.lock:
             yield
 
     def now(self) -> datetime:
@@ -123,8 +124,8 @@ class SharedBroker:
         return QueueRecord(
             id=queue.number,
             name=queue.name,
-            closed=queue.engine.closed,
-            paused=is_paused(queue.engine.paused, queue.paused_until, self.now()),
+            closed=queue.inner.closed,
+            paused=is_paused(queue.inner.paused, queue.paused_until, self.now()),
             priorities_differ=len(told) > 1,
             **{item.name: getattr(queue.settings, item.name) for item in fields(queue.settings)},
         )
@@ -174,7 +175,7 @@ class SharedBroker:
     def record_attempt(self, failure: Failure, **about: Any) -> None:
         self.attempts.append(SimpleNamespace(**failed_attempt(failure, **about), failed_at=self.now()))
 
-    # What the engine calls.
+    # What the broker inside calls.
 
     def arrived(self, queue: str, entry: Entry) -> None:
         """Keep the row under the number of its arrival."""
@@ -204,7 +205,7 @@ class SharedBroker:
 
     def deleted(self, queue: str) -> None:
         """Forget a queue that was deleted, by an operator or with its last consumer."""
-        self.engine.forget_deleted()
+        self.inner.forget_deleted()
         gone = self.queues.pop(queue)
         self.bindings = {key: route for key, route in self.bindings.items() if route.queue != queue}
         for session in self.sessions.values():

@@ -25,7 +25,7 @@ class Browser(Part, subjects.Browser):
         queue = self.broker.queues.get(name)
         if queue is None:
             return []
-        position = queue.engine.contents.dispatch.ready.position
+        position = queue.inner.contents.dispatch.ready.position
         beyond = None if after is None else position(entry_of(after))
         entries = (row.entry for row in queue.rows if row.state in states)
         chosen = (entry for entry in entries if beyond is None or position(entry) > beyond)

@@ -63,14 +63,14 @@ class Claims(Part, subjects.Claims):
             request = replace(request, queues=tuple(names))
         queues = [queue for name in request.queues if (queue := self.broker.queues.get(name)) is not None]
         for queue in queues:
-            queue.engine.promote(claim.now.timestamp())
+            queue.inner.promote(claim.now.timestamp())
             queue.end_pause(claim.now)
         if isinstance(target, Target):
             claim.bring_in_turn(target, request)
         else:
             given = cast("Consumer | None", target)
             claim.bring({queue: claim.session.consumer_of(queue, given) for queue in queues}, request)
-        due = [at for queue in queues if (at := queue.engine.due.next_due()) is not None]
+        due = [at for queue in queues if (at := queue.inner.due.next_due()) is not None]
         times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
         return ClaimResult(
             claimed=claim.claimed,
@@ -92,7 +92,7 @@ class Claims(Part, subjects.Claims):
     def _let_values_arrive(self, request: ClaimRequest) -> None:
         """Let last values arrive that are due, before settlements return others."""
         for queue in [self.broker.queues[name] for name in request.queues if name in self.broker.queues]:
-            queue.engine.due.let_values_arrive(self.broker.now().timestamp())
+            queue.inner.due.let_values_arrive(self.broker.now().timestamp())
 
     def _claimant(self, session_id: int, request: ClaimRequest) -> MemorySession:
         """Return the session. Raises the errors of a claim."""
@@ -121,7 +121,7 @@ class Claims(Part, subjects.Claims):
         # Also without a consumer of its own, so that the session leaves the queue with its end.
         own = session.subscribed(queue, consumer) if isinstance(consumer, Consumer) else session.consumer_of(queue)
         if queue.settings.exclusive or consumer is not None:
-            queue.engine.subscribers.take_slot(own)
+            queue.inner.subscribers.take_slot(own)
 
 
 class Claim:
@@ -155,7 +155,7 @@ class Claim:
     def bring(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> bool:
         """Claim for these consumers, each from its queue; return whether there was a message."""
         before = len(self.claimed)
-        opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
+        opened = {queue: each for queue, each in consumers.items() if not queue.inner.paused}
         records = {queue: self.broker.record_of(queue) for queue in opened}
         constrained = any(records[queue].has_claim_rules and not each.browser for queue, each in opened.items())
         if request.consumer is None or constrained:
@@ -166,17 +166,17 @@ class Claim:
         return len(self.claimed) > before
 
     def _head(self, queue: BrokerQueue, record: QueueRecord, consumer: Consumer, request: ClaimRequest) -> Head:
-        priorities_differ = record.priorities_differ or queue.engine.subscribers.priorities_differ
+        priorities_differ = record.priorities_differ or queue.inner.subscribers.priorities_differ
         situation = situation_of(
             record,
             self.session.number,
             in_slots=queue.in_slots(),
-            claimed=queue.engine.counts()[CLAIMED],
+            claimed=queue.inner.counts()[CLAIMED],
             in_order=queue.name in request.in_order,
             keeping=_kept_groups(queue) if record.has_groups else (),
             subscriptions=self._subscriptions(queue) if priorities_differ else (),
         )
-        candidates = (_candidate(queue, entry) for entry in queue.engine.browse() if consumer.wants(entry))
+        candidates = (_candidate(queue, entry) for entry in queue.inner.browse() if consumer.wants(entry))
         assignment = None
         if wanted := request.wanted.get(queue.name):
             assignment = Assignment[ReadyRow](wanted, lambda item: item.row.entry.message)
@@ -200,30 +200,30 @@ class Claim:
         chosen = within[: max(0, self._fitting(line, request) - len(self.claimed))]
         for head in heads:
             for group in head.award.taken_over:
-                head.queue.engine.control.assign_group(group, head.consumer)
+                head.queue.inner.control.assign_group(group, head.consumer)
         consumer = request.consumer
         if isinstance(consumer, Consumer):
             sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
             chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
         for head in heads if not chosen else ():
-            head.queue.engine.deliveries.found_nothing(head.consumer)
+            head.queue.inner.deliveries.found_nothing(head.consumer)
         for head, item in chosen:
-            head.queue.engine.deliveries.take(item.row.entry, head.consumer)
+            head.queue.inner.deliveries.take(item.row.entry, head.consumer)
             self._hold(item.row)
         self.seen += len(seen)
         self.left |= any(head.award.left for head in heads)
 
     def _deliver(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> None:
-        """Claim what the engine delivers to the consumer, where no other session matters."""
+        """Claim what the queue delivers to the consumer, where no other session matters."""
         before, at = len(self.claimed), self.now.timestamp()
         for queue, consumer in consumers.items():
             while len(self.claimed) - before < limit_of(request, queue.name):
-                first = queue.engine.deliveries.first_for(consumer, at)
+                first = queue.inner.deliveries.first_for(consumer, at)
                 line = [] if first is None else [(first.suspect, first.message.size)]
                 if self._fitting(line, request) < len(self.claimed) + len(line):
                     self.seen += len(self.claimed) - before + 1
                     return
-                entry = queue.engine.deliver(consumer, at)
+                entry = queue.inner.deliver(consumer, at)
                 if entry is None:
                     break
                 if consumer.browser:

@@ -51,7 +51,7 @@ class MemoryConnection(Connection):
     def _transaction(self) -> Iterator[None]:
         opened = self._opened
         with self._broker.locked():
-            outer, unit, known = opened.unit, self._broker.engine.begin(), len(opened.callbacks)
+            outer, unit, known = opened.unit, self._broker.inner.begin(), len(opened.callbacks)
             opened.unit = unit
             try:
                 yield

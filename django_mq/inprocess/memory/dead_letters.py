@@ -39,7 +39,7 @@ class DeadLetters:
             left |= self.copy(name, copies, now, evicts=reason != MAXLEN)
         for id_ in sorted(left):
             row = self.broker.rows[id_]
-            row.queue.engine.control.discard(row.entry, Cause.EXPIRED if id_ in plan.expiring else Cause.DEAD)
+            row.queue.inner.control.discard(row.entry, Cause.EXPIRED if id_ in plan.expiring else Cause.DEAD)
         return left | plan.kept
 
     def planned(self, dead_letters: Sequence[DeadLetter], reason: str, *, is_last: bool = False) -> Plan:
@@ -57,13 +57,13 @@ class DeadLetters:
             return set()
         messages = [(copy.id, self._new(copy, name, now)) for copy in copies]
         causes = {copy.id: copy.cause for copy in copies}
-        fitting = queue.engine.arrivals.fitting([message for _, message in messages], now.timestamp())
+        fitting = queue.inner.arrivals.fitting([message for _, message in messages], now.timestamp())
         taken: dict[int, Entry] = {}
         for id_, message in compress(messages, fitting):
-            taken[id_] = queue.engine.arrivals.enter(message, now.timestamp())
+            taken[id_] = queue.inner.arrivals.enter(message, now.timestamp())
             taken[id_].cause = causes[id_]
         if taken and evicts:
-            queue.engine.arrivals.entered([*taken.values()][-1])
+            queue.inner.arrivals.entered([*taken.values()][-1])
         return set(taken)
 
     def _new(self, copy: Copy, name: str, now: datetime) -> Message:
@@ -93,7 +93,7 @@ class DeadLetters:
         done = self.send_dead(expired, BY_EXPIRY)
         for row in expired:
             if row.id not in done:
-                row.queue.engine.control.discard(row.entry, Cause.EXPIRED)
+                row.queue.inner.control.discard(row.entry, Cause.EXPIRED)
 
     def welcome(self, plan: Plan, now: datetime) -> int:
         """Return how many messages would be taken by a queue."""
@@ -101,6 +101,6 @@ class DeadLetters:
         for name, copies in plan.copies.items():
             if (target := self.broker.queues.get(name)) is not None:
                 coming = [self._new(copy, name, now) for copy in copies]
-                fitting = target.engine.arrivals.fitting(coming, now.timestamp())
+                fitting = target.inner.arrivals.fitting(coming, now.timestamp())
                 taken |= {copy.id for copy in compress(copies, fitting)}
         return len(taken)

@@ -25,14 +25,14 @@ class Deletions(Part, subjects.Deletions):
     @locked
     def purge(self, name: str, *, dead: bool = True) -> int:
         states = (*UNDELIVERED, STEALABLE, *([DEAD] if dead else []))
-        return len(self.broker.existing(name).engine.control.purge(states))
+        return len(self.broker.existing(name).inner.control.purge(states))
 
     @locked
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         queue = self.broker.existing(name)
         self._check_deletable(queue, force=force)
         removed = self._empty(queue) if force else 0
-        self.broker.engine.delete(name, self.broker.now().timestamp())
+        self.broker.inner.delete(name, self.broker.now().timestamp())
         queue_records.drop(self.broker.name, name)
         return removed
 
@@ -59,9 +59,9 @@ class Deletions(Part, subjects.Deletions):
         sources = [each for each in others if name in (each.dead_letter_queue, each.expiry_queue)]
         if sources:
             raise errors.linked(name, len(sources))
-        if queue.engine.statistics.depth and not force:
+        if queue.inner.statistics.depth and not force:
             raise errors.not_empty(name, claimed=False)
-        if any(entry.state is CLAIMED for entry in queue.engine.contents.everything()):
+        if any(entry.state is CLAIMED for entry in queue.inner.contents.everything()):
             raise errors.not_empty(name, claimed=True)
 
     def _empty(self, queue: BrokerQueue) -> int:
@@ -78,9 +78,9 @@ class Deletions(Part, subjects.Deletions):
         for name, copies in sorted(plan.copies.items()):
             self.dead_letters.copy(name, copies, now, evicts=True)
         for row in rows:
-            row.queue.engine.control.discard(row.entry, Cause.DEAD)
+            row.queue.inner.control.discard(row.entry, Cause.DEAD)
         return len(rows)
 
 
 def _is_empty(queue: BrokerQueue) -> bool:
-    return not queue.engine.statistics.depth
+    return not queue.inner.statistics.depth

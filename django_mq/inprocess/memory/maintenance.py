@@ -41,21 +41,21 @@ class Maintenance(Part, subjects.Maintenance):
         now = self.broker.now()
         for queue in self.broker.queues.values():
             queue.end_pause(now)
-        return sum(len(queue.engine.promote(now.timestamp(), limit)) for queue in self.broker.queues.values())
+        return sum(len(queue.inner.promote(now.timestamp(), limit)) for queue in self.broker.queues.values())
 
     @locked
     def expire(self, limit: int = 1000) -> int:
         now = self.broker.now().timestamp()
-        engines = [queue.engine for queue in self.broker.queues.values()]
-        for engine in engines:
-            engine.due.let_values_arrive(now)  # a value that was due before its end has replaced others
-        overdue = [(engine, entry) for engine in engines for entry in engine.due.overdue(now, limit)]
+        queues = [queue.inner for queue in self.broker.queues.values()]
+        for inner in queues:
+            inner.due.let_values_arrive(now)  # a value that was due before its end has replaced others
+        overdue = [(inner, entry) for inner in queues for entry in inner.due.overdue(now, limit)]
         overdue = nsmallest(limit, overdue, key=lambda pair: expiry_order(pair[1]))
-        for engine, entry in overdue:
-            if row_of(entry).leaves_expired and engine.control.bury(entry, now, BY_EXPIRY):
+        for inner, entry in overdue:
+            if row_of(entry).leaves_expired and inner.control.bury(entry, now, BY_EXPIRY):
                 row_of(entry).let_go()  # a stealable consumer may have held it
             else:
-                engine.control.discard(entry, Cause.EXPIRED)
+                inner.control.discard(entry, Cause.EXPIRED)
         self.dead_letters.send_expired(row_of(entry) for _, entry in overdue if entry.state is DEAD)
         return len(overdue)
 
@@ -66,8 +66,8 @@ class Maintenance(Part, subjects.Maintenance):
         unwanted: list[LiveMessage] = []
         before, self.broker.audiences = self.broker.audiences, {}
         for name, queue in self.broker.queues.items():
-            declined = [row_of(entry) for entry in queue.engine.browse() if entry.declined_by]
-            if not declined or is_paused(queue.engine.paused, queue.paused_until, now):
+            declined = [row_of(entry) for entry in queue.inner.browse() if entry.declined_by]
+            if not declined or is_paused(queue.inner.paused, queue.paused_until, now):
                 continue
             consumers = {session.number: session.selectors(name) for session in living if session.consumes(name)}
             audience = audience_of(before.get(name), frozenset(consumers), now.timestamp())
@@ -76,7 +76,7 @@ class Maintenance(Part, subjects.Maintenance):
                 unwanted += [row for row in declined if self._is_unwanted(row, consumers, grace_seconds)]
         for row in unwanted:
             row.entry.declined_by = None
-            row.queue.engine.control.bury(row.entry, now.timestamp(), BY_ALL)
+            row.queue.inner.control.bury(row.entry, now.timestamp(), BY_ALL)
         self.dead_letters.send_dead(unwanted)
         return len(unwanted)
 
@@ -90,7 +90,7 @@ class Maintenance(Part, subjects.Maintenance):
 
     @locked
     def trim(self) -> int:
-        return sum(queue.engine.control.trim() for queue in self.broker.queues.values())
+        return sum(queue.inner.control.trim() for queue in self.broker.queues.values())
 
 
 class Retention(Part, subjects.Retention):
@@ -107,7 +107,7 @@ class Retention(Part, subjects.Retention):
             lambda item: item.message_id not in live and now - item.failed_at > ATTEMPTS_KEPT,
             limit,
         )
-        dedup_ids = sum(queue.engine.duplicate_ids.prune(now.timestamp()) for queue in self.broker.queues.values())
+        dedup_ids = sum(queue.inner.duplicate_ids.prune(now.timestamp()) for queue in self.broker.queues.values())
         return history + attempts + dedup_ids + self._prune_volatile(now)
 
     def _prune_volatile(self, now: datetime) -> int:

@@ -22,7 +22,7 @@ class Operations(Part, subjects.Operations):
     @locked
     def cancel(self, ids: Sequence[int]) -> int:
         unclaimed = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
-        return sum([row.queue.engine.control.discard(row.entry, Cause.CANCELLED) for row in unclaimed])
+        return sum([row.queue.inner.control.discard(row.entry, Cause.CANCELLED) for row in unclaimed])
 
     @locked
     def release_held(self, ids: Sequence[int]) -> int:
@@ -34,25 +34,25 @@ class Operations(Part, subjects.Operations):
     @locked
     def move(self, ids: Sequence[int], target: str) -> int:
         queue = self.broker.existing(target)
-        if queue.engine.closed:
+        if queue.inner.closed:
             raise errors.closed(target)
         unheld = [row for row in self.broker.found(ids) if not row.held]
         coming = [
-            row for row in _in_order(unheld) if queue.engine.contents.find(str(row.message.message_id)) is None
+            row for row in _in_order(unheld) if queue.inner.contents.find(str(row.message.message_id)) is None
         ]
         moved = self._moved(coming, queue)
         if moved:
-            queue.engine.arrivals.entered(moved[-1].entry)
+            queue.inner.arrivals.entered(moved[-1].entry)
         elif coming and queue.settings.is_limited:
             raise errors.full(target)
         return len(moved)
 
     def _moved(self, rows: Sequence[LiveMessage], queue: BrokerQueue) -> list[LiveMessage]:
         now, moved = self.broker.now().timestamp(), []
-        fitting = queue.engine.arrivals.fitting([travelling(row.entry) for row in rows], now)
+        fitting = queue.inner.arrivals.fitting([travelling(row.entry) for row in rows], now)
         for row in compress(rows, fitting):
             is_scheduled = row.entry.state is SCHEDULED
-            row.queue.engine.move(row.entry, queue.engine, now, more=True)
+            row.queue.inner.move(row.entry, queue.inner, now, more=True)
             row.deliver_at, row.released_at = row.deliver_at if is_scheduled else None, self.broker.now()
             moved.append(row)
         return moved
@@ -63,21 +63,21 @@ class Operations(Part, subjects.Operations):
         for row in scheduled:
             row.deliver_at = self.broker.now()
         for row in scheduled:  # a value replaces others, which were due before
-            row.queue.engine.control.deliver_now(row.entry)
+            row.queue.inner.control.deliver_now(row.entry)
         return len(scheduled)
 
     def _found_anew(self, ids: Sequence[int]) -> list[LiveMessage]:
         """Return the messages in order of arrival, after the last values that are due in their queues."""
         found = sorted(self.broker.found(ids), key=lambda row: row.id)
         for row in found:
-            row.queue.engine.due.let_values_arrive(self.broker.now().timestamp())
+            row.queue.inner.due.let_values_arrive(self.broker.now().timestamp())
         return found
 
     @locked
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
         due_at, now = deliver_at.timestamp(), self.broker.now().timestamp()
         moved = [
-            row for row in self.broker.found(ids) if row.queue.engine.control.reschedule(row.entry, due_at, now)
+            row for row in self.broker.found(ids) if row.queue.inner.control.reschedule(row.entry, due_at, now)
         ]
         for row in moved:
             row.deliver_at = deliver_at
@@ -86,7 +86,7 @@ class Operations(Part, subjects.Operations):
     @locked
     def prioritise(self, ids: Sequence[int], priority: int) -> int:
         now, rows = self.broker.now().timestamp(), _in_order(self.broker.found(ids))
-        changed = [row.queue.engine.control.change_priority(row.entry, priority, now) for row in rows]
+        changed = [row.queue.inner.control.change_priority(row.entry, priority, now) for row in rows]
         return sum(entry is not None for entry in changed)
 
     @locked
@@ -103,7 +103,7 @@ class Operations(Part, subjects.Operations):
     def _redrive(self, row: LiveMessage) -> bool:
         # Before: a newer value replaces a redriven one at once, and the history has the time.
         before, row.released_at = row.released_at, self.broker.now()
-        if row.queue.engine.control.redrive(row.entry):
+        if row.queue.inner.control.redrive(row.entry):
             row.ended = None
             return True
         row.released_at = before

@@ -54,25 +54,25 @@ class Publications(Part, subjects.Publications):
             return None
         unit = self.transaction.unit
         for queue, mine in (admitted if again else arriving).items():
-            waiting = [] if unit is None else unit.entering(queue.engine)
-            queue.engine.arrivals.check_ids([*waiting, *mine.values()])
+            waiting = [] if unit is None else unit.entering(queue.inner)
+            queue.inner.arrivals.check_ids([*waiting, *mine.values()])
         for queue, mine in admitted.items():
             queue.dropped += len(arriving[queue]) - len(mine)
         entered = self._enter(admitted, now)
         for queue, mine in admitted.items() if is_constrained and entered else ():
             if mine:
-                queue.engine.arrivals.entered(entered[max(mine)])
+                queue.inner.arrivals.entered(entered[max(mine)])
         return entered
 
     def _is_here(self, message: NewMessage) -> bool:
         queue = self.broker.queues.get(message.queue_name)
-        return queue is not None and queue.engine.contents.find(str(message.message_id)) is not None
+        return queue is not None and queue.inner.contents.find(str(message.message_id)) is not None
 
     def _was_written(self, message: NewMessage) -> bool:
         queue = self.broker.queues.get(message.queue_name)
         if queue is None or message.dedup_id is None:
             return self._is_here(message)
-        user = queue.engine.duplicate_ids.user_of(message.dedup_id)
+        user = queue.inner.duplicate_ids.user_of(message.dedup_id)
         return self._is_here(message) or user == str(message.message_id)
 
     def _arriving(self, messages: Sequence[NewMessage], now: datetime, *, is_constrained: bool) -> Coming:
@@ -82,7 +82,7 @@ class Publications(Part, subjects.Publications):
             queue = self.broker.queues.get(name)
             if queue is None:
                 raise errors.undeclared(name)
-            if queue.engine.closed:
+            if queue.inner.closed:
                 raise errors.closed(name)
             found[queue] = {}
         for at, message in enumerate(messages):
@@ -100,9 +100,9 @@ class Publications(Part, subjects.Publications):
         unit = self.transaction.unit
         if unit is not None:
             for _, queue, message in in_order:
-                unit.enter(queue.engine, message)
+                unit.enter(queue.inner, message)
             return {}
-        return {at: queue.engine.arrivals.enter(message, now.timestamp()) for at, queue, message in in_order}
+        return {at: queue.inner.arrivals.enter(message, now.timestamp()) for at, queue, message in in_order}
 
 
 @dataclass(eq=False)
@@ -117,5 +117,5 @@ class Admission(Part, subjects.Admission):
 
 
 def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:
-    welcome = queue.engine.arrivals.admit([*messages.values()], now.timestamp())
+    welcome = queue.inner.arrivals.admit([*messages.values()], now.timestamp())
     return {at: message for (at, message), is_in in zip(messages.items(), welcome, strict=True) if is_in}

@@ -32,7 +32,7 @@ class Queues(Part, subjects.Queues):
         if settings.expiry_queue not in queues:
             settings = replace(settings, expiry_queue=None)
         queues[name] = BrokerQueue(
-            next(self.broker.queue_numbers), name, settings, self.broker.engine, self.broker.now()
+            next(self.broker.queue_numbers), name, settings, self.broker.inner, self.broker.now()
         )
         return True
 
@@ -42,7 +42,7 @@ class Queues(Part, subjects.Queues):
         dead_letter_queue = dead_letter_queue or queue.settings.dead_letter_queue
         expiry_queue = expiry_queue or queue.settings.expiry_queue
         queue.settings = replace(queue.settings, dead_letter_queue=dead_letter_queue, expiry_queue=expiry_queue)
-        queue.engine.control.change(Rules.of(queue.settings))
+        queue.inner.control.change(Rules.of(queue.settings))
         queue_records.forget(self.broker.name, name)
 
     @locked
@@ -65,18 +65,18 @@ class Queues(Part, subjects.Queues):
         queue = self.broker.existing(name)
         queue.paused_until = None if seconds is None else later(self.broker.now(), seconds)
         if paused:
-            queue.engine.control.pause()
+            queue.inner.control.pause()
         else:
-            queue.engine.control.resume()
+            queue.inner.control.resume()
 
     @locked
     def free_groups(self, name: str, group: str | None = None) -> int:
         queue = self.broker.existing(name)
-        owned = queue.engine.subscribers.group_owners()
+        owned = queue.inner.subscribers.group_owners()
         if group is not None:
-            queue.engine.control.close_group(group)
+            queue.inner.control.close_group(group)
             return int(group in owned)
-        queue.engine.control.reset_groups()
+        queue.inner.control.reset_groups()
         return len(owned)
 
     @locked
@@ -86,24 +86,24 @@ class Queues(Part, subjects.Queues):
         return {name: self._counts_of(queues[name], limit) for name in wanted}
 
     def _counts_of(self, queue: BrokerQueue, limit: int) -> Counts:
-        in_state = queue.engine.counts()
+        in_state = queue.inner.counts()
         scheduled, ready, claimed, dead = (
             min(limit, in_state[state]) for state in (SCHEDULED, READY, CLAIMED, DEAD)
         )
         now = self.broker.now().timestamp()
-        due = sum(entry.due_at is not None and entry.due_at <= now for entry in queue.engine.scheduled())
-        retrying = sum(is_retrying(entry.state, entry.attempts) for entry in queue.engine.scheduled())
+        due = sum(entry.due_at is not None and entry.due_at <= now for entry in queue.inner.scheduled())
+        retrying = sum(is_retrying(entry.state, entry.attempts) for entry in queue.inner.scheduled())
         age, is_exact = self._oldest_ready_seconds(queue), all_are_read(ready, limit)
         return Counts(scheduled, ready, claimed, dead, age, min(limit, due), min(limit, retrying), is_exact)
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
         """Return how long the oldest message that is ready, or due and not yet promoted, has waited."""
         since = [row.ready_at.timestamp() for row in queue.rows if row.entry.state is READY]
-        now, due = self.broker.now().timestamp(), queue.engine.due.next_due()
+        now, due = self.broker.now().timestamp(), queue.inner.due.next_due()
         if due is not None and due <= now:
             since.append(due)
         return now - min(since) if since else None
 
     @locked
     def occupied(self) -> list[int]:
-        return [queue.number for queue in self.broker.queues.values() if queue.engine.statistics.depth]
+        return [queue.number for queue in self.broker.queues.values() if queue.inner.statistics.depth]

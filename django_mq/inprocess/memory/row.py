@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class BrokerQueue:
-    """A queue of the engine, and the columns that a table would have besides."""
+    """A queue of the in-process broker, and the columns that a table would have besides."""
 
     def __init__(
         self, number: int, name: str, settings: QueueOptions, broker: Broker, created_at: datetime
@@ -49,13 +49,14 @@ class BrokerQueue:
         self.used_at: datetime | None = None
         #: Messages that it has dropped because it was full.
         self.dropped = 0
-        self.engine: Queue = broker.declare(name, Rules.of(settings))
+        #: The queue that decides.
+        self.inner: Queue = broker.declare(name, Rules.of(settings))
         #: The session of each consumer.
         self.sessions: dict[Consumer, int] = {}
 
     @property
     def rows(self) -> list[LiveMessage]:
-        return [row_of(entry) for entry in self.engine.contents.everything()]
+        return [row_of(entry) for entry in self.inner.contents.everything()]
 
     @property
     def life(self) -> QueueLife:
@@ -63,15 +64,15 @@ class BrokerQueue:
         return QueueLife(self.name, options.auto_delete, options.expires_seconds, self.created_at, self.used_at)
 
     def in_slots(self) -> frozenset[int]:
-        return frozenset(self.sessions[consumer] for consumer in self.engine.subscribers.live())
+        return frozenset(self.sessions[consumer] for consumer in self.inner.subscribers.live())
 
     def owner_of(self, group: str) -> int | None:
-        owner = self.engine.subscribers.group_owner(group)
+        owner = self.inner.subscribers.group_owner(group)
         return None if owner is None else self.sessions[owner]
 
     def end_pause(self, now: datetime) -> None:
-        if self.engine.paused and not is_paused(True, self.paused_until, now):
-            self.engine.control.resume()
+        if self.inner.paused and not is_paused(True, self.paused_until, now):
+            self.inner.control.resume()
 
 
 class EndedClaim(NamedTuple):
@@ -88,7 +89,7 @@ Record = TypeVar("Record")
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class LiveMessage:
-    """A live message, which travels with the engine's message: its entry knows nearly everything.
+    """A live message, which travels with the message of its entry: its entry knows nearly everything.
 
     An entry counts the delivery that is under way among its attempts. A row does so only
     when it is suspect: only then is the claim itself counted.
@@ -179,7 +180,7 @@ class LiveMessage:
         if holder is not None:
             self.let_go()
             self.released_at = now
-            self.queue.engine.release(self.entry, holder, delivered=delivered)
+            self.queue.inner.release(self.entry, holder, delivered=delivered)
 
     def claimed(self, now: datetime) -> Claimed:
         entry, expired = self.entry, is_expired(self.entry, now.timestamp())
@@ -269,7 +270,7 @@ def entry_of(browsed: Browsed) -> Entry:
 
 
 def moment(seconds: float) -> datetime:
-    """Return a time of the engine as an aware time, the end of the calendar at most."""
+    """Return a time of the broker as an aware time, the end of the calendar at most."""
     try:
         return EPOCH + timedelta(seconds=seconds)
     except OverflowError:

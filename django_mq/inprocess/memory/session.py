@@ -29,7 +29,7 @@ class ReadyRow(NamedTuple):
 
 
 class MemorySession:
-    """A worker. For the engine, it is one or more consumers of each queue that it claims from."""
+    """A worker. For the broker inside, it is one or more consumers of each queue that it claims from."""
 
     def __init__(self, number: int, info: SessionInfo, opened_at: datetime, deadline: datetime) -> None:
         self.number = number
@@ -55,9 +55,9 @@ class MemorySession:
             consumer = self._own[queue] = Consumer(self.info.name, WindowCredit(0))
         if consumer not in self._consumers:
             if isinstance(consumer.target, Target):
-                consumer.target.read(queue.engine, consumer)
+                consumer.target.read(queue.inner, consumer)
             else:
-                queue.engine.add_consumer(consumer)
+                queue.inner.add_consumer(consumer)
             self._consumers[consumer] = queue
             queue.sessions[consumer] = self.number
         return consumer
@@ -65,7 +65,7 @@ class MemorySession:
     def subscribed(self, queue: BrokerQueue, consumer: Consumer) -> Consumer:
         """Subscribe the consumer, or refresh it if it is subscribed; return it."""
         if consumer in self._consumers:
-            queue.engine.refresh(consumer)
+            queue.inner.refresh(consumer)
             if consumer.target is not None:
                 consumer.target.credit_changed(consumer)
         return self.consumer_of(queue, consumer)
@@ -88,7 +88,7 @@ class MemorySession:
             return
         # A suspect's attempt was counted when it was lost, and `take_again` would count it twice.
         attempts = row.entry.attempts - ended.suspect
-        row.queue.engine.deliveries.take_again(
+        row.queue.inner.deliveries.take_again(
             row.entry, self.consumer_of(row.queue), ended.claim_number, attempts=attempts
         )
         row.entry.suspect = ended.suspect
@@ -101,7 +101,7 @@ class MemorySession:
         lost = [
             (row_of(entry), fate)
             for consumer, queue in [*self._consumers.items()]
-            for entry, fate in queue.engine.subscribers.lose(consumer, now)
+            for entry, fate in queue.inner.subscribers.lose(consumer, now)
         ]
         self.unsubscribe()
         return lost
@@ -111,7 +111,7 @@ class MemorySession:
         for target in self._targets():
             target.close()
         for consumer, queue in [*self._consumers.items()]:
-            queue.engine.remove_consumer(consumer)
+            queue.inner.remove_consumer(consumer)
             del queue.sessions[consumer]
         self._consumers.clear()
         self._own.clear()
@@ -147,7 +147,7 @@ class MemorySession:
         own = self._own.get(queue)
         if own is None or own.view is None:  # a consumer that declines gets a view
             return False
-        return any(entry.declined_by is not None and own in entry.declined_by for entry in queue.engine.browse())
+        return any(entry.declined_by is not None and own in entry.declined_by for entry in queue.inner.browse())
 
     def consumes(self, queue: str) -> bool:
         """Return whether the session named the queue when it was opened or last renewed."""
@@ -160,7 +160,7 @@ class MemorySession:
         return {info.selector for info in consumers if info.queue_name == queue} or {""}
 
     def _subscription(self, consumer: Consumer) -> Subscription:
-        """Return the subscription of a consumer of the engine, which has its own selector and credit."""
+        """Return the subscription of a consumer, which has its own selector and credit."""
         return Subscription(
             session=self.number,
             priority=consumer.priority,
@@ -176,7 +176,7 @@ class MemorySession:
         for consumer, queue in self._consumers.items():
             others = [entry for entry in consumer.unsettled if entry.owner is not consumer]
             for entry in [each for each in others if each.arrival == id_]:
-                queue.engine.accept(entry, consumer)
+                queue.inner.accept(entry, consumer)
 
     def forget(self, queue: BrokerQueue) -> None:
         self._own.pop(queue, None)

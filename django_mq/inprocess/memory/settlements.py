@@ -51,7 +51,7 @@ class Settlements(Part, subjects.Settlements):
         session = self.broker.sessions.get(session_id)
         found = [] if session is None else [self._held(session, id_, claim) for id_, claim in receipts]
         held = [each for each in found if each is not None]
-        begun = {row.id for row, owner in held if row.queue.engine.begin_settle(row.entry, owner)}
+        begun = {row.id for row, owner in held if row.queue.inner.begin_settle(row.entry, owner)}
         return frozenset(id_ for id_, _ in receipts) - begun
 
     @locked
@@ -78,7 +78,7 @@ class Settlements(Part, subjects.Settlements):
             return False
         row, owner = held
         settle = partial(self._settle_now, session, [settlement])
-        return unit.settle(row.queue.engine, row.entry, owner, settle)
+        return unit.settle(row.queue.inner, row.entry, owner, settle)
 
     def _settle_now(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds, then send dead letters on; return the row ids before that."""
@@ -123,28 +123,28 @@ class Settlements(Part, subjects.Settlements):
         return True
 
     def _end(self, row: LiveMessage, settlement: Settlement, consumer: Consumer) -> None:
-        engine, entry, now, counted = row.queue.engine, row.entry, self.broker.now(), settlement.counted
+        inner, entry, now, counted = row.queue.inner, row.entry, self.broker.now(), settlement.counted
         match settlement.verdict:
             case Verdict.ACCEPT:
-                engine.accept(entry, consumer)
+                inner.accept(entry, consumer)
             case Verdict.DECLINE:
                 row.declined_at = row.released_at = now
-                engine.decline(entry, consumer)
+                inner.decline(entry, consumer)
             case Verdict.CANCEL:
-                engine.control.remove(entry, Cause.CANCELLED)
+                inner.control.remove(entry, Cause.CANCELLED)
             case Verdict.EXPIRE:
                 if row.leaves_expired:
                     row.let_go()
                     at = now.timestamp()
-                    engine.reject(entry, consumer, now=at, counted=False, reason=BY_EXPIRY, stays=True)
+                    inner.reject(entry, consumer, now=at, counted=False, reason=BY_EXPIRY, stays=True)
                 else:
-                    engine.report_expired(entry, consumer, now=now.timestamp())
+                    inner.report_expired(entry, consumer, now=now.timestamp())
             case Verdict.DEAD:
                 reason = storable(settlement.reason, 255)
-                engine.reject(entry, consumer, now=now.timestamp(), counted=counted, reason=reason, stays=True)
+                inner.reject(entry, consumer, now=now.timestamp(), counted=counted, reason=reason, stays=True)
             case Verdict.RELEASE:
                 due = later(now, settlement.delay_seconds) if settlement.delay_seconds > 0 else None
                 row.deliver_at, row.released_at = due or row.deliver_at, now
                 entry.suspect = entry.suspect and not counted
                 retry_at = None if due is None else due.timestamp()
-                engine.release(entry, consumer, retry_at=retry_at, counted=counted)
+                inner.release(entry, consumer, retry_at=retry_at, counted=counted)

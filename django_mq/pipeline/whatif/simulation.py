@@ -1,4 +1,4 @@
-"""Simulate a trace with the engine, on a clock that jumps from event to event.
+"""Simulate a trace with the in-process broker, on a clock that jumps from event to event.
 
 There are four kinds of event: a message arrives, a consumer finishes a message, a retry
 becomes due, a message expires. After each event, consumers take messages as workers do:

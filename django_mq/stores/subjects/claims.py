@@ -27,8 +27,8 @@ class Claims(ABC):
         credit allows, and it is woken. It takes a slot or waits for one. Subscribe it again after a change of its
         credit or a pause. The consumers of a target (``Target.consumer``) read several queues with one credit.
         Raises AlreadySubscribed if the target reads the queue by another consumer, AccessRefused while another
-        session has the queue, other SubscriptionRefused errors of the engine's queues, UnknownQueue, SessionLost,
-        and UnsupportedRule if the store serves no consumers.
+        session has the queue, other SubscriptionRefused errors of the in-process broker, UnknownQueue,
+        SessionLost, and UnsupportedRule if the store serves no consumers.
         """
 
     @abstractmethod

@@ -58,7 +58,7 @@ def _rows_in_tables(store: Store, queue: str) -> list[StoredRow]:
 
 def _rows_in_memory(store: MemoryStore, queue: str) -> list[StoredRow]:
     known = store.broker.queues.get(queue)
-    rows = [row_of(entry) for entry in known.engine.entries()] if known is not None else []
+    rows = [row_of(entry) for entry in known.inner.entries()] if known is not None else []
     own = ("id", "attempts", "deliver_at", "session_id")
     return [
         _row(
@@ -87,7 +87,7 @@ def owners_of(store: Store, queue: str) -> dict[str, int]:
     """The groups of a queue that stay with a session, each with the number of that."""
     if isinstance(store, MemoryStore):
         known = store.broker.queues[queue]
-        return {group: known.sessions[owner] for group, owner in known.engine.subscribers.group_owners().items()}
+        return {group: known.sessions[owner] for group, owner in known.inner.subscribers.group_owners().items()}
     number = Queue.objects.using(store.alias).get(name=queue).pk
     owners = Ownership.objects.using(store.alias).filter(queue_id=number, group_key__isnull=False)
     return dict(owners.values_list("group_key", "session_id"))
@@ -111,4 +111,4 @@ def _edit_in_tables(store: Store, name: str, **options: Any) -> None:
 def _edit_in_memory(store: MemoryStore, name: str, **options: Any) -> None:
     queue = store.broker.queues[name]
     queue.settings = replace(queue.settings, **options)
-    queue.engine.control.change(Rules.of(queue.settings))
+    queue.inner.control.change(Rules.of(queue.settings))
