@@ -19,7 +19,10 @@ TEXT = (
 
 
 #: What the answer always has, besides what else was changed.
-FIGURES = ("reaped", "released", "promoted", "expired", "unwanted", "trimmed", "deleted", "pruned")
+FIGURES = (
+    *("shortened", "reaped", "released", "promoted", "expired"),
+    *("unwanted", "uncovered", "trimmed", "deleted", "pruned"),
+)
 
 
 class Command(MQCommand):
