@@ -70,7 +70,6 @@ FAULTS = (
     fault(
         "the order of a level is lost",
         ("claim", "m.level DESC, m.place, m.id", "m.level DESC, m.id"),
-        postgresql=("_first", "m.level DESC, m.place, m.id", "m.level DESC, m.id"),
     ),
     fault(
         "the order of levels is lost in a constrained queue",
@@ -79,7 +78,6 @@ FAULTS = (
     fault(
         "merged queues do not take turns",
         ("_candidates", "walk.turn, walk.position", "walk.position"),
-        postgresql=("_candidates", "walk.turn, {in_turn}", "{in_turn}"),
         mysql=("mysql/store.py", "listed=request.listed", "listed=True"),
     ),
     fault(
@@ -88,7 +86,7 @@ FAULTS = (
         mysql=("_expired_in_state", "expires_at <= {now}", "expires_at <= {now} AND id < 0"),
     ),
     fault(
-        "an expired message is not counted as expired", ("sql/messages.py", "(over, EXPIRED)", "(over, CANCELLED)")
+        "an expired message is not counted as expired", ("sql/moves.py", "(over, EXPIRED)", "(over, CANCELLED)")
     ),
     fault(
         "the longest time to live is ignored",
@@ -111,18 +109,18 @@ FAULTS = (
     fault(
         "a ring keeps one too many",
         (
-            "sql/admission.py",
+            "sql/moves.py",
             "if capacity.is_ring and evicts:\n                evicted",
             "if capacity.is_ring and evicts and capacity.add(-1, 0) is None:\n                evicted",
         ),
     ),
     fault(
         "what a ring replaces is not sent on",
-        ("sql/messages.py", "self.send_dead(ids, MAXLEN)\n", "pass\n"),
+        ("sql/moves.py", "self.send_dead(ids, MAXLEN)\n", "pass\n"),
     ),
     fault(
         "a message that is rejected again and again is sent on",
-        ("sql/messages.py", "is_last=is_last)", "is_last=True)"),
+        ("sql/moves.py", "is_last=is_last\n", "is_last=True\n"),
     ),
     fault("a ring spares the lowest level", ("lowest_level", "level >= %(level)s", "level > %(level)s")),
     fault(
@@ -163,7 +161,6 @@ FAULTS = (
         "a pause is ignored where queues are merged",
         ("_candidates", " AND NOT {paused}", ""),
         mysql=("candidates", " AND NOT {paused}", ""),
-        postgresql=("_candidates", " AND NOT {paused}", ""),
     ),
     fault("a pause does not end", ("_paused", "q.paused_until > {now}", "true")),
     fault(
@@ -175,7 +172,7 @@ FAULTS = (
         "the bytes of a claim are ignored",
         ("sqlite/store.py", "len(row[BODY_COLUMN])) for row", "0) for row"),
         mysql=("mysql/store.py", "request.slots, request.max_bytes)", "request.slots, 2**60)"),
-        postgresql=("_fits", "total_bytes <= %(max_bytes)s::bigint", "true"),
+        postgresql=("_chosen", "total_bytes <= %(max_bytes)s::bigint", "true"),
     ),
     fault(
         "the byte credit of a consumer is ignored",
@@ -186,7 +183,7 @@ FAULTS = (
         "the limit of a queue is ignored",
         ("_candidates", "portion_turn <= json_extract(given.value, '$.limits')", "true"),
         mysql=("mysql/store.py", "each.limit for", "request.credit for"),
-        postgresql=("_locked_apart", "turn <= (%(limits)s::bigint[])[position]", "true"),
+        postgresql=("_locked", "turn <= (%(limits)s::bigint[])[position]", "true"),
     ),
     fault(
         "a retry is not delayed",
@@ -247,7 +244,7 @@ FAULTS = (
     ),
     fault("a last value keeps the old one", ("older_values", "state < 3", "state = 2")),
     fault("a value in advance replaces nothing", ("_early", "IS NOT NULL", "IS NULL")),
-    fault("a value in advance arrives late", ("sql/admission.py", "if wait and row[4]", "if not wait and row[4]")),
+    fault("a value in advance arrives late", ("sql/capacities.py", "if row[4]:", "if not row[4]:")),
     fault("due messages do not come first", ("_place", "q.due_order = 'keep_place'", "q.due_order <> ''")),
     fault(
         "a new priority keeps the place",
