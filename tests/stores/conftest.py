@@ -1,4 +1,9 @@
-"""Stores for the tests: one list, every conformance test once for each of its entries."""
+"""Stores for the tests: every conformance test runs once for each database, and in memory.
+
+It does so over the connection that does its work in production. Most of it is a worker's work. ``AS_PUBLISHER``
+marks what programs do over Django's connection, ``IN_BOTH_WAYS`` what the code does differently over each, and
+``ON_DATABASES`` what looks into tables.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +34,16 @@ if TYPE_CHECKING:
     EditQueue = Callable[..., None]
 
 
-def sql_stores() -> Iterator[Any]:
-    """Each database twice: over Django's connection, as a publisher, and over a worker's own."""
+def publishers() -> Iterator[Any]:
+    """Each database over Django's connection."""
     for alias, name in ALIASES.items():
-        rolled_back = pytest.mark.django_db(databases=[alias])
+        yield pytest.param(partial(shared_store, alias), id=name, marks=pytest.mark.django_db(databases=[alias]))
+
+
+def workers() -> Iterator[Any]:
+    """Each database over a connection as a worker has it."""
+    for alias, name in ALIASES.items():
         committed = pytest.mark.django_db(databases=[alias], transaction=True)
-        yield pytest.param(partial(shared_store, alias), id=name, marks=rolled_back)
         yield pytest.param(partial(private_store, alias), id=f"{name} worker", marks=committed)
 
 
@@ -44,8 +53,10 @@ def memory_store() -> Store:
     return private_store(MEMORY)
 
 
-#: What opens a store; ``tests/stores/conformance`` runs for every entry.
-STORES = [*sql_stores(), pytest.param(memory_store, id="memory")]
+MEMORY_STORE = pytest.param(memory_store, id="memory")
+ON_DATABASES = pytest.mark.parametrize("store", [*workers()], indirect=True)
+AS_PUBLISHER = pytest.mark.parametrize("store", [*publishers(), MEMORY_STORE], indirect=True)
+IN_BOTH_WAYS = pytest.mark.parametrize("store", [*publishers(), *workers(), MEMORY_STORE], indirect=True)
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +66,7 @@ def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "IDLE_SECONDS", int(PATIENCE_SECONDS))
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=[*workers(), MEMORY_STORE])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """An empty store of each kind."""
     opened: Store = request.param()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +11,16 @@ import pytest
 from django_mq.delivery import publisher
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.stores.records import AGES_READ
-from tests.stores.builders import a_message, claim, declare, ids, pass_time, publish, settle, verdict
+from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle, verdict
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.models import History
     from django_mq.stores.base import Store
+
+pytestmark = AS_PUBLISHER
 
 HOUR = 3600.0
 MORE = AGES_READ + 50
@@ -33,16 +37,16 @@ def publish_many(store: Store, count: int, **given: Any) -> None:
     store.publications.append_many([a_message(**given) for _ in range(count)])
 
 
-@pytest.mark.parametrize("in_front", [1, MORE])
-@pytest.mark.parametrize("due_order", ["due_first", "keep_place"])
-def test_due_messages_hide_no_older_ones(store: Store, in_front: int, due_order: str) -> None:
-    declare(store, due_order=due_order)
-    publish_many(store, in_front, delay_seconds=HOUR)
-    publish(store)
-    pass_time(store, HOUR + 60)
-    store.maintenance.promote(1000)
+def test_due_messages_hide_no_older_ones(store: Store) -> None:
+    for in_front, due_order in product((1, MORE), ("due_first", "keep_place")):
+        declare(store, due_order=due_order)
+        publish_many(store, in_front, delay_seconds=HOUR)
+        publish(store)
+        pass_time(store, HOUR + 60)
+        store.maintenance.promote(1000)
 
-    assert age(store) == (HOUR + 60, in_front == 1)
+        assert age(store) == (HOUR + 60, in_front == 1), (in_front, due_order)
+        store.deletions.delete_queue("orders", force=True)
 
 
 @pytest.mark.parametrize("in_front", [1, MORE])
@@ -84,18 +88,16 @@ def test_a_message_of_low_priority_is_the_oldest_behind_many_others(store: Store
     assert age(store) == (HOUR, False)
 
 
-@pytest.mark.parametrize("weight", [-1000, 1000])
-@pytest.mark.parametrize("others", [3, MORE])
-def test_the_first_and_the_last_message_of_a_sorted_queue_may_be_the_oldest(
-    store: Store, weight: int, others: int
-) -> None:
-    declare(store, kind="fifo", sort_key="weight")
-    publisher.append(store, [a_message(headers=json.dumps({"weight": weight}))])
-    pass_time(store, HOUR)
-    later = range(-others // 2, others // 2)
-    publisher.append(store, [a_message(headers=json.dumps({"weight": each})) for each in later])
+def test_the_first_and_the_last_message_of_a_sorted_queue_may_be_the_oldest(store: Store) -> None:
+    for weight, others in product((-1000, 1000), (3, MORE)):
+        declare(store, kind="fifo", sort_key="weight")
+        publisher.append(store, [a_message(headers=json.dumps({"weight": weight}))])
+        pass_time(store, HOUR)
+        later = range(-others // 2, others // 2)
+        publisher.append(store, [a_message(headers=json.dumps({"weight": each})) for each in later])
 
-    assert age(store) == (HOUR, others == 3)
+        assert age(store) == (HOUR, others == 3), (weight, others)
+        store.deletions.purge("orders")
 
 
 def test_any_message_of_a_short_sorted_queue_may_be_the_oldest(store: Store) -> None:
@@ -164,19 +166,16 @@ def moved(store: Store, session: int) -> None:
     store.operations.move([message], "orders")
 
 
-@pytest.mark.parametrize(
-    "come_back",
-    [released, session_closed, session_expired, resynchronised, released_by_an_operator, redriven, moved],
-)
-def test_a_message_waits_since_it_came_back(
-    store: Store, session: int, come_back: Callable[[Store, int], None]
-) -> None:
-    declare(store)
-    publish(store)
-    come_back(store, session)
-    pass_time(store, 120)
+def test_a_message_waits_since_it_came_back(store: Store) -> None:
+    ways = (released, session_closed, session_expired, resynchronised, released_by_an_operator, redriven, moved)
+    for come_back in ways:
+        declare(store)
+        publish(store)
+        come_back(store, open_session(store))
+        pass_time(store, 120)
 
-    assert age(store) == (120, True)
+        assert age(store) == (120, True), come_back.__name__
+        store.deletions.purge("orders")
 
 
 def test_a_message_with_another_priority_has_waited_all_the_time(store: Store) -> None:

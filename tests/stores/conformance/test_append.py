@@ -11,12 +11,15 @@ import pytest
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, QueueClosed, UnknownQueue
 from tests.stores.builders import a_message, after_a_statement, claim, declare, pass_time, publish
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.stores.base import Store
     from tests.stores.conftest import EditQueue
+
+pytestmark = AS_PUBLISHER
 
 DUE = datetime(2031, 4, 5, 6, 7, 8, 901234, tzinfo=UTC)
 PAST = datetime(2021, 4, 5, 6, 7, 8, 901234, tzinfo=UTC)
@@ -162,17 +165,15 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("levels", LEVELS)
-def test_the_level_follows_from_the_priority_and_the_number_of_levels(
-    store: Store, session: int, levels: int
-) -> None:
-    declare(store, levels=levels)
-    for priority in range(10):
-        publish(store, priority=priority)
+def test_the_level_follows_from_the_priority_and_the_number_of_levels(store: Store, session: int) -> None:
+    for levels, expected in LEVELS.items():
+        queue = declare(store, f"queue of {levels}", levels=levels)
+        for priority in range(10):
+            publish(store, queue, priority=priority)
 
-    claimed = claim(store, session)
+        claimed = claim(store, session, queue)
 
-    assert {message.priority: message.level for message in claimed} == dict(enumerate(LEVELS[levels]))
+        assert {message.priority: message.level for message in claimed} == dict(enumerate(expected)), levels
 
 
 def test_a_fifo_queue_has_one_level(store: Store, session: int) -> None:

@@ -10,11 +10,14 @@ import pytest
 
 from django_mq.errors import DuplicateMessage, QueueClosed, UnknownQueue
 from tests.stores.builders import a_message, claim, declare, ids, pass_time, publish
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, NewMessage
     from tests.stores.conftest import EditQueue
+
+pytestmark = AS_PUBLISHER
 
 #: Messages that differ from each other in all that a message may bring.
 KINDS: list[dict[str, Any]] = [

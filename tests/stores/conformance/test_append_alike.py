@@ -14,11 +14,14 @@ from django_mq.delivery.codecs import new_message_ids
 from django_mq.errors import DuplicateMessage, QueueClosed, UnknownQueue
 from django_mq.stores.records import Times
 from tests.stores.builders import a_message, claim, declare, publish
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
     from tests.stores.conftest import EditQueue
+
+pytestmark = AS_PUBLISHER
 
 BODIES = [b"", b"\x00\xff\\x41", b'"\xe2\x82\xac\n"', *(b"%d" % number for number in range(60))]
 KINDS: list[dict[str, Any]] = [

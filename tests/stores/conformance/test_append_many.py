@@ -9,10 +9,13 @@ import pytest
 
 from django_mq.errors import DuplicateMessage, QueueClosed, UnknownQueue
 from tests.stores.builders import a_message, claim, declare, ids, publish
+from tests.stores.conftest import IN_BOTH_WAYS
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from tests.stores.conftest import EditQueue
+
+pytestmark = IN_BOTH_WAYS
 
 
 def test_the_ids_come_back_in_the_given_order(store: Store, orders: str, session: int) -> None:

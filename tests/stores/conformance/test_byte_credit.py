@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.claim import ByteCredit, allowed, fitting
 from django_mq.engine.decisions.verdict import Verdict
@@ -13,56 +12,48 @@ from django_mq.stores.records import ClaimRequest
 from tests.stores.builders import claim, declare, ids, look, lose_worker, open_session, publish, verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django_mq.stores.base import Store
 
-CLAIMS = pytest.mark.parametrize("rule", [{}, {"strict": True}], ids=["plain", "constrained"])
-QUEUES = pytest.mark.parametrize("beside", [(), ("mails",)], ids=["one queue", "across queues"])
+
+def each_kind_of_claim(store: Store) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield a session and its queues, ``orders`` first: with and without rules, one queue and two, all empty."""
+    for rule, queues in product(({}, {"strict": True}), (("orders",), ("orders", "mails"))):
+        for name in queues:
+            declare(store, name, **(rule if name == "orders" else {}))
+        session = open_session(store)
+        yield session, queues
+        store.sessions.close(session)
+        for name in queues:
+            store.deletions.delete_queue(name, force=True)
 
 
-def prepared(store: Store, rule: dict[str, Any], beside: tuple[str, ...]) -> None:
-    declare(store, **rule)
-    for name in beside:
-        declare(store, name)
+def test_a_claim_brings_no_more_than_the_byte_credit(store: Store) -> None:
+    for session, queues in each_kind_of_claim(store):
+        published = [publish(store, body=b"x" * size) for size in (40, 50, 11, 5)]
+
+        found = look(store, session, *queues, byte_credit={"orders": ByteCredit(100)})
+
+        assert (ids(found.claimed), found.more) == (published[:2], True)
 
 
-@CLAIMS
-@QUEUES
-def test_a_claim_brings_no_more_than_the_byte_credit(
-    store: Store, session: int, rule: dict[str, Any], beside: tuple[str, ...]
-) -> None:
-    prepared(store, rule, beside)
-    published = [publish(store, body=b"x" * size) for size in (40, 50, 11, 5)]
+def test_the_first_message_passes_whatever_its_size(store: Store) -> None:
+    for session, queues in each_kind_of_claim(store):
+        [large, small] = [publish(store, body=b"x" * size) for size in (500, 1)]
 
-    found = look(store, session, "orders", *beside, byte_credit={"orders": ByteCredit(100)})
-
-    assert (ids(found.claimed), found.more) == (published[:2], True)
+        assert ids(claim(store, session, *queues, byte_credit={"orders": ByteCredit(100)})) == [large]
+        assert claim(store, session, *queues, byte_credit={"orders": ByteCredit(100, 500)}) == []
+        assert ids(claim(store, session, *queues, byte_credit={"orders": ByteCredit(100)})) == [small]
 
 
-@CLAIMS
-@QUEUES
-def test_the_first_message_passes_whatever_its_size(
-    store: Store, session: int, rule: dict[str, Any], beside: tuple[str, ...]
-) -> None:
-    prepared(store, rule, beside)
-    [large, small] = [publish(store, body=b"x" * size) for size in (500, 1)]
+def test_behind_a_message_that_does_not_fit_nothing_is_claimed(store: Store) -> None:
+    for session, queues in each_kind_of_claim(store):
+        published = [publish(store, body=b"x" * size) for size in (60, 5)]
 
-    assert ids(claim(store, session, "orders", *beside, byte_credit={"orders": ByteCredit(100)})) == [large]
-    full = {"orders": ByteCredit(100, 500)}
-    assert claim(store, session, "orders", *beside, byte_credit=full) == []
-    assert ids(claim(store, session, "orders", *beside, byte_credit={"orders": ByteCredit(100)})) == [small]
-
-
-@CLAIMS
-@QUEUES
-def test_behind_a_message_that_does_not_fit_nothing_is_claimed(
-    store: Store, session: int, rule: dict[str, Any], beside: tuple[str, ...]
-) -> None:
-    prepared(store, rule, beside)
-    published = [publish(store, body=b"x" * size) for size in (60, 5)]
-
-    assert claim(store, session, "orders", *beside, byte_credit={"orders": ByteCredit(100, 50)}) == []
-    found = claim(store, session, "orders", *beside, byte_credit={"orders": ByteCredit(100, 35)})
-    assert ids(found) == published
+        assert claim(store, session, *queues, byte_credit={"orders": ByteCredit(100, 50)}) == []
+        found = claim(store, session, *queues, byte_credit={"orders": ByteCredit(100, 35)})
+        assert ids(found) == published
 
 
 def test_a_queue_without_byte_credit_gives_no_less(store: Store, orders: str, session: int) -> None:

@@ -9,9 +9,12 @@ import pytest
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull
 from tests.stores.builders import a_message, claim, declare, ids, pass_time, settle
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = AS_PUBLISHER
 
 
 def put(store: Store, *dedup_ids: str | None, queue: str = "orders") -> list[int]:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.routing import Exchange, Route
 from tests.stores.builders import declare, pass_time
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = AS_PUBLISHER
 
 
 def test_an_exchange_that_nobody_declared_does_not_exist(store: Store) -> None:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from django_mq.delivery.follower import PAGE, Follower
 from django_mq.engine.decisions.verdict import Verdict
 from tests.stores.builders import a_message, claim, declare, ids, publish, settle
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = AS_PUBLISHER
 
 
 def test_what_is_there_is_shown_and_then_what_arrives(store: Store, orders: str) -> None:

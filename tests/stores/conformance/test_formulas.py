@@ -26,10 +26,12 @@ from django_mq.models import Queue
 from django_mq.stores.records import Times
 from django_mq.stores.sql.capacities import QueueCapacity
 from tests.stores.builders import a_message, claim, declare, publish
-from tests.stores.conftest import needs_rows
+from tests.stores.conftest import AS_PUBLISHER, needs_rows
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = AS_PUBLISHER
 
 #: So many queues, each with messages written in every way there is.
 QUEUES = 40

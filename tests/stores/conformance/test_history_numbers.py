@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.verdict import Verdict
 from tests.stores.builders import claim, publish, settle
-from tests.stores.conftest import needs_rows
+from tests.stores.conftest import ON_DATABASES
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -17,8 +17,8 @@ def test_nobody_is_waited_for_where_nobody_writes(store: Store, orders: str) -> 
     assert store.browser.finishing(frozenset({"long gone"}), after=0, last=0) == frozenset()
 
 
+@ON_DATABASES
 def test_a_finished_message_takes_a_later_number(store: Store, orders: str, session: int) -> None:
-    needs_rows(store)
     before = store.browser.last_finished()
     publish(store)
 

@@ -20,7 +20,7 @@ from tests.stores.builders import (
     publish,
     settle,
 )
-from tests.stores.conftest import needs_rows
+from tests.stores.conftest import AS_PUBLISHER, needs_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
     from tests.stores.conftest import EditQueue
+
+pytestmark = AS_PUBLISHER
 
 READY, CLAIMED = 1, 2
 

@@ -10,9 +10,12 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
 from django_mq.stores.records import Counts
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = AS_PUBLISHER
 
 READY, SCHEDULED, CLAIMED, DEAD = (
     state.value for state in (State.READY, State.SCHEDULED, State.CLAIMED, State.DEAD)

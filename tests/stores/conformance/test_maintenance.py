@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import pytest
-
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import WorkerSession
 from tests.stores.builders import DEADLINE_SECONDS, a_message, claim, declare, ids, pass_time, publish, settle
-from tests.stores.conftest import needs_rows
+from tests.stores.conftest import ON_DATABASES
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -101,19 +99,23 @@ def test_a_message_born_expired_expires(store: Store, orders: str) -> None:
     assert store.maintenance.expire() == 1
 
 
-@pytest.mark.parametrize(
-    "duty", ["maintenance.promote", "maintenance.expire", "maintenance.trim", "retention.prune", "sessions.reap"]
-)
-def test_every_duty_is_harmless_on_an_empty_store(store: Store, duty: str) -> None:
-    assert attrgetter(duty)(store)() in (0, [])
+def test_every_duty_is_harmless_on_an_empty_store(store: Store) -> None:
+    for duty in (
+        "maintenance.promote",
+        "maintenance.expire",
+        "maintenance.trim",
+        "retention.prune",
+        "sessions.reap",
+    ):
+        assert attrgetter(duty)(store)() in (0, []), duty
 
 
 def due_duties(store: Store) -> set[str]:
     return {name for name, is_due in store.maintenance.due_duties().items() if is_due}
 
 
+@ON_DATABASES
 def test_no_duty_is_due_where_nothing_is_due_dead_or_expired(store: Store, orders: str, session: int) -> None:
-    needs_rows(store)
     publish(store, delay_seconds=60, ttl_seconds=600)
     publish(store)
     claim(store, session)
@@ -121,8 +123,8 @@ def test_no_duty_is_due_where_nothing_is_due_dead_or_expired(store: Store, order
     assert due_duties(store) == set()
 
 
+@ON_DATABASES
 def test_a_duty_is_due_while_it_has_something_to_do(store: Store, orders: str, session: int) -> None:
-    needs_rows(store)
     publish(store, delay_seconds=60)
     pass_time(store, DEADLINE_SECONDS + 1)
     to_reap = due_duties(store)
@@ -136,8 +138,8 @@ def test_a_duty_is_due_while_it_has_something_to_do(store: Store, orders: str, s
     assert (to_reap, to_expire, due_duties(store)) == ({"reap"}, {"expire"}, {"promote"})
 
 
+@ON_DATABASES
 def test_trimming_is_due_while_a_ring_may_hold_too_much(store: Store, session: int) -> None:
-    needs_rows(store)
     declare(store, max_messages=1, overflow="ring")
     store.admission.append([a_message()])
     fitting = store.maintenance.due_duties()["trim"]
@@ -150,10 +152,10 @@ def test_trimming_is_due_while_a_ring_may_hold_too_much(store: Store, session: i
     assert (fitting, full, store.maintenance.due_duties()["trim"]) == (False, True, False)
 
 
+@ON_DATABASES
 def test_reaping_is_due_while_there_is_a_message_that_nobody_holds(
     store: Store, orders: str, session: int
 ) -> None:
-    needs_rows(store)
     publish(store)
     claim(store, session)
     WorkerSession.objects.using(store.alias).filter(pk=session).delete()

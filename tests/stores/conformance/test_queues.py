@@ -12,10 +12,13 @@ from django_mq.engine.decisions.routing import Route
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import QueueClosed, QueueInUse, UnknownQueue
 from tests.stores.builders import claim, declare, ids, options, pass_time, publish, settle
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from tests.stores.conftest import EditQueue
+
+pytestmark = AS_PUBLISHER
 
 
 def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:

@@ -11,6 +11,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import History
 from django_mq.stores.records import Failure
 from tests.stores.builders import claim, declare, lose_worker, open_session, pass_time, publish, settle, verdict
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     Finished = Callable[[], list[History]]
     Attempts = Callable[[], list[Attempt]]
+
+pytestmark = AS_PUBLISHER
 
 Outcome = History.Outcome
 

@@ -23,10 +23,12 @@ from tests.stores.builders import (
     settle,
     verdict,
 )
-from tests.stores.conftest import needs_rows
+from tests.stores.conftest import ON_DATABASES
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = ON_DATABASES
 
 HALF = datetime.now(UTC).replace(second=30, microsecond=0)
 
@@ -34,7 +36,6 @@ HALF = datetime.now(UTC).replace(second=30, microsecond=0)
 @pytest.fixture(autouse=True)
 def half_past(request: pytest.FixtureRequest, store: Store) -> None:
     """Begin in the middle of a minute."""
-    needs_rows(store)
     store.database.clock_offset = HALF - datetime.now(UTC)
 
 

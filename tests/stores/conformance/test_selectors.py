@@ -69,13 +69,13 @@ def full(store: Store) -> list[Browsed]:
     return store.browser.browse("orders", states=[1], limit=1000)
 
 
-@pytest.mark.parametrize("text", CONDITIONS)
-def test_a_condition_is_worth_what_the_engine_says(
-    store: Store, session: int, full: list[Browsed], text: str
-) -> None:
-    found = ids(claim_by(store, session, text))
+def test_a_condition_is_worth_what_the_engine_says(store: Store, session: int, full: list[Browsed]) -> None:
+    for text in CONDITIONS:
+        found = claim_by(store, session, text)
+        for message in found:
+            settle(store, session, message, Verdict.RELEASE)
 
-    assert found == [each.id for each in full if Selector(text).matches(each.as_message())]
+        assert ids(found) == [each.id for each in full if Selector(text).matches(each.as_message())], text
 
 
 @settings(
@@ -187,12 +187,12 @@ def test_properties_are_asked_like_headers(store: Store, session: int) -> None:
         assert claim_by(store, session, text) == [], text
 
 
-@pytest.mark.parametrize("name", ["x-region", "a.b", 'quo"te', "back\\slash", "é", "and", "sp ace", "$", "*"])
-def test_a_header_may_have_any_name(store: Store, session: int, name: str) -> None:
+def test_a_header_may_have_any_name(store: Store, session: int) -> None:
     publish_with(store, {"other": "eu"})
-    mine = publish_with(store, {name: "eu"})
+    for name in ("x-region", "a.b", 'quo"te', "back\\slash", "é", "and", "sp ace", "$", "*"):
+        mine = publish_with(store, {name: "eu"})
 
-    assert ids(claim_by(store, session, '"' + name.replace('"', '""') + "\" = 'eu'")) == [mine]
+        assert ids(claim_by(store, session, '"' + name.replace('"', '""') + "\" = 'eu'")) == [mine], name
 
 
 def test_a_value_is_never_part_of_the_statement(store: Store, session: int) -> None:

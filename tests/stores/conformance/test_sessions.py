@@ -23,7 +23,7 @@ from tests.stores.builders import (
     pass_time,
     publish,
 )
-from tests.stores.conftest import needs_rows
+from tests.stores.conftest import ON_DATABASES
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -47,8 +47,8 @@ def test_a_worker_may_be_called_what_no_database_can_store(store: Store) -> None
     assert store.sessions.renew(id_, shown) is not None
 
 
+@ON_DATABASES
 def test_a_session_shows_what_the_worker_says_of_itself(store: Store) -> None:
-    needs_rows(store)
     info = SessionInfo(name="w@h", kind="celery", host="h", pid=42, version="1.2", queues=("a", "b"), credit=7)
 
     id_ = store.sessions.open(info, deadline_seconds=20)
@@ -60,8 +60,8 @@ def test_a_session_shows_what_the_worker_says_of_itself(store: Store) -> None:
     assert (row.deadline - row.started_at).total_seconds() == 20
 
 
+@ON_DATABASES
 def test_a_heartbeat_moves_the_deadline_and_shows_the_consumers(store: Store, session: int) -> None:
-    needs_rows(store)
     consumer = ConsumerInfo(queue_name="a", handler="h", priority=-3, credit_limit=5, credit_used=2, delivered=9)
     pass_time(store, 5)
 
@@ -78,8 +78,8 @@ def test_a_heartbeat_moves_the_deadline_and_shows_the_consumers(store: Store, se
     assert (shown.state, shown.credit_limit, shown.credit_used, shown.delivered) == ("interested", 5, 2, 9)
 
 
+@ON_DATABASES
 def test_each_heartbeat_replaces_the_consumers_of_the_last(store: Store, session: int) -> None:
-    needs_rows(store)
     for name in ("a", "b"):
         store.sessions.renew(session, Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name=name),)))
 
@@ -116,8 +116,8 @@ def test_a_session_that_has_expired_is_nobodys_elder(store: Store) -> None:
     assert leader(store, young)
 
 
+@ON_DATABASES
 def test_a_session_that_is_only_prolonged_is_nobodys_elder(store: Store) -> None:
-    needs_rows(store)
     silent = open_session(store, "silent")
     young = open_session(store, "young", deadline_seconds=5000)
     pass_time(store, DEADLINE_SECONDS - 1)
@@ -143,8 +143,8 @@ def test_a_prolonged_session_lives_from_one_deadline_to_the_next(store: Store, s
     assert not store.sessions.prolong(session, deadline_seconds=1000)
 
 
+@ON_DATABASES
 def test_heartbeats_that_show_the_same_consumers_keep_them(store: Store, session: int) -> None:
-    needs_rows(store)
     beat = Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name="a"),))
     store.sessions.renew(session, beat)
     [before] = Consumer.objects.using(store.alias).values_list("pk", flat=True)
@@ -273,10 +273,10 @@ def test_reaping_twice_is_harmless(store: Store, orders: str, session: int) -> N
     assert store.queues.counts()[orders].ready == 1
 
 
+@ON_DATABASES
 def test_what_is_held_in_the_name_of_a_vanished_session_is_given_back(
     store: Store, orders: str, session: int
 ) -> None:
-    needs_rows(store)
     publish(store)
     claim(store, session)
     WorkerSession.objects.using(store.alias).filter(pk=session).delete()
@@ -366,8 +366,8 @@ def test_only_the_session_that_is_meant_is_told(store: Store, session: int) -> N
     assert told.command.mode is WorkerMode.WORK
 
 
+@ON_DATABASES
 def test_a_heartbeat_says_how_busy_the_worker_is(store: Store, session: int) -> None:
-    needs_rows(store)
 
     store.sessions.renew(session, Heartbeat(deadline_seconds=30, busy=3, slots=4, memory_bytes=5 * 2**30))
 
@@ -375,10 +375,10 @@ def test_a_heartbeat_says_how_busy_the_worker_is(store: Store, session: int) -> 
     assert (row.busy, row.slots, row.memory_bytes) == (3, 4, 5 * 2**30)
 
 
+@ON_DATABASES
 def test_a_word_of_a_newer_version_is_ignored_and_said_once(
     store: Store, session: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    needs_rows(store)
     store.sessions.send_command(session, mode=WorkerMode.QUIET, credit=3)
     store.sessions.renew(session, ALIVE)
     WorkerSession.objects.using(store.alias).filter(pk=session).update(conduct="drain")

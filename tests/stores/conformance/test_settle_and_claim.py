@@ -11,9 +11,12 @@ from django_mq.errors import SessionLost, UnsupportedRule
 from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.stores.records import ClaimRequest, Failure
 from tests.stores.builders import claim, declare, ids, lose_worker, pass_time, publish, verdict
+from tests.stores.conftest import IN_BOTH_WAYS
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = IN_BOTH_WAYS
 
 #: A claim that asks for due messages too, and one that says that there is none.
 either = pytest.mark.parametrize("promote", [True, False], ids=["promoting", "in a hurry"])

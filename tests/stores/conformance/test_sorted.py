@@ -54,15 +54,15 @@ def test_the_earliest_deadline_is_first(store: Store, session: int) -> None:
     assert [message.body for message in claim(store, session)] == [b"1", b"2", b"3"]
 
 
-@pytest.mark.parametrize("weight", [None, "7", True, [1]])
-def test_without_a_number_nothing_is_written(store: Store, weight: Any) -> None:
+def test_without_a_number_nothing_is_written(store: Store) -> None:
     declare(store, **BY_NUMBER)
     declare(store, "others")
 
-    with pytest.raises(InvalidMessage, match="'orders' is sorted by the header 'weight'"):
-        publisher.append(store, [weighing(1), weighing(1, "others"), weighing(weight)])
+    for weight in (None, "7", True, [1]):
+        with pytest.raises(InvalidMessage, match="'orders' is sorted by the header 'weight'"):
+            publisher.append(store, [weighing(1), weighing(1, "others"), weighing(weight)])
 
-    assert (waiting(store), waiting(store, "others")) == ([], [])
+        assert (waiting(store), waiting(store, "others")) == ([], []), weight
 
 
 def test_a_returned_message_retakes_its_place(store: Store, session: int) -> None:

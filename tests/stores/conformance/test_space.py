@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.stores.builders import a_message
+from tests.stores.conftest import AS_PUBLISHER
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+
+pytestmark = AS_PUBLISHER
 
 
 def test_sizes_are_told_without_reading_a_table(store: Store, orders: str) -> None:

@@ -19,7 +19,7 @@ from tests.stores.builders import (
     publish,
     settle,
 )
-from tests.stores.conftest import needs_rows
+from tests.stores.conftest import ON_DATABASES
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -140,8 +140,8 @@ def test_each_worker_that_a_suspect_killed_leaves_a_failed_attempt(store: Store,
     assert found == [(message.message_id, n, "WorkerLost", f"victim {n}") for n in (1, 2)]
 
 
+@ON_DATABASES
 def test_a_suspect_without_a_session_that_is_known_leaves_a_failed_attempt(store: Store, attempts: Any) -> None:
-    needs_rows(store)
     declare(store)
     make_suspects(store)
     session = open_session(store)

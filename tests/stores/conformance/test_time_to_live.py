@@ -23,35 +23,32 @@ READY, DEAD = 1, 3
 EXPIRED = 2
 
 
-@pytest.mark.parametrize(
-    ("rules", "given", "lives"),
-    [
-        ({"min_ttl_seconds": 60.0}, 5.0, 60),
-        ({"min_ttl_seconds": 60.0}, 90.0, 90),
-        ({"min_ttl_seconds": 60.0}, None, None),
-        ({"max_ttl_seconds": 60.0}, 5.0, 5),
-        ({"max_ttl_seconds": 60.0}, 90.0, 60),
-        ({"max_ttl_seconds": 60.0}, None, 60),
-        ({"min_ttl_seconds": 10.0, "max_ttl_seconds": 60.0}, 30.0, 30),
-        ({"ttl_seconds": 60.0}, None, 60),
-        ({"ttl_seconds": 60.0}, 5.0, 5),
-        ({}, None, None),
-    ],
-    ids=str,
-)
-def test_a_queue_bounds_the_time_to_live(
-    store: Store, session: int, rules: dict[str, float], given: float | None, lives: float | None
-) -> None:
-    declare(store, **rules)
+#: Options of a queue, the time to live that a message is given, and how long it lives.
+LIVES: list[tuple[dict[str, float], float | None, float | None]] = [
+    ({"min_ttl_seconds": 60.0}, 5.0, 60),
+    ({"min_ttl_seconds": 60.0}, 90.0, 90),
+    ({"min_ttl_seconds": 60.0}, None, None),
+    ({"max_ttl_seconds": 60.0}, 5.0, 5),
+    ({"max_ttl_seconds": 60.0}, 90.0, 60),
+    ({"max_ttl_seconds": 60.0}, None, 60),
+    ({"min_ttl_seconds": 10.0, "max_ttl_seconds": 60.0}, 30.0, 30),
+    ({"ttl_seconds": 60.0}, None, 60),
+    ({"ttl_seconds": 60.0}, 5.0, 5),
+    ({}, None, None),
+]
 
-    # One, some, and so many that they are copied.
-    store.publications.append(a_message(ttl_seconds=given))
-    store.publications.append_many([a_message(ttl_seconds=given) for _ in range(2)])
-    store.publications.append_many([a_message(ttl_seconds=given) for _ in range(60)])
 
-    for message in claim(store, session):
-        found = message.expires_at and (message.expires_at - message.published_at).total_seconds()
-        assert found == (None if lives is None else pytest.approx(lives, abs=0.5))
+def test_a_queue_bounds_the_time_to_live(store: Store, session: int) -> None:
+    for number, (rules, given, lives) in enumerate(LIVES):
+        queue = declare(store, f"queue {number}", **rules)
+        # One, some, and so many that they are copied.
+        store.publications.append(a_message(queue, ttl_seconds=given))
+        store.publications.append_many([a_message(queue, ttl_seconds=given) for _ in range(2)])
+        store.publications.append_many([a_message(queue, ttl_seconds=given) for _ in range(60)])
+
+        for message in claim(store, session, queue):
+            found = message.expires_at and (message.expires_at - message.published_at).total_seconds()
+            assert found == (None if lives is None else pytest.approx(lives, abs=0.5)), rules
 
 
 def test_a_given_end_is_bounded_as_well(store: Store, session: int) -> None:
