@@ -174,7 +174,7 @@ class Channel(virtual.Channel):
             if not (self._is_transient(name) or transport.declarations.exists(name)):
                 raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
             return queue_declare_ok_t(name, transport.declarations.size(name, MOST_COUNTED), 0)
-        if ends and self._becomes_transient(name):
+        if ends and _becomes_transient(transport, name):
             transport.transient.declare(name, exclusive=is_exclusive)
             return queue_declare_ok_t(name, 0, 0)
         rules = options_in(options.get("arguments"))
@@ -184,32 +184,7 @@ class Channel(virtual.Channel):
             transport.transient.inherited.add(name)
             if is_anonymous(name):
                 rules.setdefault("expires_seconds", BINDING_SECONDS)
-        return queue_declare_ok_t(name, self._declare_durable(name, rules, is_exclusive=is_exclusive), 0)
-
-    def _becomes_transient(self, queue: str) -> bool:
-        """Whether a queue that ends with its program is transient: without tasks, unless it is durable already."""
-        if queue in self.open_transport.transient.queues:
-            return True
-        return has_no_tasks(queue) and not (is_id(queue) and self.open_transport.declarations.exists(queue))
-
-    def _declare_durable(self, name: str, rules: dict[str, Any], *, is_exclusive: bool) -> int:
-        """Create the queue unless it exists; return how many messages it has. Raises ResourceLocked."""
-        transient, declarations = self.open_transport.transient, self.open_transport.declarations
-        exists = declarations.exists(name)
-        is_lasting = exists and declarations.as_last_read(name).is_lasting
-        if is_exclusive:
-            if is_lasting:
-                raise locked(name, "it exists already, and is not exclusive")
-            transient.lock(name)
-        elif not is_lasting:
-            transient.check_durable(name)
-        declarations.declared[name] = rules
-        if not exists:
-            declarations.create(name)
-            return 0
-        if "expires_seconds" in rules:
-            declarations.note_use(name)
-        return declarations.size(name, FEW_COUNTED)
+        return queue_declare_ok_t(name, _declare_durable(transport, name, rules, is_exclusive=is_exclusive), 0)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
         """Return the arguments, with the limits and the time to live that Kombu's ``Queue`` has as attributes."""
@@ -591,6 +566,33 @@ class Channel(virtual.Channel):
         ending, reason = (Ending.FAILED, "requeued too often") if requeue else (Ending.REJECTED, _reason(message))
         policy = self.policy_of(message.claimed.queue_name)
         message.session.settle(judged(message.claimed, ending, policy, reason, delay_seconds=0.0))
+
+
+def _becomes_transient(transport: Transport, queue: str) -> bool:
+    """Whether a queue that ends with its program is transient: without tasks, unless it is durable already."""
+    if queue in transport.transient.queues:
+        return True
+    return has_no_tasks(queue) and not (is_id(queue) and transport.declarations.exists(queue))
+
+
+def _declare_durable(transport: Transport, name: str, rules: dict[str, Any], *, is_exclusive: bool) -> int:
+    """Create the queue unless it exists; return how many messages it has. Raises ResourceLocked."""
+    transient, declarations = transport.transient, transport.declarations
+    exists = declarations.exists(name)
+    is_lasting = exists and declarations.as_last_read(name).is_lasting
+    if is_exclusive:
+        if is_lasting:
+            raise locked(name, "it exists already, and is not exclusive")
+        transient.lock(name)
+    elif not is_lasting:
+        transient.check_durable(name)
+    declarations.declared[name] = rules
+    if not exists:
+        declarations.create(name)
+        return 0
+    if "expires_seconds" in rules:
+        declarations.note_use(name)
+    return declarations.size(name, FEW_COUNTED)
 
 
 def _reason(message: ClaimedMessage) -> str:
