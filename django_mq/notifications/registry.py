@@ -14,7 +14,7 @@ from django_mq.errors import UnsupportedDatabase
 from django_mq.notifications.base import Notifier
 from django_mq.notifications.local import LocalNotifier, Unusable
 from django_mq.seams.findings import problem
-from django_mq.stores.registry import kind_of
+from django_mq.stores.registry import kind_of, wanted_hints
 
 if TYPE_CHECKING:
     from django_mq.seams.findings import Finding
@@ -40,12 +40,9 @@ def notifier() -> Notifier:
 
 
 def hints_of(settings: conf.Settings) -> str:
-    """Return what carries hints: ``HINTS``, or else what there is."""
-    if settings.HINTS not in (None, "postgresql"):
-        return settings.HINTS
-    if settings.REDIS_URL and settings.HINTS is None:
-        return "redis"
-    return "postgresql" if carries_hints(settings.DATABASE) else "none"
+    """Return what carries hints: what is wanted, or nothing if the database cannot."""
+    wanted = wanted_hints(settings)
+    return wanted if wanted != "postgresql" or carries_hints(settings.DATABASE) else "none"
 
 
 def carries_hints(alias: str) -> bool:

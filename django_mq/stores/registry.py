@@ -14,6 +14,7 @@ from django_mq.stores.connections import private_connection
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
+    from django_mq.conf import Settings
     from django_mq.stores.base import Store
     from django_mq.stores.sql.store import SQLStore
 
@@ -53,6 +54,11 @@ def _kind(vendor: str) -> type[SQLStore]:
     module, name = STORES[vendor]
     kind: type[SQLStore] = getattr(import_module(module), name)
     return kind
+
+
+def wanted_hints(settings: Settings) -> str:
+    """Return what is to carry hints: what ``HINTS`` names, or Redis where it is set, or the database if it can."""
+    return settings.HINTS or ("redis" if settings.REDIS_URL else "postgresql")
 
 
 def has_store(alias: str) -> bool:

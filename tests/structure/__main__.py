@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.services.server import UnavailableError
 from tests.structure.programs import KINDS, at_work, measure
-from tests.structure.source import circles, methods, naming, places, sizes
+from tests.structure.source import HOMES, Place, circles, homes, methods, naming, places, sizes
 from tests.structure.tracing import PACKAGE, function_lines
 
 if TYPE_CHECKING:
@@ -109,10 +109,16 @@ def widths() -> Iterator[Measure]:
 
 def rules() -> Iterator[Measure]:
     """Count the places that state a rule."""
-    for rule, words, bound in (("exhausted", "attempts are exhausted", 2), ("paused", "paused now", 3)):
-        found = places(rule)
-        parts = [f"{place.path}:{place.line}: {place.text}" for place in found]
-        yield Measure(f'places that state "{words}"', len(found), bound, parts=parts)
+    # Each in the engine, and in SQL.
+    for rule, words in (("exhausted", "attempts are exhausted"), ("paused", "paused now")):
+        yield _places(words, places(rule), 2)
+    for subject in HOMES:
+        yield _places(subject, homes(subject), 1)
+
+
+def _places(words: str, found: Sequence[Place], bound: int) -> Measure:
+    parts = [f"{place.path}:{place.line}: {place.text}" for place in found]
+    return Measure(f'places that state "{words}"', len(found), bound, parts=parts)
 
 
 def options() -> Iterator[Measure]:

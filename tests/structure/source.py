@@ -25,6 +25,21 @@ RULES: Final = {
     "exhausted": re.compile(r"max_attempts|attempts?|counted_attempts"),
     "paused": re.compile(r"paused_until|paused_until__[gl]te?"),
 }
+#: What has one home, and by which lines another one would be seen. Former ones are among them.
+HOMES: Final = {
+    "a queue's record in memory": r": dict\[.*(QueueRecord|Policies|Declared \| None|\[str, bool\]).* = \{\}",
+    "a pause that doubles": r"\* 2, |2\.0 \*\*.*PAUSE|multiplier \*\* |max\(2 \* ",
+    "percentiles": r"def percentile\(",
+    "durations as text": r"\(86400, ",
+    "bounded counts as text": r"\}\+\"",
+    "which hints are wanted": r"not settings\.REDIS_URL|REDIS_URL and |if settings\.REDIS_URL else",
+    "rules of a claim": r"is_constrained or |or not self\.is_for_any",
+    "rules of publishing": r"is_limited or bool",
+    "ways back of dead letters": r"while (ways|target is not None)",
+    "own expiry queue": r"name == queue\.expiry_queue|expiry_queue\.name ==|expiry_queue == name",
+    "queues with free bytes": r"not credit\.is_open|\]\.is_open",
+    "place of an entry": r"sorting\.place_or_first\(message",
+}
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 OPERAND = r"(?:[a-z_][a-z_.]*|\{\w+\}|%\(\w+\)s)"
 SQL_COMPARISON = re.compile(rf"({OPERAND})\s*(?:<=|>=|<|>)(?!>)\s*({OPERAND})")
@@ -60,6 +75,18 @@ def places(rule: str) -> list[Place]:
             within = what if path.endswith(".py") else _name_at(text, line)
             found.setdefault((statement_of(path), within), Place(path, line, what))
     return list(found.values())
+
+
+def homes(subject: str) -> list[Place]:
+    """Return the lines of code that state what has one home."""
+    line_of = re.compile(HOMES[subject])
+    return [
+        Place(path, number, line.strip())
+        for path, text in sources()
+        if path.endswith(".py")
+        for number, line in enumerate(text.splitlines(), 1)
+        if line_of.search(line.partition("  #")[0])
+    ]
 
 
 def naming(option: str) -> list[str]:

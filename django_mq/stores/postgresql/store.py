@@ -19,6 +19,7 @@ from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
 from django_mq.stores.postgresql.settings import OpenTransaction, isolation_in, problems, untended
 from django_mq.stores.records import LockHolder, Renewal, Space
+from django_mq.stores.registry import wanted_hints
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, LAST_ID, Deletions
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 def listened() -> bool:
     """Return whether workers listen to notifications with the connection settings of the queues."""
     settings = conf.load()
-    chosen = settings.HINTS == "postgresql" or (settings.HINTS is None and not settings.REDIS_URL)
-    return chosen and settings.LISTEN_DATABASE is None
+    return wanted_hints(settings) == "postgresql" and settings.LISTEN_DATABASE is None
 
 
 #: What the name of an ended queue ends with, and how long that is at most.
