@@ -106,8 +106,9 @@ class Settings:
         wrong = list(wrong_types(self))
         yield from wrong or self._out_of_range()
         for option in all_of(self.EXTENSIONS).settings:
-            if option.name in self.added and (fault := option.fault(self.added[option.name])):
-                yield f"{option.name} is {shown(self.added[option.name])}; {fault}"
+            value = self.added.get(option.name, option.default)
+            if fault := option.fault(value):
+                yield f"{option.name} is {shown(value)}; {fault}"
         yield from self._queue_problems()
 
     def _out_of_range(self) -> Iterator[str]:
@@ -153,12 +154,13 @@ class Settings:
             yield f"SIDECAR_SECONDS needs {PROCESS_STATE}, which this system does not have; give 0"
 
     def _queue_problems(self) -> Iterator[str]:
+        added = all_of(self.EXTENSIONS).queue_options
         targets = {name: queue.dead_letter_queue for name, queue in self.QUEUES.items()}
         following = {name: target for name, target in targets.items() if is_name(target)}
         for name, queue in self.QUEUES.items():
             if not is_name(name):
                 yield f"QUEUES[{name!r}]: {WHAT_A_NAME_IS}"
-            for problem in queue.problems(all_of(self.EXTENSIONS).queue_options):
+            for problem in queue.problems(added):
                 yield f"QUEUES[{name!r}]: {problem}"
             for option in links_back(name, following, queue.expiry_queue):
                 yield f"QUEUES[{name!r}]: {WORDS_OF_LINKS[option]}"
