@@ -26,7 +26,7 @@ def end_connection(connection: BaseDatabaseWrapper) -> None:
         cursor.execute(number)
         (mine,) = cursor.fetchone()
     other: Any = private_store(connection.alias)
-    with other.connection.cursor() as cursor:
+    with other.database.connection.cursor() as cursor:
         cursor.execute(kill.format(mine))
         wait_until(lambda: not connection.is_usable(), "the end of the connection")
     other.close()

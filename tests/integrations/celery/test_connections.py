@@ -120,8 +120,8 @@ def test_the_connection_that_transports_of_a_worker_share_is_replaced_when_it_ha
     with Connection(url) as replies:
         replies.connect()
         kept = private_of(replies)
-        kept.queue("")
-        end_connection(kept.connection)
+        kept.queues.find("")
+        end_connection(kept.database.connection)
 
         assert not use_in_turn(replies)
         assert private_of(replies) is kept
