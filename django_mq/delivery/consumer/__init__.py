@@ -12,7 +12,6 @@
     duties.py             the duties: promote, reap, expire, trim, prune, and those of extensions
     background.py         a thread for the duties of extensions
     prefetch.py           claimed messages wait in order, within the credit of their handler
-    recall.py             give back what was not begun
     pool.py               threads that run handlers
     attempt.py            one delivery: decode, call the handler, judge
     settlements.py        outcomes, gathered and written with the next claim

@@ -2,24 +2,30 @@
 
 The messages of each queue, and of each selector, wait here until a thread is free. The credit of their handlers
 says how many of them are handled at a time, and how many more to claim, and how many bytes all of them may have.
-Messages of a group are handled one after the other: the others wait in a line behind the first.
+Messages of a group are handled one after the other: the others wait in a line behind the first. What has not begun
+goes back for free slots of other workers, or for a paused queue.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from bisect import insort
 from heapq import heapify, heappop, heappush, merge
 from itertools import chain, dropwhile, islice
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
+from django_mq import conf
 from django_mq.delivery.consumer.group_lines import GroupLines
+from django_mq.delivery.consumer.lease import RENEWALS
 from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit, open_queues
 from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.places import order_of
+from django_mq.engine.decisions.recall import surplus
 from django_mq.engine.decisions.selection import Wanted, first_matching
 from django_mq.engine.selector import Selector
+from django_mq.stores.queue_records import last_read
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.session import Session
     from django_mq.engine.decisions.places import Order
     from django_mq.stores.records import Claimed, Receipt
 
@@ -505,3 +512,70 @@ class Dispatcher:
 
     def _all(self) -> Iterator[Prefetch]:
         return chain.from_iterable(self._prefetched.values())
+
+
+# Nothing is written for a message that begins in time: the worker asks once for each heartbeat, if messages wait
+# for its slots.
+
+
+class Recall:
+    """What one session gives back of its prefetched messages. The worker's loop calls it while some wait."""
+
+    def __init__(self, session: Session, dispatcher: Dispatcher) -> None:
+        self._session = session
+        self._dispatcher = dispatcher
+        # The messages that waited at the last look for free slots, and when the next look is due.
+        self._before: frozenset[Receipt] = frozenset()
+        self._look_at = 0.0
+        self._yields_until = 0.0
+
+    @property
+    def yields(self) -> bool:
+        """Whether to claim no more than can begin: other workers had free slots."""
+        return time.monotonic() < self._yields_until
+
+    def give_back(self, queues: Iterable[str]) -> None:
+        """Give back what has not begun of these queues."""
+        for name in queues:
+            for message in self._dispatcher.take_all_back(name):
+                self._session.release(message)
+
+    def give_to_others(self) -> None:
+        """Give back, for each heartbeat, what others could begin. Raises StoreError."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + conf.load().SESSION_SECONDS / RENEWALS
+            self._give_to_others()
+
+    def _give_to_others(self) -> None:
+        load, waiting = self._session.driver.describe(), self._dispatcher.waiting()
+        before, self._before = (
+            self._before,
+            frozenset(item.receipt for items in waiting.values() for item in items),
+        )
+        queues = [
+            name
+            for name in waiting
+            if (record := last_read(self._session.alias, name)).is_for_any and not record.priorities_differ
+        ]
+        free_slots = (load.slots or 0) - (load.busy or 0)
+        if not queues or not before & self._before or self._session.id is None:
+            return
+        free = self._session.store.sessions.free_slots(self._session.id, queues)
+        for name, elsewhere in free.items():
+            receipts = {item.receipt: item for item in waiting[name]}
+            chosen = surplus(
+                [*receipts],
+                before,
+                free_slots=free_slots,
+                elsewhere=elsewhere,
+                message_of=lambda receipt, receipts=receipts: receipts[receipt].as_message(),  # type: ignore[misc]
+            )
+            self._take_back([receipts[receipt] for receipt in chosen])
+            if chosen:
+                self._yields_until = self._look_at
+
+    def _take_back(self, messages: list[Claimed]) -> None:
+        for message in messages:
+            for taken in self._dispatcher.take_back(message):
+                self._session.release(taken)

@@ -19,8 +19,7 @@ from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.driver import Driver, Loop, Workload
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
 from django_mq.delivery.consumer.pool import Pool
-from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
-from django_mq.delivery.consumer.recall import Recall
+from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE

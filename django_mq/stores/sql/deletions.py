@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.dead_letters import REJECTED, destination
-from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.engine.states import QUEUE_DELETED
 from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores import errors, queue_records
-from django_mq.stores.records import time_of, time_or_none
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import PURGED, first_of
 from django_mq.stores.subjects import queues as subjects
@@ -123,18 +119,11 @@ class Deletions(Part, subjects.Deletions):
     # Queues that end without an operator.
 
     def note_use(self, names: Sequence[str]) -> None:
-        self.rows("note_use", names=list(names))
-
-    def note_departure(self, sessions: Sequence[int]) -> bool:
-        """Note that these sessions, which end now, have used their queues; return whether that matters."""
-        lives, _ = self._lives()
-        if left := self._consumed(sessions) & {life.name for life in lives} if lives else None:
-            self.note_use(sorted(left))
-        return bool(left)
+        self.queues.note_use(names)
 
     def delete_unused(self) -> dict[str, int]:
-        lives, now = self._lives()
-        consumed = self._consumed() if lives else frozenset()
+        lives, now = self.queues.lives()
+        consumed = self.queues.consumed() if lives else frozenset()
         if noted := [life.name for life in lives if life.is_to_be_noted(consumed, now)]:
             self.note_use(noted)
         over = [life.name for life in lives if life.is_over(consumed, now, partial(self._is_empty, life.name))]
@@ -155,8 +144,8 @@ class Deletions(Part, subjects.Deletions):
         with self.database.transaction():
             if not self.rows("lock_if_free", queue=name):
                 return {}  # a publisher, or another worker, has locked the row: the next round tries again
-            lives, now = self._lives([name])
-            consumed = self._consumed()
+            lives, now = self.queues.lives([name])
+            consumed = self.queues.consumed()
             if not all(life.is_over(consumed, now, partial(self._is_empty, name)) for life in lives):
                 return {}  # a worker or a message has come meanwhile
             is_expired = all(life.is_expired(consumed, now) for life in lives)
@@ -164,15 +153,3 @@ class Deletions(Part, subjects.Deletions):
 
     def _is_empty(self, name: str) -> bool:
         return not self.rows("count_up_to", queue=name, dead=True, limit=1)[0][0]
-
-    def _lives(self, names: Sequence[str] | None = None) -> tuple[list[QueueLife], datetime]:
-        rows = self.rows("queue_lives", every=names is None, names=list(names or ()))
-        lives = [
-            QueueLife(name, bool(auto), seconds, time_of(created), time_or_none(used))
-            for name, auto, seconds, created, used, _ in rows
-        ]
-        return lives, time_of(rows[0][-1]) if rows else datetime.min.replace(tzinfo=UTC)
-
-    def _consumed(self, sessions: Sequence[int] | None = None) -> frozenset[str]:
-        rows = self.rows("consumed", every=sessions is None, sessions=list(sessions or ()))
-        return frozenset(name for (queues,) in rows for name in json.loads(queues))

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.queue_life import QueueLife
 from django_mq.stores import queue_records
 from django_mq.stores.errors import no_such_queue
-from django_mq.stores.records import AGES_READ, RETRYING_READ, Counts, QueueRecord, all_are_read, storable
+from django_mq.stores.records import (
+    AGES_READ,
+    RETRYING_READ,
+    Counts,
+    QueueRecord,
+    all_are_read,
+    storable,
+    time_of,
+    time_or_none,
+)
 from django_mq.stores.sql.database import Part, options_read, options_written
 from django_mq.stores.subjects import queues as subjects
 
@@ -98,3 +110,27 @@ class Queues(Part, subjects.Queues):
 
     def count_unknown(self, *, limit: int) -> int:
         return int(self.rows("count_unknown", limit=limit)[0][0])
+
+    # Queues that end without an operator.
+
+    def note_use(self, names: Sequence[str]) -> None:
+        self.rows("note_use", names=list(names))
+
+    def note_departure(self, sessions: Sequence[int]) -> bool:
+        """Note that these sessions, which end now, have used their queues; return whether that matters."""
+        lives, _ = self.lives()
+        if left := self.consumed(sessions) & {life.name for life in lives} if lives else None:
+            self.note_use(sorted(left))
+        return bool(left)
+
+    def lives(self, names: Sequence[str] | None = None) -> tuple[list[QueueLife], datetime]:
+        rows = self.rows("queue_lives", every=names is None, names=list(names or ()))
+        lives = [
+            QueueLife(name, bool(auto), seconds, time_of(created), time_or_none(used))
+            for name, auto, seconds, created, used, _ in rows
+        ]
+        return lives, time_of(rows[0][-1]) if rows else datetime.min.replace(tzinfo=UTC)
+
+    def consumed(self, sessions: Sequence[int] | None = None) -> frozenset[str]:
+        rows = self.rows("consumed", every=sessions is None, sessions=list(sessions or ()))
+        return frozenset(name for (queues,) in rows for name in json.loads(queues))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.leases import Leases
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
+    from django_mq.stores.sql.queues import Queues
 
 
 logger = logging.getLogger("django_mq.stores")
@@ -42,6 +43,7 @@ class Sessions(Part, subjects.Sessions):
     moves: Moves
     leases: Leases
     deletions: Deletions
+    queues: Queues
     #: Seconds after the start of the database in which no session is reaped, because none could be renewed before.
     #: None is one deadline.
     grace_seconds: float | None = field(init=False, default=None)
@@ -142,7 +144,7 @@ class Sessions(Part, subjects.Sessions):
 
         Returns whether a queue may be unused now that is deleted then.
         """
-        was_last = self.deletions.note_departure(ids)
+        was_last = self.queues.note_departure(ids)
         self.rows("drop_consumers", sessions=ids)
         self.rows("drop_declined_by", sessions=ids)
         lost = first_of(self.rows("lost_owners"))

@@ -154,7 +154,9 @@ class SQLStore:
 
     @cached_property
     def sessions(self) -> Sessions:
-        return self.parts.sessions(self.database, self.messages, self.moves, self.leases, self.deletions)
+        return self.parts.sessions(
+            self.database, self.messages, self.moves, self.leases, self.deletions, self.queues
+        )
 
     @cached_property
     def settlements(self) -> Settlements:
