@@ -517,6 +517,15 @@ def engine_message(
     )
 
 
+class Moved(NamedTuple):
+    """A message that an operator has changed: its row id before and now, and its queue now."""
+
+    id: int
+    #: None if the message is gone: another value has replaced it.
+    new_id: int | None
+    queue: str
+
+
 class LockHolder(NamedTuple):
     """A transaction that keeps a lock of a queue from others."""
 

@@ -490,18 +490,19 @@ class Site:
         return [item.id for item in self._browse(queue) if item.message_id.int in wanted]
 
     def _steer(self, messages: list[int], how: str) -> Any:
-        return getattr(self.store.operations, how)(self._ids(messages))
+        changed = getattr(self.store.operations, how)(self._ids(messages))
+        return changed if how == "cancel" else len(changed)
 
     def _move(self, messages: list[int], queue: str) -> Any:
         # Of two copies of a message any may come first, and keep the other out.
         copies = [self._ids([number])[:1] for number in dict.fromkeys(messages)]
-        return self.store.operations.move([id_ for some in copies for id_ in some], queue)
+        return len(self.store.operations.move([id_ for some in copies for id_ in some], queue))
 
     def _prioritise(self, messages: list[int], priority: int) -> Any:
-        return self.store.operations.prioritise(self._ids(messages), priority)
+        return len(self.store.operations.prioritise(self._ids(messages), priority))
 
     def _reschedule(self, messages: list[int], seconds: float) -> Any:
-        return self.store.operations.reschedule(self._ids(messages), self._moment(seconds))
+        return len(self.store.operations.reschedule(self._ids(messages), self._moment(seconds)))
 
     def _purge(self, queue: str) -> Any:
         return self.store.deletions.purge(queue)

@@ -90,6 +90,7 @@ ONLY = {
     "lock_given_back": "the first half of retake",
     "remove": "lock_unheld, remember_removed and drop_messages there",
     "lock_unheld": "the first half of each change of messages that are not claimed",
+    "lock_to_change": "the first half of each change in place, which does not say there what it has changed",
     "drop_messages": "the last part of a settlement, a removal and a move",
     "promote_due": "due_queues, lock_due and make_ready there",
     "promote_all": "as above",

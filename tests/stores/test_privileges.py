@@ -38,7 +38,7 @@ def test_many_messages_are_published(store: Store) -> None:
 def test_messages_take_another_priority_in_their_old_order(store: Store) -> None:
     first, second, third = (publish(store, correlation_id=name) for name in "abc")
 
-    assert store.operations.prioritise([third, first, second], 7) == 3
+    assert len(store.operations.prioritise([third, first, second], 7)) == 3
 
     claimed = claim(store, open_session(store))
     assert [(each.correlation_id, each.priority) for each in claimed] == [("a", 7), ("b", 7), ("c", 7)]

@@ -332,8 +332,8 @@ def steering(alias: str) -> None:
     [message] = claim(store, session, "steered")
     number = message.id
     settle(store, session, message, Verdict.DEAD)
-    assert store.operations.redrive([number]) == 1
-    assert store.operations.reschedule([number], datetime.now(UTC) + timedelta(hours=1)) == 1
+    assert len(store.operations.redrive([number])) == 1
+    assert len(store.operations.reschedule([number], datetime.now(UTC) + timedelta(hours=1))) == 1
     assert store.operations.cancel([number]) == 1
     with suppress(DuplicateMessage):
         store.publications.append_many([a_message("steered")] * 2)
@@ -410,7 +410,7 @@ def mistakes(alias: str) -> None:
     number = publish(store, "mistaken")
     with suppress(MQError):
         store.operations.prioritise([number], 10)
-    assert store.operations.redrive([number]) == store.operations.deliver_now([number]) == 0
+    assert len(store.operations.redrive([number])) == len(store.operations.deliver_now([number])) == 0
     session = open_session(store)
     [message] = claim(store, session, "mistaken")
     store.operations.prioritise([message.id], 1)

@@ -50,7 +50,7 @@ RELEASE = MessageAction(
     permission="release_message",
     label=_("Release from worker"),
     done=_("Released"),
-    run=lambda rows, _answers, using: actions.release(rows, using=using),
+    run=lambda rows, _answers, using: len(actions.release(rows, using=using)),
     question=Confirmation,
     warning=_(
         "A worker that handles such a message does not notice. The message may be handled twice, and what that "
@@ -64,7 +64,7 @@ MOVE = MessageAction(
     permission="move_message",
     label=_("Move to another queue"),
     done=_("Moved to %(target)s"),
-    run=lambda rows, answers, using: actions.move(rows, answers["target"], using=using),
+    run=lambda rows, answers, using: len(actions.move(rows, answers["target"], using=using)),
     question=TargetForm,
     recalls=True,
 )
@@ -84,14 +84,14 @@ DELIVER_NOW = MessageAction(
     permission="deliver_message_now",
     label=_("Deliver now"),
     done=_("Made ready now"),
-    run=lambda rows, _answers, using: actions.deliver_now(rows, using=using),
+    run=lambda rows, _answers, using: len(actions.deliver_now(rows, using=using)),
 )
 RESCHEDULE = MessageAction(
     name="reschedule",
     permission="reschedule_message",
     label=_("Reschedule"),
     done=_("Rescheduled to %(deliver_at)s"),
-    run=lambda rows, answers, using: actions.reschedule(rows, answers["deliver_at"], using=using),
+    run=lambda rows, answers, using: len(actions.reschedule(rows, answers["deliver_at"], using=using)),
     question=Time,
     warning=_("Values of a last-value queue keep their times."),
 )
@@ -100,7 +100,7 @@ PRIORITISE = MessageAction(
     permission="prioritise_message",
     label=_("Change priority"),
     done=_("Given priority %(priority)s"),
-    run=lambda rows, answers, using: actions.prioritise(rows, answers["priority"], using=using),
+    run=lambda rows, answers, using: len(actions.prioritise(rows, answers["priority"], using=using)),
     question=Priority,
 )
 REDRIVE = MessageAction(
@@ -108,7 +108,7 @@ REDRIVE = MessageAction(
     permission="redrive_message",
     label=_("Redrive"),
     done=_("Redriven"),
-    run=lambda rows, _answers, using: actions.redrive(rows, using=using),
+    run=lambda rows, _answers, using: len(actions.redrive(rows, using=using)),
     among=dead_letters(),
 )
 

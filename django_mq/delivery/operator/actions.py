@@ -1,7 +1,7 @@
 """What an operator does to selected messages: the store changes them, then the queues' consumers are woken.
 
-Messages in another state than the action is for stay unchanged. Every function returns how many messages it
-changed, and raises MQError.
+Messages in another state than the action is for stay unchanged. A function returns what has become of each message
+that it changed, so that another can go on with it; ``cancel`` returns how many. All raise MQError.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from django_mq.errors import MQError
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
+
+    from django_mq.stores.records import Moved
 
 #: Messages changed by one statement, so that no transaction grows with the selection.
 CHUNK = 1000
@@ -64,16 +66,16 @@ def in_delivery_order(rows: Iterable[ActionTarget]) -> list[ActionTarget]:
     return sorted(rows, key=lambda row: order_of(row.level, row.place, row.id))
 
 
-def release(rows: Sequence[ActionTarget], *, using: str) -> int:
+def release(rows: Sequence[ActionTarget], *, using: str) -> list[Moved]:
     """Take claimed messages from their workers; later settlements of these are void."""
     return _changed(shared_store(using).operations.release_held, rows, wake=_queues(rows), using=using)
 
 
-def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> int:
+def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> list[Moved]:
     """Move messages that no worker holds to the tail of another queue; their attempts restart."""
     store = shared_store(using)
 
-    def moved(ids: Sequence[int]) -> int:
+    def moved(ids: Sequence[int]) -> list[Moved]:
         redrives.restart_attempts(store, ids)
         return store.operations.move(ids, target)
 
@@ -82,7 +84,7 @@ def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> int:
 
 def cancel(rows: Sequence[ActionTarget], *, using: str) -> int:
     """Remove messages that no worker holds."""
-    return _changed(shared_store(using).operations.cancel, rows, wake=(), using=using)
+    return sum(map(shared_store(using).operations.cancel, _chunks(rows)))
 
 
 def publish_instead(outgoing: OutgoingMessage, original: int | None, *, using: str) -> UUID:
@@ -97,37 +99,42 @@ def publish_instead(outgoing: OutgoingMessage, original: int | None, *, using: s
     return message_id
 
 
-def deliver_now(rows: Sequence[ActionTarget], *, using: str) -> int:
+def deliver_now(rows: Sequence[ActionTarget], *, using: str) -> list[Moved]:
     """Make scheduled messages ready."""
     return _changed(shared_store(using).operations.deliver_now, rows, wake=_queues(rows), using=using)
 
 
-def reschedule(rows: Sequence[ActionTarget], deliver_at: datetime, *, using: str) -> int:
+def reschedule(rows: Sequence[ActionTarget], deliver_at: datetime, *, using: str) -> list[Moved]:
     """Give scheduled or ready messages another time of delivery; a past one means at once."""
     act = partial(shared_store(using).operations.reschedule, deliver_at=deliver_at)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 
-def prioritise(rows: Sequence[ActionTarget], priority: int, *, using: str) -> int:
+def prioritise(rows: Sequence[ActionTarget], priority: int, *, using: str) -> list[Moved]:
     """Give ready or scheduled messages another priority, 0 to 9."""
     act = partial(shared_store(using).operations.prioritise, priority=priority)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 
-def redrive(rows: Sequence[ActionTarget], *, using: str) -> int:
+def redrive(rows: Sequence[ActionTarget], *, using: str) -> list[Moved]:
     """Make dead messages ready in their old place, and return those of dead-letter queues to their origin."""
-    return redrives.redrive_rows([row.id for row in rows], using=using).total
+    return redrives.redrive_rows([row.id for row in rows], using=using).moved
 
 
 def _queues(rows: Iterable[ActionTarget]) -> set[str]:
     return {row.queue for row in rows}
 
 
+def _chunks(rows: Sequence[ActionTarget]) -> Iterator[list[int]]:
+    """Yield row ids, so many as one transaction changes."""
+    for start in range(0, len(rows), CHUNK):
+        yield [row.id for row in rows[start : start + CHUNK]]
+
+
 def _changed(
-    act: Callable[[Sequence[int]], int], rows: Sequence[ActionTarget], *, wake: Iterable[str], using: str
-) -> int:
-    ids = [row.id for row in rows]
-    changed = sum(act(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
+    act: Callable[[Sequence[int]], list[Moved]], rows: Sequence[ActionTarget], *, wake: Iterable[str], using: str
+) -> list[Moved]:
+    changed = [each for ids in _chunks(rows) for each in act(ids)]
     if changed:
         hint(wake, using=using)
     return changed

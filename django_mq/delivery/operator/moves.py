@@ -57,7 +57,7 @@ def _move(waiting: QuerySet[Message], target: str, order: Sequence[str], limit: 
             break
         try:
             restart_attempts(store, ids)
-            changed = store.operations.move(ids, target)
+            changed = len(store.operations.move(ids, target))
         except QueueFull:
             if moved:
                 break

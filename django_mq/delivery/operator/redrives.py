@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from django_mq.stores.base import Store
+    from django_mq.stores.records import Moved
 
 #: Messages redriven by one transaction.
 BATCH = 500
@@ -44,6 +45,8 @@ class Redriven:
     back: dict[str, int] = field(default_factory=dict)
     #: The queue is gone, closed, full or unknown, or has a copy of the message; or a worker holds the message.
     stayed: int = 0
+    #: What has become of each message, if ``redrive_rows`` was asked.
+    moved: list[Moved] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -92,7 +95,7 @@ def redrive_rows(ids: Sequence[int], *, to: str | None = None, using: str) -> Re
     """Redrive the dead letters among these rows, of any queue; with ``to``, move all of them. Other rows stay."""
     done = Redriven()
     for start in range(0, len(ids), BATCH):
-        _send_all(ids[start : start + BATCH], to, done, using)
+        done.moved += _send_all(ids[start : start + BATCH], to, done, using)
     return done
 
 
@@ -121,17 +124,18 @@ def batches(found: QuerySet[Any], limit: int | None) -> Iterator[list[tuple[Any,
         left = None if left is None else left - len(rows)
 
 
-def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> None:
+def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> list[Moved]:
     store = shared_store(alias)
-    left = len(ids)
     restart_attempts(store, ids)
+    moved: list[Moved] = []
     for (source, target), group in ways(ids, to, using=alias).items():
         went = send(store, group, source, target)
-        left -= went
+        moved += went
         if went:
-            done.back[target] = done.back.get(target, 0) + went
+            done.back[target] = done.back.get(target, 0) + len(went)
             hint([target], using=alias)
-    done.stayed += left
+    done.stayed += len(ids) - len(moved)
+    return moved
 
 
 def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple[str, str], list[int]]:
@@ -151,13 +155,13 @@ def ways(ids: Sequence[int], to: str | None = None, *, using: str) -> dict[tuple
     return ways
 
 
-def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
-    """Move rows to another queue, or make them ready again in their own; return how many went."""
+def send(store: Store, ids: Sequence[int], source: str, target: str) -> list[Moved]:
+    """Move rows to another queue, or make them ready again in their own; return those that went."""
     try:
         return store.operations.redrive(ids) if target == source else store.operations.move(ids, target)
     except (UnknownQueue, QueueClosed, QueueFull):
         # The other rows can go. A publisher may have written any name into the header.
-        return 0
+        return []
 
 
 def restart_attempts(store: Store, ids: Sequence[int]) -> None:

@@ -96,7 +96,7 @@ class MemoryConnection(Connection):
     def bound_lock_waits(self, seconds: float) -> None:
         pass
 
-    def answering_within(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002 - it waits for no one
+    def answering_within(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002 - nothing waits
         return nullcontext()
 
     def disconnect(self) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import compress
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from django_mq.engine.states import CLAIMED, SCHEDULED, Cause
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.parts.control import travelling
 from django_mq.stores import errors
+from django_mq.stores.records import Moved
 from django_mq.stores.subjects import operations as subjects
 
 if TYPE_CHECKING:
@@ -25,14 +27,14 @@ class Operations(Part, subjects.Operations):
         return sum([row.queue.inner.control.discard(row.entry, Cause.CANCELLED) for row in unclaimed])
 
     @locked
-    def release_held(self, ids: Sequence[int]) -> int:
-        held = [row for row in self.broker.found(ids) if row.held]
-        for row in held:
+    def release_held(self, ids: Sequence[int]) -> list[Moved]:
+        held = [(row.id, row) for row in self.broker.found(ids) if row.held]
+        for _, row in held:
             row.give_back(self.broker.now())
-        return len(held)
+        return self._now(held)
 
     @locked
-    def move(self, ids: Sequence[int], target: str) -> int:
+    def move(self, ids: Sequence[int], target: str) -> list[Moved]:
         queue = self.broker.existing(target)
         if queue.inner.closed:
             raise errors.closed(target)
@@ -40,12 +42,19 @@ class Operations(Part, subjects.Operations):
         coming = [
             row for row in _in_order(unheld) if queue.inner.contents.find(str(row.message.message_id)) is None
         ]
-        moved = self._moved(coming, queue)
+        before = {row.message.message_id: row.id for row in reversed(coming)}
+        moved = [(before[row.message.message_id], row) for row in self._moved(coming, queue)]
+        answer = self._now(moved)
         if moved:
-            queue.inner.arrivals.entered(moved[-1].entry)
+            queue.inner.arrivals.entered(moved[-1][1].entry)
         elif coming and queue.settings.is_limited:
             raise errors.full(target)
-        return len(moved)
+        return answer
+
+    def _now(self, rows: Iterable[tuple[int, LiveMessage]]) -> list[Moved]:
+        """Return what has become of messages that had these row ids."""
+        living = self.broker.rows
+        return [Moved(id_, row.id if living.get(row.id) is row else None, row.queue.name) for id_, row in rows]
 
     def _moved(self, rows: Sequence[LiveMessage], queue: BrokerQueue) -> list[LiveMessage]:
         now, moved = self.broker.now().timestamp(), []
@@ -58,36 +67,37 @@ class Operations(Part, subjects.Operations):
         return moved
 
     @locked
-    def deliver_now(self, ids: Sequence[int]) -> int:
-        scheduled = [row for row in self._found_anew(ids) if row.entry.state is SCHEDULED]
-        for row in scheduled:
+    def deliver_now(self, ids: Sequence[int]) -> list[Moved]:
+        scheduled = [(id_, row) for id_, row in self._found_anew(ids) if row.entry.state is SCHEDULED]
+        for _, row in scheduled:
             row.deliver_at = self.broker.now()
-        for row in scheduled:  # a value replaces others, which were due before
+        for _, row in scheduled:  # a value replaces others, which were due before
             row.queue.inner.control.deliver_now(row.entry)
-        return len(scheduled)
+        return self._now(scheduled)
 
-    def _found_anew(self, ids: Sequence[int]) -> list[LiveMessage]:
-        """Return the messages in order of arrival, after the last values that are due in their queues."""
-        found = sorted(self.broker.found(ids), key=lambda row: row.id)
-        for row in found:
+    def _found_anew(self, ids: Sequence[int]) -> list[tuple[int, LiveMessage]]:
+        """Return the messages with these row ids, after the last values that are due in their queues."""
+        found = sorted(((row.id, row) for row in self.broker.found(ids)), key=itemgetter(0))
+        for _, row in found:
             row.queue.inner.due.let_values_arrive(self.broker.now().timestamp())
         return found
 
     @locked
-    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
         due_at, now = deliver_at.timestamp(), self.broker.now().timestamp()
         moved = [
             row for row in self.broker.found(ids) if row.queue.inner.control.reschedule(row.entry, due_at, now)
         ]
         for row in moved:
             row.deliver_at = deliver_at
-        return len(moved)
+        return self._now((row.id, row) for row in moved)
 
     @locked
-    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+    def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
         now, rows = self.broker.now().timestamp(), _in_order(self.broker.found(ids))
+        before = [(row.id, row) for row in rows]
         changed = [row.queue.inner.control.change_priority(row.entry, priority, now) for row in rows]
-        return sum(entry is not None for entry in changed)
+        return self._now(pair for pair, entry in zip(before, changed, strict=True) if entry is not None)
 
     @locked
     def set_header(self, ids: Sequence[int], name: str, value: int | None) -> int:
@@ -97,8 +107,8 @@ class Operations(Part, subjects.Operations):
         return len(unheld)
 
     @locked
-    def redrive(self, ids: Sequence[int]) -> int:
-        return sum([self._redrive(row) for row in self._found_anew(ids)])
+    def redrive(self, ids: Sequence[int]) -> list[Moved]:
+        return self._now([(id_, row) for id_, row in self._found_anew(ids) if self._redrive(row)])
 
     def _redrive(self, row: LiveMessage) -> bool:
         # Before: a newer value replaces a redriven one at once, and the history has the time.

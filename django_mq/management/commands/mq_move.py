@@ -53,7 +53,7 @@ class Command(MessageCommand):
         super().run(alias, **options)
 
     def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        return actions.move(rows, options["to"], using=alias)
+        return len(actions.move(rows, options["to"], using=alias))
 
     def _move_all(self, source: str, target: str, alias: str, options: dict[str, Any]) -> None:
         name, limit = options["state"] or "dead", options["limit"]

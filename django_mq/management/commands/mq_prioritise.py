@@ -25,4 +25,4 @@ class Command(MessageCommand):
     )
 
     def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        return actions.prioritise(rows, options["to"], using=alias)
+        return len(actions.prioritise(rows, options["to"], using=alias))

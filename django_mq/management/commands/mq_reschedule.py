@@ -42,8 +42,8 @@ class Command(MessageCommand):
 
     def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         if options["now"]:
-            return actions.deliver_now(rows, using=alias)
-        return actions.reschedule(rows, options["deliver_at"], using=alias)
+            return len(actions.deliver_now(rows, using=alias))
+        return len(actions.reschedule(rows, options["deliver_at"], using=alias))
 
 
 def _later(seconds: float) -> datetime:

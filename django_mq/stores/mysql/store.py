@@ -15,7 +15,7 @@ from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
-from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Space, time_or_none
+from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Moved, Space, time_or_none
 from django_mq.stores.sql.admission import Admission
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
@@ -57,6 +57,13 @@ QUEUE, SUSPECT, BODY = (
 SIZE = BODY + 1
 #: States of ``models.Message.Status``: scheduled and ready, and all states that no session holds.
 WAITING, UNHELD = [0, 1], [0, 1, 3]
+#: The states of the messages that a statement changes, and whether it leaves those out that have a value key.
+CHANGED = {
+    "release_held": ([2], False),
+    "deliver_now": ([0], False),
+    "reschedule": (WAITING, True),
+    "redrive_dead": ([3], False),
+}
 
 
 class MySQLMessages(Messages):
@@ -76,26 +83,35 @@ class MySQLMessages(Messages):
             self.rows(remember, ids=list(ids), outcome=outcome)
             self.rows("drop_messages", ids=list(ids))
 
-    def move_rows(self, ids: Sequence[int], target: str) -> int:
+    def changed(self, statement: str, ids: Sequence[int], **given: Any) -> list[int]:
         with self.database.transaction():
-            return self._copied("move", first_of(self._locked(ids, UNHELD)), MOVED, target=target)
+            states, timed = CHANGED[statement]
+            locked = first_of(self.rows("lock_to_change", ids=list(ids), states=states, timed=timed))
+            if locked:
+                self.rows(statement, ids=locked, **given)
+        return locked
+
+    def move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
+        """Copy one by one: if a copy cannot be written, its original stays."""
+        with self.database.transaction():
+            moved = [
+                Moved(id_, new_id, target)
+                for id_ in first_of(self._locked(ids, UNHELD))
+                for (new_id,) in self.database.insert("move", id=id_, target=target)
+            ]
+            self.finish([each.id for each in moved], MOVED, "remember_removed")
+        return moved
 
     def copy_dead(self, copies: Sequence[Copy], target: str) -> set[int]:
         return {copy.id for copy in copies if self.database.insert("copy_dead", target=target, **copy._asdict())}
 
-    def _copied(self, statement: str, ids: Sequence[int], outcome: int, **params: Any) -> int:
-        """Copy one by one: if a copy cannot be written, its original stays."""
-        gone = [id_ for id_ in ids if self.database.insert(statement, id=id_, **params)]
-        self.finish(gone, outcome, "remember_removed")
-        return len(gone)
-
-    def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
+    def prioritise_rows(self, ids: Sequence[int], priority: int) -> list[Moved]:
         with self.database.transaction():
             changed = [row[0] for row in self._locked(ids, WAITING) if row[1] != priority]
-            if changed:
-                for step in ("stand_aside", "prioritise", "drop_messages"):
-                    self.rows(step, ids=changed, priority=priority)
-        return len(changed)
+            before = self.standing(changed)
+            for step in ("stand_aside", "prioritise", "drop_messages") if changed else ():
+                self.rows(step, ids=changed, priority=priority)
+            return self.moved(before)
 
     def numbered_anew(self, ids: Sequence[int]) -> list[int]:
         locked = first_of(self._locked(ids, [0]))

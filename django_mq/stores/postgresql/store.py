@@ -109,7 +109,7 @@ class PostgreSQLDeletions(Deletions):
         if self.queues.find(former) is None:
             self.rows("set_aside", queue=name, ended=former, closed=False)
             return len(ids)
-        return self.moves.move(ids, former)
+        return len(self.moves.move(ids, former))
 
     def delete_unused(self) -> dict[str, int]:
         deleted = Counter(super().delete_unused())

@@ -51,12 +51,6 @@ class Leases(Part):
         self.messages.drop_replaced(replaced)
         return released
 
-    def release_messages(self, ids: Sequence[int]) -> int:
-        """Take messages from the sessions that hold them; return how many."""
-        released = len(self.rows("release_held", ids=list(ids)))
-        self.messages.drop_replaced(ids)
-        return released
-
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
         """Give back the messages of expired sessions, and of sessions that do not exist.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.message import Message, header_text
-from django_mq.stores.records import headers_in, time_of
+from django_mq.stores.records import Moved, headers_in, time_of
 from django_mq.stores.sql.database import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from django_mq.stores.dead_letters import Copy
     from django_mq.stores.records import Failure
@@ -23,8 +23,25 @@ if TYPE_CHECKING:
 ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED = 1, 2, 3, 4, 5, 6, 7
 
 
+#: By row id, the message id and the queue of messages.
+Standing: TypeAlias = dict[int, tuple[str, str]]
+
+
 def first_of(rows: Rows) -> list[int]:
     return [row[0] for row in rows]
+
+
+def stayed(before: Standing) -> list[Moved]:
+    """Return what has become of messages that keep their row ids."""
+    return [Moved(id_, id_, queue) for id_, (_, queue) in before.items()]
+
+
+def hexes(message_ids: Iterable[object]) -> list[str]:
+    return [str(message_id).replace("-", "") for message_id in message_ids]
+
+
+def _standing(rows: Rows) -> Standing:
+    return {id_: (str(UUID(str(message_id))), queue) for id_, message_id, queue in rows}
 
 
 def key_in(headers: str, header: str) -> str | None:
@@ -43,8 +60,25 @@ class Messages(Part):
         """Remove messages that came back after a later value had replaced them; return their ids."""
         return self.remove(ids, REPLACED, reason=BY_LATER_VALUE) if ids else []
 
-    def move_rows(self, ids: Sequence[int], target: str) -> int:
-        return len(self.rows("move", ids=list(ids), target=target, outcome=MOVED))
+    def standing(self, ids: Sequence[int]) -> Standing:
+        """Return where messages are: by row id, the message id and the queue."""
+        return _standing(self.rows("standing", ids=list(ids))) if ids else {}
+
+    def moved(self, before: Standing) -> list[Moved]:
+        """Return what has become of messages that stay in their queues, where they may have other row ids now."""
+        if not before:
+            return []
+        found = self.rows("standing_again", message_ids=hexes(message_id for message_id, _ in before.values()))
+        now = {where: id_ for id_, where in _standing(found).items()}
+        return [Moved(id_, now.get(where), where[1]) for id_, where in before.items()]
+
+    def changed(self, statement: str, ids: Sequence[int], **given: Any) -> list[int]:
+        """Run a statement that changes messages in place; return their ids."""
+        return first_of(self.rows(statement, ids=list(ids), **given))
+
+    def move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
+        rows = self.rows("move", ids=list(ids), target=target, outcome=MOVED)
+        return [Moved(id_, new_id, target) for id_, new_id in rows]
 
     def copy_dead(self, copies: Sequence[Copy], target: str) -> set[int]:
         """Write dead messages into another queue, with other headers; return the ids of those that it took."""
@@ -56,8 +90,10 @@ class Messages(Part):
             id_ for id_, message_id in zip(ids, message_ids, strict=True) if str(UUID(str(message_id))) in taken
         }
 
-    def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
-        return len(self.rows("prioritise", ids=list(ids), priority=priority))
+    def prioritise_rows(self, ids: Sequence[int], priority: int) -> list[Moved]:
+        before = self.standing(ids)
+        new = set(first_of(self.rows("prioritise", ids=list(ids), priority=priority)))
+        return [each for each in self.moved(before) if each.new_id in new]
 
     def bury(self, ids: Sequence[int], reason: str) -> None:
         self.rows("bury", ids=list(ids), reason=reason)

@@ -18,12 +18,13 @@ from django_mq.stores.dead_letters import Copy, DeadLetter, Sent, planned
 from django_mq.stores.records import headers_in, time_of
 from django_mq.stores.sql.capacities import EVICTION_CHUNK
 from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, REPLACED, key_in
+from django_mq.stores.sql.messages import DEAD_LETTERED, EXPIRED, REPLACED, hexes, key_in, stayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from django_mq.engine.message import Message
+    from django_mq.stores.records import Moved
     from django_mq.stores.sql.capacities import QueueCapacities, QueueCapacity
     from django_mq.stores.sql.exchanges import Exchanges
     from django_mq.stores.sql.last_values import LastValues
@@ -49,7 +50,7 @@ class Moves(Part):
     capacities: QueueCapacities
     last_values: LastValues
 
-    def move(self, ids: Sequence[int], target: str) -> int:
+    def move(self, ids: Sequence[int], target: str) -> list[Moved]:
         if self.queues.existing(target).closed:
             raise errors.closed(target)
         with self.database.transaction():
@@ -60,7 +61,14 @@ class Moves(Part):
             fitting = self._fitting(coming, capacity)
             if coming and not fitting and capacity.is_limited:
                 raise errors.full(target)
-            return self._enter(fitting, capacity, lambda chosen: self.messages.move_rows(chosen, target))
+            moved: list[Moved] = []
+
+            def write(chosen: list[int]) -> int:
+                moved.extend(self.messages.move_rows(chosen, target))
+                return len(moved)
+
+            self._enter(fitting, capacity, write)
+        return moved
 
     def send_dead(self, ids: Sequence[int], reason: str = REJECTED, *, is_last: bool = False) -> Sent:
         """Send dead messages where their queues say; those that no queue takes stay as they are.
@@ -164,8 +172,8 @@ class Moves(Part):
         moved = move([row.id for row in fitting]) if fitting else 0
         if not moved:
             return 0
-        hexes = [str(row.message_id).replace("-", "") for row in fitting]
-        found = self.rows("moved_here", message_ids=hexes, queue_id=capacity.queue_id)
+        message_ids = hexes(row.message_id for row in fitting)
+        found = self.rows("moved_here", message_ids=message_ids, queue_id=capacity.queue_id)
         arrived = {message_id: id_ for id_, message_id in found}
         keys = {row.message_id: key for row in fitting if (key := self._key(row, capacity)) is not None}
         by_id = {arrived[message_id]: key for message_id, key in keys.items() if message_id in arrived}
@@ -179,13 +187,14 @@ class Moves(Part):
         self.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()), evicts=evicts)
         return moved
 
-    def redrive(self, ids: Sequence[int]) -> int:
+    def redrive(self, ids: Sequence[int]) -> list[Moved]:
         with self.database.transaction():
             # Before any message is locked, as publishers do: a later value may be about to arrive.
-            self.last_values.capacities_of(row[0] for row in self.rows("value_queues", ids=list(ids)))
-            redriven = len(self.rows("redrive_dead", ids=list(ids)))
+            values = [row[0] for row in self.rows("value_queues", ids=list(ids))]
+            self.last_values.capacities_of(values)
+            before = self.messages.standing(self.messages.changed("redrive_dead", ids))
             self.last_values.keep_latest(ids)
-        return redriven
+            return self.messages.moved(before) if values else stayed(before)
 
     # Rings.
 

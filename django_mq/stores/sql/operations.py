@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import CANCELLED
+from django_mq.stores.sql.messages import CANCELLED, stayed
 from django_mq.stores.subjects import operations as subjects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from django_mq.stores.records import Moved
     from django_mq.stores.sql.last_values import LastValues
-    from django_mq.stores.sql.leases import Leases
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
 
@@ -23,36 +23,39 @@ if TYPE_CHECKING:
 class Operations(Part, subjects.Operations):
     messages: Messages
     moves: Moves
-    leases: Leases
     last_values: LastValues
 
-    def move(self, ids: Sequence[int], target: str) -> int:
+    def move(self, ids: Sequence[int], target: str) -> list[Moved]:
         return self.moves.move(ids, target)
 
-    def redrive(self, ids: Sequence[int]) -> int:
+    def redrive(self, ids: Sequence[int]) -> list[Moved]:
         return self.moves.redrive(ids)
 
     def cancel(self, ids: Sequence[int]) -> int:
         with self.database.transaction():
             return len(self.messages.remove(ids, CANCELLED))
 
-    def release_held(self, ids: Sequence[int]) -> int:
+    def release_held(self, ids: Sequence[int]) -> list[Moved]:
         with self.database.transaction():
-            return self.leases.release_messages(ids)
+            released = stayed(self.messages.standing(self.messages.changed("release_held", ids)))
+            gone = set(self.messages.drop_replaced(ids))
+        return [each._replace(new_id=None) if each.id in gone else each for each in released]
 
-    def deliver_now(self, ids: Sequence[int]) -> int:
+    def deliver_now(self, ids: Sequence[int]) -> list[Moved]:
         with self.database.transaction():
             names = [row[0] for row in self.rows("value_queues", ids=list(ids))]
             self.last_values.capacities_of(names)  # before any message is locked, as publishers do
-            delivered = len(self.rows("deliver_now", ids=list(ids)))
+            before = self.messages.standing(self.messages.changed("deliver_now", ids))
             for name in names:
                 self.last_values.let_arrive(name)
-        return delivered
+            return self.messages.moved(before) if names else stayed(before)
 
-    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
-        return len(self.rows("reschedule", ids=list(ids), deliver_at=deliver_at))
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
+        with self.database.transaction():
+            changed = self.messages.changed("reschedule", ids, deliver_at=deliver_at)
+            return stayed(self.messages.standing(changed))
 
-    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+    def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
         with self.database.transaction():
             return self.messages.prioritise_rows(ids, priority)
 

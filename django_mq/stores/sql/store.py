@@ -180,7 +180,7 @@ class SQLStore:
 
     @cached_property
     def operations(self) -> Operations:
-        return self.parts.operations(self.database, self.messages, self.moves, self.leases, self.last_values)
+        return self.parts.operations(self.database, self.messages, self.moves, self.last_values)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -7,6 +7,7 @@ import re
 import time
 from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from django_mq.stores.base import Features
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, Space, time_or_none
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
-from django_mq.stores.sql.messages import first_of
+from django_mq.stores.sql.messages import MOVED, Messages, first_of
 from django_mq.stores.sql.publications import Publications, is_ready_at_once, parameters_of
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
@@ -28,7 +29,7 @@ from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence, Set
 
-    from django_mq.stores.records import ClaimRequest, ClaimResult, NewMessage, Reaped
+    from django_mq.stores.records import ClaimRequest, ClaimResult, Moved, NewMessage, Reaped
     from django_mq.stores.sql.database import Rows, Statement
 
 
@@ -60,6 +61,17 @@ class SQLitePublications(Publications):
         # No other connection has written meanwhile, and no row was refused, so there is no gap.
         last = database.rows("last_id")[0][0]
         return list(range(last - written + 1, last + 1))
+
+
+class SQLiteMessages(Messages):
+    def move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
+        """Move, and look who has gone: no other connection writes meanwhile."""
+        with self.database.transaction():
+            before = self.standing(ids)
+            self.rows("move", ids=list(ids), target=target, outcome=MOVED)
+            left = self.standing(ids)
+            gone = {id_: (message_id, target) for id_, (message_id, _) in before.items() if id_ not in left}
+            return sorted(self.moved(gone), key=attrgetter("new_id"))
 
 
 class SQLiteClaims(Claims):
@@ -203,6 +215,7 @@ class SQLiteStore(SQLStore):
     parts = Parts(
         database=SQLiteDatabase,
         server=SQLiteServer,
+        messages=SQLiteMessages,
         publications=SQLitePublications,
         claims=SQLiteClaims,
         sessions=SQLiteSessions,

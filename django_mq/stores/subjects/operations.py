@@ -1,4 +1,4 @@
-"""Change messages for operators. Ids are row ids; each method returns how many messages it changed."""
+"""Change messages for operators."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from django_mq.stores.records import Moved
+
 
 class Operations(ABC):
-    """Change messages for operators. Ids are row ids; each method returns how many messages it changed."""
+    """Change messages for operators."""
 
     @abstractmethod
     def cancel(self, ids: Sequence[int]) -> int:
         """Remove unclaimed messages."""
 
     @abstractmethod
-    def release_held(self, ids: Sequence[int]) -> int:
+    def release_held(self, ids: Sequence[int]) -> list[Moved]:
         """Take claimed messages from their session and make them ready; a late verdict is void."""
 
     @abstractmethod
-    def move(self, ids: Sequence[int], target: str) -> int:
+    def move(self, ids: Sequence[int], target: str) -> list[Moved]:
         """Move unclaimed messages to the tail of another queue, by its rules; their attempts begin again.
 
         It moves as many as fit, in order; a ring makes room for all. Raises UnknownQueue, QueueClosed, and
@@ -30,22 +32,22 @@ class Operations(ABC):
         """
 
     @abstractmethod
-    def deliver_now(self, ids: Sequence[int]) -> int:
+    def deliver_now(self, ids: Sequence[int]) -> list[Moved]:
         """Make scheduled messages ready, in due order."""
 
     @abstractmethod
-    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
         """Give scheduled or ready messages another, aware, time of delivery, and its place.
 
         They are ready if the time is over. Values of a last-value queue do not change.
         """
 
     @abstractmethod
-    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+    def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
         """Move ready or scheduled messages to the tail of the level of another priority."""
 
     @abstractmethod
-    def redrive(self, ids: Sequence[int]) -> int:
+    def redrive(self, ids: Sequence[int]) -> list[Moved]:
         """Make dead messages ready again at their old places; their attempts begin again."""
 
     @abstractmethod

@@ -312,7 +312,7 @@ def test_what_was_taken_back_and_stays_as_dead_takes_credit_once_after_a_redrive
     assert store.maintenance.expire() == 1
     assert store.queues.counts()["sending"].dead == 1
     assert store.settlements.begin_settle(session, [(lent.id, lent.claim)]) == {lent.id}
-    assert store.operations.redrive([lent.id]) == 1
+    assert len(store.operations.redrive([lent.id])) == 1
     [again] = claim(store, session, "sending", consumer=consumer)
     assert settle(store, session, lent, Verdict.ACCEPT) == {lent.id}
     assert settle(store, session, again, Verdict.ACCEPT) == set()

@@ -163,7 +163,7 @@ def test_a_moved_message_is_new_to_all(store: Store, session: int) -> None:
 
     for queue in ("letters", "orders"):
         [message] = [found.id for found in store.browser.browse("orders", states=[State.READY])] or [message]
-        assert store.operations.move([message], queue) == 1
+        assert len(store.operations.move([message], queue)) == 1
         [message] = [found.id for found in store.browser.browse(queue, states=[State.READY])]
 
     assert ids(claim(store, session)) == [message]
@@ -324,7 +324,7 @@ def test_a_redriven_message_is_new_to_all(store: Store, session: int) -> None:
     decline(store, session)
     wait_out(store)
 
-    assert store.operations.redrive([message]) == 1
+    assert len(store.operations.redrive([message])) == 1
     assert ids(claim(store, session)) == [message]
 
 

@@ -200,7 +200,7 @@ def test_a_value_that_was_replaced_before_it_failed_for_good_keeps_its_time_to_l
     put(store, "apple")
     settle(store, session, held, Verdict.DEAD)
 
-    assert store.operations.move([held.id], "other") == 1
+    assert len(store.operations.move([held.id], "other")) == 1
     [moved] = claim(store, session, "other")
     assert (moved.expires_at, moved.expired) == (held.expires_at, False)
 
@@ -228,7 +228,7 @@ def test_a_dead_value_is_redriven_beside_a_held_one_that_was_replaced(
     put(store, "apple")
     settle(store, session, *claim(store, session, prices), Verdict.DEAD)
 
-    assert store.operations.redrive([dead]) == 1
+    assert len(store.operations.redrive([dead])) == 1
     assert present(store) == [dead]
     settle(store, session, held, Verdict.RELEASE)
     assert present(store) == [dead]

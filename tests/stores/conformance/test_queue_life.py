@@ -173,7 +173,7 @@ def test_nothing_expires_in_a_queue_with_no_expiry(store: Store) -> None:
     declare(store, "short")
     publish(store, ttl_seconds=1)
     moved = publish(store, "short", ttl_seconds=1)
-    assert store.operations.move([moved], "orders") == 1
+    assert len(store.operations.move([moved], "orders")) == 1
     pass_time(store, 10)
 
     assert store.maintenance.expire() == 0
@@ -185,7 +185,7 @@ def test_another_priority_leaves_the_expiry_as_it_is(store: Store, edit_queue: E
     published = publish(store, ttl_seconds=1)
     edit_queue("orders", no_expiry=True)
 
-    assert store.operations.prioritise([published], 9) == 1
+    assert len(store.operations.prioritise([published], 9)) == 1
 
     assert store.browser.browse("orders", states=[1])[0].expires_at is not None
 

@@ -114,7 +114,7 @@ def test_releasing_takes_a_message_from_its_session(store: Store, orders: str, s
     publish(store)
     [held] = claim(store, session)
 
-    assert store.operations.release_held([held.id]) == 1
+    assert len(store.operations.release_held([held.id])) == 1
 
     assert settle(store, session, held, Verdict.ACCEPT) == {held.id}
     [again] = claim(store, open_session(store))
@@ -124,7 +124,7 @@ def test_releasing_takes_a_message_from_its_session(store: Store, orders: str, s
 def test_only_held_messages_can_be_released(store: Store, orders: str) -> None:
     given = one_of_each_state(store)
 
-    assert store.operations.release_held(list(given.values())) == 1
+    assert len(store.operations.release_held(list(given.values()))) == 1
 
 
 def test_moving_puts_unheld_messages_at_the_tail_of_another_queue(store: Store, orders: str, session: int) -> None:
@@ -133,7 +133,7 @@ def test_moving_puts_unheld_messages_at_the_tail_of_another_queue(store: Store, 
     published = [publish(store, priority=priority) for priority in (5, 9)]
     moved_ids = {item.id: item.message_id for item in store.browser.browse(orders, states=[READY])}
 
-    assert store.operations.move(published, "bills") == 2
+    assert len(store.operations.move(published, "bills")) == 2
 
     first, *moved = claim(store, session, "bills")
     assert first.id == there
@@ -148,7 +148,7 @@ def test_moving_restarts_attempts_and_revives_the_dead(store: Store, orders: str
     [message] = claim(store, session)
     settle(store, session, message, Verdict.DEAD, counted=True, reason="bad")
 
-    assert store.operations.move([message.id], "bills") == 1
+    assert len(store.operations.move([message.id], "bills")) == 1
 
     [moved] = claim(store, session, "bills")
     [shown] = store.browser.browse("bills", states=[State.CLAIMED.value])
@@ -180,14 +180,14 @@ def test_a_held_message_is_not_moved(store: Store, orders: str) -> None:
     declare(store, "bills")
     given = one_of_each_state(store)
 
-    assert store.operations.move(list(given.values()), "bills") == 3
+    assert len(store.operations.move(list(given.values()), "bills")) == 3
     assert store.queues.counts()[orders].claimed == 1
 
 
 def test_moving_to_the_same_queue_changes_nothing(store: Store, orders: str, session: int) -> None:
     published = [publish(store), publish(store)]
 
-    assert store.operations.move(published[:1], orders) == 0
+    assert len(store.operations.move(published[:1], orders)) == 0
     assert ids(claim(store, session)) == published
 
 
@@ -197,7 +197,7 @@ def test_a_message_that_is_there_already_stays_where_it_is(store: Store, orders:
     [here] = store.browser.browse(orders, states=[READY])
     publish(store, "bills", message_id=here.message_id)
 
-    assert store.operations.move([here.id], "bills") == 0
+    assert len(store.operations.move([here.id], "bills")) == 0
     assert (store.queues.counts()[orders].ready, store.queues.counts()["bills"].ready) == (1, 1)
 
 
@@ -208,7 +208,7 @@ def test_of_two_copies_moved_together_one_stays(store: Store, orders: str) -> No
     [here] = store.browser.browse(orders, states=[READY])
     second = publish(store, "bills", message_id=here.message_id)
 
-    assert store.operations.move([first, second], "target") == 1
+    assert len(store.operations.move([first, second], "target")) == 1
 
     counts = store.queues.counts()
     assert (counts["target"].ready, counts[orders].ready + counts["bills"].ready) == (1, 1)
@@ -229,7 +229,7 @@ def test_delivering_now_makes_scheduled_messages_ready_in_due_order(
     late, early = publish(store, delay_seconds=200), publish(store, delay_seconds=100)
     ready = publish(store)
 
-    assert store.operations.deliver_now([late, early, ready]) == 2
+    assert len(store.operations.deliver_now([late, early, ready])) == 2
 
     assert ids(claim(store, session)) == [early, late, ready]
 
@@ -241,8 +241,8 @@ def test_rescheduled_messages_are_delivered_at_their_new_time_in_due_order(
     other = publish(store)
     begun = datetime.now(UTC)
 
-    assert store.operations.reschedule([ready], begun + timedelta(seconds=4000)) == 1
-    assert store.operations.reschedule([scheduled], begun + timedelta(seconds=2000)) == 1
+    assert len(store.operations.reschedule([ready], begun + timedelta(seconds=4000))) == 1
+    assert len(store.operations.reschedule([scheduled], begun + timedelta(seconds=2000))) == 1
 
     assert ids(claim(store, session)) == [other]
     pass_time(store, 2001)
@@ -257,7 +257,7 @@ def test_a_message_rescheduled_to_the_past_is_ready_before_those_that_are_not_du
     first = publish(store)
     later = publish(store, delay_seconds=500)
 
-    assert store.operations.reschedule([later], datetime(2020, 1, 1, tzinfo=UTC)) == 1
+    assert len(store.operations.reschedule([later], datetime(2020, 1, 1, tzinfo=UTC))) == 1
 
     assert ids(claim(store, session)) == [later, first]
 
@@ -266,7 +266,7 @@ def test_where_places_are_kept_a_rescheduled_message_stands_where_it_arrived(sto
     declare(store, due_order="keep_place")
     published = [publish(store) for _ in range(3)]
 
-    assert store.operations.reschedule(published[:1], datetime.now(UTC) + timedelta(hours=1)) == 1
+    assert len(store.operations.reschedule(published[:1], datetime.now(UTC) + timedelta(hours=1))) == 1
     pass_time(store, 3601)
 
     assert ids(claim(store, session)) == published
@@ -275,7 +275,7 @@ def test_where_places_are_kept_a_rescheduled_message_stands_where_it_arrived(sto
 def test_only_what_waits_is_rescheduled(store: Store, orders: str) -> None:
     given = one_of_each_state(store)
 
-    assert store.operations.reschedule(list(given.values()), datetime.now(UTC) + timedelta(hours=1)) == 2
+    assert len(store.operations.reschedule(list(given.values()), datetime.now(UTC) + timedelta(hours=1))) == 2
 
     found = store.queues.counts()[orders]
     assert (found.scheduled, found.ready) == (2, 0)
@@ -285,7 +285,7 @@ def test_a_value_is_not_rescheduled(store: Store) -> None:
     declare(store, kind="last_value", last_value_key="pair")
     [value] = store.admission.append([a_message(headers='{"pair": "EURUSD"}')])
 
-    assert store.operations.reschedule([value], datetime.now(UTC) + timedelta(hours=1)) == 0
+    assert len(store.operations.reschedule([value], datetime.now(UTC) + timedelta(hours=1))) == 0
 
     assert store.queues.counts()["orders"].ready == 1
 
@@ -297,7 +297,7 @@ def test_prioritising_puts_messages_at_the_tail_of_their_new_level(
     high = publish(store, priority=8)
     names = {item.id: item.message_id for item in store.browser.browse(orders, states=[READY])}
 
-    assert store.operations.prioritise([low[2], low[0]], 8) == 2
+    assert len(store.operations.prioritise([low[2], low[0]], 8)) == 2
 
     claimed = claim(store, session)
     assert [item.message_id for item in claimed] == [names[id_] for id_ in (high, low[0], low[2], low[1])]
@@ -321,7 +321,7 @@ def test_a_message_may_change_its_priority_again_and_again(store: Store, orders:
 
     for priority in (8, 3, 9):
         [now] = store.browser.browse(orders, states=[READY])
-        assert store.operations.prioritise([now.id], priority) == 1
+        assert len(store.operations.prioritise([now.id], priority)) == 1
 
     [claimed] = claim(store, session)
     assert (claimed.message_id, claimed.priority) == (before.message_id, 9)
@@ -339,7 +339,7 @@ def test_no_arrival_number_comes_twice_even_after_moves(store: Store, orders: st
 def test_the_same_priority_again_changes_nothing(store: Store, orders: str, session: int) -> None:
     published = [publish(store, priority=5) for _ in range(2)]
 
-    assert store.operations.prioritise(published[:1], 5) == 0
+    assert len(store.operations.prioritise(published[:1], 5)) == 0
     assert ids(claim(store, session)) == published
 
 
@@ -347,7 +347,7 @@ def test_a_scheduled_message_keeps_its_due_place_with_another_priority(
     store: Store, orders: str, session: int
 ) -> None:
     scheduled = publish(store, priority=1, delay_seconds=10)
-    assert store.operations.prioritise([scheduled], 4) == 1
+    assert len(store.operations.prioritise([scheduled], 4)) == 1
     ordinary = publish(store, priority=4)
     pass_time(store, 11)
 
@@ -360,7 +360,7 @@ def test_a_scheduled_message_keeps_its_due_place_with_another_priority(
 def test_claimed_and_dead_messages_keep_their_priority(store: Store, orders: str) -> None:
     given = one_of_each_state(store)
 
-    assert store.operations.prioritise(list(given.values()), 9) == 2
+    assert len(store.operations.prioritise(list(given.values()), 9)) == 2
 
 
 def test_a_dead_message_that_is_retried_is_ready_in_its_old_place(store: Store, orders: str, session: int) -> None:
@@ -368,7 +368,7 @@ def test_a_dead_message_that_is_retried_is_ready_in_its_old_place(store: Store, 
     first = claim(store, session, credit=1)[0]
     settle(store, session, first, Verdict.DEAD, counted=True, reason="bad")
 
-    assert store.operations.redrive(published) == 1
+    assert len(store.operations.redrive(published)) == 1
 
     claimed = claim(store, session)
     assert ids(claimed) == published
@@ -396,7 +396,7 @@ def test_nothing_chosen_changes_nothing(store: Store, orders: str) -> None:
     publish(store)
 
     for verb in ("cancel", "release_held", "deliver_now", "redrive"):
-        assert getattr(store.operations, verb)([]) == 0, verb
+        assert getattr(store.operations, verb)([]) in (0, []), verb
         assert store.queues.counts()[orders].ready == 1, verb
 
 
@@ -412,7 +412,7 @@ def test_a_dead_letter_stays_one_in_another_queue_until_it_is_moved(store: Store
 
     [letter] = store.browser.browse("letters", states=[State.READY])
     assert is_dead_letter(letter.state, letter.dead_reason)
-    assert store.operations.move([letter.id], "orders") == 1
+    assert len(store.operations.move([letter.id], "orders")) == 1
     [moved] = store.browser.browse("orders", states=[State.READY])
     assert not is_dead_letter(moved.state, moved.dead_reason)
 

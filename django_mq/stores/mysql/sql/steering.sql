@@ -11,6 +11,12 @@ SELECT id, priority FROM django_mq_message
 WHERE id IN %(ids)s AND state IN %(states)s AND (%(reason)s IS NULL OR dead_reason = %(reason)s)
 ORDER BY level DESC, place, id FOR UPDATE SKIP LOCKED
 
+-- name: lock_to_change. Locks messages of some states, which a statement then changes: it would not say which.
+-- Locks: the rows it returns. Index: the primary key. Returns: ids.
+SELECT id FROM django_mq_message
+WHERE id IN %(ids)s AND state IN %(states)s AND (NOT %(timed)s OR value_key IS NULL)
+ORDER BY id FOR UPDATE
+
 -- name: find_unheld. Finds a chunk of unclaimed messages of a queue, dead ones if asked, none newer than an id.
 -- Locks: nothing. Index: django_mq_message_ready, which begins with queue and state. Returns: ids.
 {unheld_in_state:1} UNION ALL {unheld_in_state:0} UNION ALL {unheld_in_state:3} LIMIT %(limit)s

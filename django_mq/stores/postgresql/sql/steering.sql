@@ -52,7 +52,7 @@ RETURNING id
 -- name: move. Moves unheld messages to the tail of another queue; attempts restart. A message that is there already
 -- stays where it is, and of several copies of one message only the first moves.
 -- Locks: the rows it moves, skipping locked ones; the target against deletion above READ COMMITTED. Index: the primary
--- key. Returns: the ids that left.
+-- key. Returns: the old and the new id of each.
 WITH chosen AS MATERIALIZED (
     SELECT * FROM django_mq_message
     WHERE id = ANY(%(ids)s::bigint[]) AND state <> 2
@@ -66,14 +66,14 @@ WITH chosen AS MATERIALIZED (
     WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.name = %(target)s FOR KEY SHARE)
     ORDER BY n.level DESC, n.place, n.id
     ON CONFLICT (message_id, queue_id) DO NOTHING
-    RETURNING message_id
+    RETURNING id, message_id
 ), gone AS (
     DELETE FROM django_mq_message m
     USING first, copied
     WHERE m.id = first.id AND first.message_id = copied.message_id
     RETURNING m.*
 ), {remembered}
-SELECT id FROM gone
+SELECT gone.id, copied.id FROM gone JOIN copied USING (message_id) ORDER BY copied.id
 
 -- name: _headers_without
 headers - %(name)s::text

@@ -106,6 +106,20 @@ WHERE m.id {in:ids} AND m.state <> 2 AND m.queue_id <> %(queue_id)s
     SELECT 1 FROM django_mq_message t WHERE t.message_id = m.message_id AND t.queue_id = %(queue_id)s)
 ORDER BY m.level DESC, m.place, m.id {skip_locked}
 
+-- name: standing. Finds where messages are.
+-- Locks: nothing. Index: the primary key. Returns: id, message id and queue.
+SELECT m.id, m.message_id, q.name
+FROM django_mq_message m
+JOIN django_mq_queue q ON q.id = m.queue_id
+WHERE m.id {in:ids}
+
+-- name: standing_again. Finds where messages are that may have other row ids now, and copies of them.
+-- Locks: nothing. Index: django_mq_message_once. Returns: id, message id and queue.
+SELECT m.id, m.message_id, q.name
+FROM django_mq_message m
+JOIN django_mq_queue q ON q.id = m.queue_id
+WHERE m.message_id {in_uuids:message_ids}
+
 -- name: moved_here. Finds messages that have been moved to a queue.
 -- Locks: nothing. Index: django_mq_message_once. Returns: id and message id.
 SELECT id, message_id FROM django_mq_message WHERE message_id {in_uuids:message_ids} AND queue_id = %(queue_id)s
