@@ -14,10 +14,10 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection, Cursor, IsolationLevel, OperationalError, Pipeline, generators
+from psycopg import Connection, Cursor, IsolationLevel, OperationalError, Pipeline, RawCursor, generators
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
@@ -72,7 +72,7 @@ class Prepared:
         self.names: dict[str, bytes] = {}
         #: The other prepared statements share a cursor: a new one for each would take a fifth of a publish in the
         #: client. Its rows are fetched at once.
-        self.cursor = Cursor(driver)
+        self.cursor = RawCursor(driver)
 
 
 def prepared_on(driver: Connection[Any]) -> Prepared:
@@ -131,9 +131,16 @@ def _prepared(driver: Connection[Any], text: str, types: tuple[tuple[str, int], 
     return name
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _numbered(text: str, names: tuple[str, ...]) -> bytes:
-    return PARAMETER.sub(lambda match: f"${names.index(match.group(1)) + 1}", text).encode()
+    """Return a statement with the server's form of parameters, ``$1`` for the first of these names."""
+    return PARAMETER.sub(lambda match: f"${names.index(match.group(1)) + 1}", text).replace("%%", "%").encode()
+
+
+@lru_cache(maxsize=4096)
+def _names_in(text: str) -> tuple[str, ...]:
+    """Return the names of a statement's parameters, each once."""
+    return tuple(dict.fromkeys(PARAMETER.findall(text)))
 
 
 def _result(driver: Connection[Any]) -> PGresult:
@@ -310,7 +317,16 @@ class PostgreSQLDatabase(Database):
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:
         self.connection.ensure_connection()
         cursor = prepared_on(self.connection.connection).cursor
-        return cursor.execute(self.text(name, params), params, prepare=True, binary=True).fetchall()
+        return self._executed(cursor, name, params, prepare=True).fetchall()
+
+    def _executed(
+        self, cursor: RawCursor[Any], name: str, params: Mapping[str, Any], *, prepare: bool
+    ) -> RawCursor[Any]:
+        # Other cursors parse a long text each time, to number its parameters.
+        text = self.text(name, params)
+        names = _names_in(text)
+        given = [params[name] for name in names]
+        return cursor.execute(_numbered(text, names), given, prepare=prepare, binary=True)
 
     def run_unseen(self, name: str, params: dict[str, Any]) -> Rows:
         """Run a statement past Django, in a transaction of its own. Raises psycopg's errors.
@@ -324,8 +340,8 @@ class PostgreSQLDatabase(Database):
             if driver is None:
                 return []  # closed since the commit
             prepare = self.may_prepare()
-            cursor = prepared_on(driver).cursor if prepare else Cursor(driver)
-            cursor.execute(self.text(name), params, prepare=prepare, binary=True)
+            cursor = prepared_on(driver).cursor if prepare else RawCursor(driver)
+            self._executed(cursor, name, params, prepare=prepare)
             return cursor.fetchall() if cursor.description else []
 
     def count_unseen(self, name: str, params: Mapping[str, str | int]) -> int | None:
@@ -379,8 +395,8 @@ class PostgreSQLDatabase(Database):
 
     def _plan(self, text: str) -> list[str]:
         # Prepared, as workers do: the plan is for any values.
-        names = list(dict.fromkeys(PARAMETER.findall(text)))
-        numbered = PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", text).replace("%%", "%")
+        names = _names_in(text)
+        numbered = _numbered(text, names).decode()
         nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
         with self.transaction():
             self.execute("SET LOCAL plan_cache_mode = force_generic_plan")
@@ -405,7 +421,7 @@ class PostgreSQLDatabase(Database):
     def sent(self, statements: Sequence[Statement], *, begin: bool = False, commit: bool = False) -> list[Rows]:
         """Send all statements at once and return their rows.
 
-        Plain psycopg cursors bind parameters on the server, so that each statement is planned once.
+        Raw cursors of psycopg bind parameters on the server, so that each statement is planned once.
         BEGIN and COMMIT are never prepared: after an error, the server might lack what psycopg relies on.
         """
         self.connection.ensure_connection()
@@ -420,10 +436,9 @@ class PostgreSQLDatabase(Database):
                     "idle_in_transaction_session_timeout": f"{connections.IDLE_SECONDS}s",
                     "lock_timeout": f"{lock}ms",
                 }
-                Cursor(driver).execute(self.text("bound_transaction"), limits, prepare=True)
+                self._executed(RawCursor(driver), "bound_transaction", limits, prepare=True)
             cursors = [
-                Cursor(driver).execute(self.text(name, params), params, prepare=True, binary=True)
-                for name, params in statements
+                self._executed(RawCursor(driver), name, params, prepare=True) for name, params in statements
             ]
             if commit:
                 self.execute("COMMIT")
