@@ -152,7 +152,8 @@ def _set_up(kind: str, url: str) -> None:
     from django_mq.stores.registry import shared_store
 
     call_command("migrate", verbosity=0)
-    declare(shared_store("default"), "orders")
+    for queue in ("orders", "celery"):
+        declare(shared_store("default"), queue)
     conf.extensions()  # read once in a process, as the settings are
 
 

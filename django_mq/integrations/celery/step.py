@@ -188,7 +188,7 @@ def _end() -> None:
 def _show_in_banner(worker: Any, handlers: Mapping[str, Handler]) -> None:
     """Add the queues and their handlers to the banner of ``celery worker``, as Celery lists its tasks."""
     extra_info = getattr(worker, "extra_info", None)  # a worker that a program starts has no banner
-    if extra_info is None or not handlers:
+    if extra_info is None:
         return
     lines = "\n".join(f"  . {queue}: {handler.name}" for queue, handler in sorted(handlers.items()))
     worker.extra_info = lambda: f"{extra_info() or ''}\n[handlers]\n{lines}\n"
@@ -205,8 +205,7 @@ def install(sender: Any) -> None:
     if transport.driver_type != SCHEME:
         return
     try:
-        if conf.load().CELERY_HANDLERS:
-            handlers = sole_handlers()
+        if conf.load().CELERY_HANDLERS and (handlers := sole_handlers()):
             check_transactions(handlers.values(), transport.alias)
             check_handled(handlers, using=transport.alias)
             _show_in_banner(sender, handlers)
