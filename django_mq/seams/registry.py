@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.module_loading import import_string
 
-from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES, Option
 from django_mq.errors import UnusableExtension, shown
-from django_mq.seams.extension import PAGES, Extension
+from django_mq.seams.extension import PAGES, Duty, Extension, Panel
 from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from django_mq.engine.options import Option
+
+MIDDLEWARE: Final = ("publishing", "attempts")
+#: What the fields have that have no functions.
+KINDS: Final[Mapping[str, type]] = {
+    "duties": Duty,
+    "panels": Panel,
+    "queue_options": Option,
+    "handler_options": Option,
+    "settings": Option,
+}
 
 
 def imported(paths: Any) -> tuple[Extension, ...]:
@@ -52,21 +61,37 @@ def _problems(extension: Extension) -> Iterator[str]:
     if not (isinstance(extension.name, str) and extension.name.isidentifier() and extension.name.islower()):
         yield f"whose name is {shown(extension.name)}; use an identifier in small letters"
         return
+    wrong = list(_wrong_values(extension))
+    yield from wrong
+    if not wrong:
+        yield from _problems_of_duties_and_panels(extension)
+        yield from _problems_of_options(extension)
+
+
+def _wrong_values(extension: Extension) -> Iterator[str]:
     for field in fields(extension):
-        value = getattr(extension, field.name)
-        if field.name != "name" and not isinstance(value, tuple):
-            yield f"whose {field.name} are {shown(value)}; give a tuple"
-            return
+        if field.name == "name":
+            continue
+        value, kind = getattr(extension, field.name), KINDS.get(field.name)
+        named = f"values of {kind.__name__}" if kind else "functions"
+        if not isinstance(value, tuple):
+            yield f"whose {field.name} are {shown(value)}; give a tuple of {named}"
+            continue
+        for each in value:
+            if not (isinstance(each, kind) if kind else callable(each)):
+                yield f"which has {shown(each)} in {field.name}; give {named}"
+            for is_such, word in NOT_RUN_BY_A_CALL if field.name in MIDDLEWARE else ():
+                if is_such(each):
+                    yield f"whose middleware {each.__name__} is {word}, which does not run when it is called"
+
+
+def _problems_of_duties_and_panels(extension: Extension) -> Iterator[str]:
+    for duty in extension.duties:
+        if duty.limit < 1 or duty.interval_seconds < 0:
+            yield f"whose duty {duty.name!r} has a limit below 1, or an interval below 0"
     for panel in extension.panels:
         if panel.page not in PAGES:
             yield f"which has a panel for the page {shown(panel.page)}; use one of {', '.join(PAGES)}"
-    for function in (*extension.publishing, *extension.attempts):
-        if not callable(function):
-            yield f"which has {shown(function)} as middleware; give functions"
-        for is_such, word in NOT_RUN_BY_A_CALL:
-            if is_such(function):
-                yield f"whose middleware {function.__name__} is {word}, which does not run when it is called"
-    yield from _problems_of_options(extension)
 
 
 def _problems_of_options(extension: Extension) -> Iterator[str]:

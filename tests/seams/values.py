@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django_mq.engine.options import Option
-from django_mq.seams.extension import Extension, Panel
+from django_mq.seams.extension import Duty, Extension, Panel
 
 FIRST = Extension(name="first")
 SECOND = Extension(name="second")
@@ -11,6 +11,9 @@ SAME = Extension(name="first")
 NAMELESS = Extension(name="")
 SOMETHING = 3
 LISTING = Extension(name="shop", duties=[])  # type: ignore[arg-type]
+BARE = Extension(name="shop", duties=(print,))  # type: ignore[arg-type]
+LOOSE = Extension(name="shop", findings=("print",))  # type: ignore[arg-type]
+ENDLESS_DUTY = Extension(name="shop", duties=(Duty(name="all", run=lambda _store, _limit: 0, limit=0),))
 STRAY = Extension(name="shop", panels=(Panel(page="worker", title="Stock", content=lambda _request, _row: ""),))
 UNCALLED = Extension(name="shop", publishing=(3,))  # type: ignore[arg-type]
 CAPITAL = Extension(name="Shop")
