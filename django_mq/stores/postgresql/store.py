@@ -12,6 +12,7 @@ from psycopg.errors import ActiveSqlTransaction
 from django_mq import conf
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.errors import StoreError
+from django_mq.stores import queue_records
 from django_mq.stores.base import Features
 from django_mq.stores.connections import IDLE_SECONDS, has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
@@ -89,6 +90,7 @@ class PostgreSQLDeletions(Deletions):
             self._refuse_messages(name, forced=force)
             self.rows("drop_bindings", queue=name)
             self.rows("set_aside", queue=name, ended=f"{name} (ended {queue.id})", closed=True)
+            queue_records.drop(self.database.alias, name)
             return {name: removed}
         now = frozenset(row[0] for row in self.rows("writers"))
         writing = self._writing[queue.id] = self._writing.get(queue.id, now) & now
