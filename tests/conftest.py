@@ -250,11 +250,11 @@ def our_warnings_are_heard(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_known_of_queues() -> None:
+def nothing_is_known() -> None:
     """What a process knows of queues belongs to the test before."""
-    from django_mq.stores import queue_records
+    from django_mq import process
 
-    queue_records.drop_all()
+    process.reset()
 
 
 # Servers

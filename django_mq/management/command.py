@@ -19,6 +19,7 @@ from django_mq import conf
 from django_mq.delivery.queues import explained
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.management.arguments import UsageError
+from django_mq.process import at_fork
 from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
@@ -150,4 +151,4 @@ def on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
             if signal.getsignal(number) is handler:
                 signal.signal(number, earlier)
 
-    os.register_at_fork(after_in_child=restore)
+    at_fork(after_in_child=restore)

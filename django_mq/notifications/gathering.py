@@ -11,7 +11,6 @@ on is sent at once.
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications.base import News
+from django_mq.process import at_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -57,7 +57,7 @@ class Gathering:
         self._grace_seconds = grace_seconds
         self._on_quiet = on_quiet
         self._forget_parent()
-        os.register_at_fork(after_in_child=self._forget_parent)
+        at_fork(after_in_child=self._forget_parent)
         atexit.register(self.flush)
 
     def _forget_parent(self) -> None:
@@ -178,7 +178,7 @@ class Breaker:
         self._failures = 0
         self._open_until = 0.0
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         # No caller waits for it. New in a forked child: a thread of the parent may have held it.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from django_mq.notifications.base import Listener, News, Notifier, Registration, notification_topic, queue_topic
+from django_mq.process import at_fork
 from django_mq.seams.findings import ok
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LocalNotifier(Notifier):
     def __init__(self) -> None:
         self._forget_parent()
         # A forked child must not wait for a lock that a thread of its parent held.
-        os.register_at_fork(after_in_child=self._forget_parent)
+        at_fork(after_in_child=self._forget_parent)
 
     def send(self, topics: Iterable[str], *, over: Store | None = None) -> None:  # noqa: ARG002
         with self._lock:

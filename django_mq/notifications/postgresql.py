@@ -31,6 +31,7 @@ from django_mq.engine.decisions.backoff import Backoff
 from django_mq.notifications.base import Listener, Notifier, Registration, Wake, notification_topic
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
 from django_mq.outages import PAUSES, Outage
+from django_mq.process import at_fork
 from django_mq.seams.findings import ok, problem
 from django_mq.stores.registry import private_store
 
@@ -295,7 +296,7 @@ class ListeningConnection:
         self._listen_alias = listen_alias
         self._outage = outage
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         self.connected = False

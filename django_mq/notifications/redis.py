@@ -48,6 +48,7 @@ from django_mq.notifications.base import (
 )
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
 from django_mq.outages import Outage
+from django_mq.process import at_fork
 from django_mq.seams.findings import ok, problem
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ class Poster:
         self._known: dict[Command, list[bytes]] = {}
         self._posted_at = -SELDOM_SECONDS
         self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._forget_parent)
+        at_fork(after_in_child=self._forget_parent)
 
     def post(self, posts: Sequence[Post]) -> bool:
         """Send each command; False, and nothing happens, while another thread posts.

@@ -25,6 +25,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, utils
 from django.db.backends.signals import connection_created
 
 from django_mq.errors import LockHeld, StoreError, StoreUnavailable, TablesMissing
+from django_mq.process import at_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -124,9 +125,7 @@ def _point_at_nothing(driver: Any) -> None:
     os.close(nothing)
 
 
-os.register_at_fork(
-    before=_close_before_fork, after_in_parent=_release_after_fork, after_in_child=_abandon_in_child
-)
+at_fork(before=_close_before_fork, after_in_parent=_release_after_fork, after_in_child=_abandon_in_child)
 
 
 #: How PostgreSQL says, as a programming error, that a table or column is not there.
@@ -231,7 +230,7 @@ class ApartThreads:
     def __init__(self, name: str) -> None:
         self._name = name
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         #: The pool of this process.

@@ -77,8 +77,3 @@ def drop(alias: str, name: str) -> None:
     """Forget the queue: it was deleted."""
     for in_transaction in (False, True):
         _known.pop((alias, name, in_transaction), None)
-
-
-def drop_all() -> None:
-    """Forget all queues."""
-    _known.clear()

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connections, transaction
 
+from django_mq import process
 from django_mq.api import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery import publisher
 from django_mq.delivery.batch import publish_batch
@@ -26,7 +27,6 @@ from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, Queu
 from django_mq.inprocess.memory.broker import empty_brokers
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import News
-from django_mq.stores import queue_records
 from django_mq.stores.connections import MOST_THREADS
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.support.apart import close_connections
@@ -424,7 +424,7 @@ def test_publishers_that_meet_at_the_first_use_of_a_declared_queue_all_publish(
 
     with transaction.atomic(using=committed_database):
         publish("orders")
-        queue_records.drop_all()  # other processes do not know of the queue
+        process.reset()  # other processes do not know of the queue
         for other in others:
             other.thread.start()
         for other in others:
@@ -446,7 +446,7 @@ def test_the_first_publisher_s_roll_back_leaves_the_queue_to_the_next(
 
     with rolled_back(committed_database):
         publish("orders")
-        queue_records.drop_all()
+        process.reset()
         other.thread.start()
         assert other.is_declaring.wait(PATIENCE_SECONDS)
     other.thread.join(PATIENCE_SECONDS)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import weakref
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import LockHeld, SessionLost, StoreError
 from django_mq.notifications.base import News
+from django_mq.process import at_fork
 from django_mq.stores import connections
 from django_mq.stores.records import ClaimResult, Lease, Settlement
 from django_mq.stores.registry import private_store
@@ -336,4 +336,4 @@ def _forget_parents() -> None:
 
 
 atexit.register(close_all)
-os.register_at_fork(after_in_child=_forget_parents)
+at_fork(after_in_child=_forget_parents)

@@ -6,7 +6,6 @@ must not wait with it, and must not start a further thread each time.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from concurrent.futures import Future, wait
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from django.db import connections
 
 from django_mq.errors import StoreUnavailable
+from django_mq.process import at_fork
 from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Question(Generic[T]):
         self._ask = ask
         self._keep_seconds = keep_seconds
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         # Anew in a forked child: a thread of the parent may have held the lock.

@@ -6,9 +6,9 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from django_mq import process
 from django_mq.errors import QueueInUse, UnknownQueue, UnsupportedRule
 from django_mq.inprocess.consumers.groups import SoleReceiver
-from django_mq.stores import queue_records
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options
 from tests.scenarios.stored.queue import StoredQueue
@@ -48,7 +48,7 @@ class StoredBroker:
         elif rules != known.rules:
             known.rules = rules
             self._edit(known)
-        queue_records.drop_all()
+        process.reset()
         return known
 
     def _link(self, newest: str) -> None:
