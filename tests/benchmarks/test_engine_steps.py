@@ -3,7 +3,7 @@
 Steps are counted, not timed, so that a busy machine does not decide: every call of a function,
 in Python or in C, is one. The queues of up to 100,000 entries belong to the ordinary suite:
 
-    pytest tests/benchmarks/test_engine_steps.py -m benchmark    # a million
+    pytest tests/benchmarks/test_engine_steps.py -m once    # a million
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SMALL: Final = 10_000
 #: A bisection of ten times as many entries looks four times more often; there may be two of them.
 LOOKS_PER_TENFOLD: Final = 8
 
-LARGE: Final = [100_000, pytest.param(1_000_000, marks=pytest.mark.benchmark)]
+LARGE: Final = [100_000, pytest.param(1_000_000, marks=pytest.mark.once)]
 
 KINDS: Final = {
     "priority": Rules(),

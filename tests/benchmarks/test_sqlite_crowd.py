@@ -27,7 +27,7 @@ def test_a_crowd_on_one_file_never_finds_it_locked(process_environment: Callable
     assert meet(process_environment("default"), 60) == ""
 
 
-@pytest.mark.benchmark
+@pytest.mark.once
 @pytest.mark.django_db(databases=["default"], transaction=True)
 def test_a_crowd_on_one_file_never_finds_it_locked_for_a_minute(
     process_environment: Callable[[str], Environment],

@@ -22,10 +22,11 @@ pytestmark = pytest.mark.once
 ROOT = Path(__file__).parents[2]
 #: They stand in front of the installed ones; what both need is the same.
 OLDEST = {"celery": "5.5.3", "kombu": "5.5.4", "redis": "4.5.2"}
-#: Hints, workers in threads, Kombu programs, publishing, and a live worker through its day.
+#: Hints, workers in threads, private names, Kombu programs, publishing, and a live worker through its day.
 PARTS = (
     "tests/notifications",
     "tests/integrations/celery/test_memory_transport.py",
+    "tests/integrations/celery/test_internals.py",
     "tests/integrations/celery/test_kombu.py",
     "tests/integrations/celery/test_publishing.py",
     "tests/journeys/test_a_workers_day.py",
@@ -53,7 +54,7 @@ def test_our_own_tests_pass_with_the_oldest_celery(oldest: dict[str, str]) -> No
     said = run([sys.executable, "-c", program], oldest)
     assert said.stdout.split() == list(OLDEST.values())
 
-    plain = ["-p", "no:randomly", "-p", "no:cacheprovider", "-q", "-m", "not benchmark"]
+    plain = ["-p", "no:randomly", "-p", "no:cacheprovider", "-q", "-m", "once or not once"]
     plain += ["-k", "not postgresql and not mariadb"]
     done = run([sys.executable, "-m", "pytest", *plain, *PARTS], oldest)
 

@@ -1,6 +1,6 @@
-"""What the queue model costs, beside what the standard library offers for the same.
+"""What the queue model costs, beside what the standard library offers for the same: a tool, and no test.
 
-pytest tests/benchmarks/test_engine_speed.py -m benchmark -s
+Use it as ``python -m tests.benchmarks.engine_speed``.
 
 Each figure is a ratio of two medians, measured in turn in the same run, in processor time: the
 machine is never ours alone.
@@ -9,6 +9,7 @@ machine is never ours alone.
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from collections import deque
 from heapq import heappop, heappush
@@ -17,8 +18,6 @@ from statistics import median
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from django_mq.engine.decisions.credit import WindowCredit
 from django_mq.engine.message import Message
 from django_mq.inprocess.consumers.consumer import Consumer
@@ -26,9 +25,7 @@ from django_mq.inprocess.entries.entry import Entry
 from django_mq.inprocess.queue import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-pytestmark = pytest.mark.benchmark
+    from collections.abc import Callable
 
 #: Cycles in one measurement: about a twentieth of a second each.
 CYCLES = 20_000
@@ -38,11 +35,9 @@ REPEATS = 9
 MESSAGES = [Message(id=str(number), priority=number % 10, size=10) for number in range(CYCLES)]
 
 
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[str], None]]:
-    with capsys.disabled():
-        print()  # noqa: T201
-        yield print
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def put_and_get_in_turn() -> None:
@@ -116,7 +111,7 @@ def in_turn(*works: Callable[[], object]) -> list[float]:
     return [median(times) for times in zip(*rounds, strict=True)]
 
 
-def test_a_message_beside_a_put_and_a_get(say: Callable[[str], None]) -> None:
+def compare_a_message_with_a_put_and_a_get() -> None:
     modes: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
         "backlog, 4 consumers, window 100": (lambda: a_backlog(100), put_all_get_all),
         "backlog, 4 consumers, window 10": (lambda: a_backlog(10), put_all_get_all),
@@ -172,13 +167,13 @@ def heap_at(size: int) -> Callable[[], None]:
     return cycles
 
 
-def test_a_hundred_times_the_backlog_costs_no_more(say: Callable[[str], None]) -> None:
+def compare_a_hundred_times_the_backlog() -> None:
     for name, at in {"engine": cycle_at, "raw deque": deque_at, "raw heap": heap_at}.items():
         small, large = in_turn(at(10_000), at(1_000_000))
         say(f"{name}: a cycle at 1,000,000 entries costs {large / small:.2f} of one at 10,000")
 
 
-def test_the_memory_of_a_waiting_entry(say: Callable[[str], None]) -> None:
+def measure_the_memory_of_a_waiting_entry() -> None:
     queue = Queue()
     gc.collect()
     tracemalloc.start()
@@ -189,5 +184,10 @@ def test_the_memory_of_a_waiting_entry(say: Callable[[str], None]) -> None:
     tracemalloc.stop()
 
     each = (after - before) / CYCLES
-    say(f"{each:.0f} bytes for a waiting entry beyond its message")
-    assert each <= 400
+    say(f"{each:.0f} bytes for a waiting entry beyond its message; at most 400 are wanted")
+
+
+if __name__ == "__main__":
+    compare_a_message_with_a_put_and_a_get()
+    compare_a_hundred_times_the_backlog()
+    measure_the_memory_of_a_waiting_entry()
