@@ -20,7 +20,6 @@ from django_mq.stores.sql.admission import Admission
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
 from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, Deletions
-from django_mq.stores.sql.leases import Leases
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import MOVED, Messages, first_of, named
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
@@ -28,7 +27,7 @@ from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.settlements import Settlements
+from django_mq.stores.sql.settlements import Leases, Settlements
 from django_mq.stores.sql.store import Parts, SQLStore
 from django_mq.stores.sql.volatile import VolatileMessages
 

@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ClaimRequest, Settlement
     from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.last_values import LastValues
-    from django_mq.stores.sql.leases import Leases
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
-    from django_mq.stores.sql.settlements import Declines, Settlements
+    from django_mq.stores.sql.settlements import Declines, Leases, Settlements
 
 
 #: The column of a claim's rows with how many messages it saw, after the fields of Claimed.

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
     from django_mq.stores.sql.deletions import Deletions
-    from django_mq.stores.sql.leases import Leases
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
     from django_mq.stores.sql.queues import Queues
+    from django_mq.stores.sql.settlements import Leases
 
 
 logger = logging.getLogger("django_mq.stores")

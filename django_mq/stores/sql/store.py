@@ -15,7 +15,6 @@ from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.deletions import Deletions
 from django_mq.stores.sql.exchanges import Exchanges
 from django_mq.stores.sql.last_values import LastValues
-from django_mq.stores.sql.leases import Leases
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages
 from django_mq.stores.sql.moves import Moves
@@ -24,7 +23,7 @@ from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.settlements import Declines, Settlements
+from django_mq.stores.sql.settlements import Declines, Leases, Settlements
 from django_mq.stores.sql.volatile import VolatileMessages
 
 if TYPE_CHECKING:
