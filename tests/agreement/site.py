@@ -28,6 +28,7 @@ from django_mq.errors import (
 )
 from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.models import Attempt, History, Queue
+from django_mq.stores import queue_records
 from django_mq.stores.records import (
     ClaimRequest,
     ConsumerInfo,
@@ -200,6 +201,8 @@ class Site:
         for handle in (self.store, *self.workers):
             # The deletion of an unused queue is tried again at once: how long a store waits is its own affair.
             getattr(handle.queues, "retry_at", {}).clear()  # type: ignore[attr-defined]
+        # The workers stand for processes, of which each knows the queues by itself, and the clock stands still.
+        queue_records.drop_all()
         try:
             return getattr(self, f"_{name}")(**given)
         except (*REFUSALS, NoSessionError) as refusal:
