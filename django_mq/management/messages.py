@@ -133,10 +133,9 @@ class MessageCommand(MQCommand):
         if missing or tally.left:
             raise SystemExit(1)
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         """Change these messages and return how many were changed. Raises MQError."""
-        changed: int = getattr(actions, self.action)(rows, using=alias)
-        return changed
+        raise NotImplementedError
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         """Return what else to print: keys in JSON, and lines."""

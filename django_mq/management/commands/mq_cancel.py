@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from django_mq.delivery.operator import actions
 from django_mq.management.messages import MessageCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.delivery.operator.actions import ActionTarget
 
 
 class Command(MessageCommand):
@@ -22,3 +28,6 @@ class Command(MessageCommand):
         ),
     )
     asks = narrows = recalls = True
+
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
+        return actions.cancel(rows, using=alias)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_mq.delivery.operator import actions
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ class Command(MessageCommand):
         self.released = 0
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        released = super().change(rows, alias, options)
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
+        released = len(actions.release(rows, using=alias))
         self.released += released
         return released
 
