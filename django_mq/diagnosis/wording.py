@@ -67,9 +67,9 @@ def plural(count: int, noun: str, verb: str = "") -> str:
     return _words(f"{count:,}", noun, verb, one=count == 1)
 
 
-def counted(count: int, noun: str, verb: str = "", *, limit: int = COUNT_LIMIT) -> str:
-    """Return the same of a count that stopped at ``limit``: ``10,000 or more messages are``."""
-    return _words(PLAIN.least(count, limit), noun, verb, one=count == 1)
+def counted(count: int, noun: str, verb: str = "") -> str:
+    """Return the same of a count that may have stopped: ``10,000 or more messages are``."""
+    return _words(PLAIN.least(count), noun, verb, one=count == 1)
 
 
 def _words(number: str, noun: str, verb: str, *, one: bool) -> str:

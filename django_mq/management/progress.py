@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def watched(items: Iterable[T], *, unit: str, total: int | None = None) -> Iterable[T]:
+def watched(items: Iterable[T], *, unit: str) -> Iterable[T]:
     """Return the items as they are, with a bar on a terminal's standard error while they pass.
 
     The bar is tqdm's; where that is not installed, a plain count.
@@ -22,7 +22,7 @@ def watched(items: Iterable[T], *, unit: str, total: int | None = None) -> Itera
         from tqdm import tqdm  # noqa: PLC0415 - an extra, and nothing that a worker needs
     except ImportError:
         return _counted(items, unit)
-    return tqdm(items, unit=f" {unit}", total=total, leave=False)
+    return tqdm(items, unit=f" {unit}", leave=False)
 
 
 def _counted(items: Iterable[T], unit: str) -> Iterator[T]:

@@ -108,14 +108,13 @@ def allowed(line: Iterable[tuple[str, int]], credit: Mapping[str, ByteCredit]) -
 class ClaimBytes:
     """The bound of one worker's claims in bytes: ``amount``."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self.amount = most_bytes
+    def __init__(self) -> None:
+        self.amount = MOST_BYTES
 
     @property
     def is_reduced(self) -> bool:
         """Whether a claim has failed, and no claim of the full size has been quick since."""
-        return self.amount < self._most_bytes
+        return self.amount < MOST_BYTES
 
     def failed(self) -> None:
         """Reduce the bound; a bound of 1 byte means one message at a time."""
@@ -124,7 +123,7 @@ class ClaimBytes:
     def brought(self, size_bytes: int, seconds: float, timeout_seconds: float) -> None:
         """Raise the bound if a claim that filled at least half of it was far from its timeout."""
         if 2 * size_bytes >= self.amount and seconds * QUICK < timeout_seconds:
-            self.amount = min(self._most_bytes, 2 * self.amount)
+            self.amount = min(MOST_BYTES, 2 * self.amount)
 
 
 class Request(Protocol):
