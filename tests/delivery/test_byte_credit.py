@@ -10,8 +10,8 @@ import pytest
 
 from django_mq.api import publish_many
 from django_mq.delivery.consumer.attempt import Delivery
-from django_mq.delivery.consumer.driver import Driver
 from django_mq.delivery.consumer.handlers import consumer, forget, handler_of
+from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch
 from django_mq.delivery.consumer.runtime import ConsumerRuntime
 from django_mq.delivery.consumer.worker import Worker

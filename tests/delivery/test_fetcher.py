@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.consumer.driver import Driver
+from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.runtime import ConsumerRuntime
 from django_mq.delivery.queues import declare
 from django_mq.engine.options import QueueOptions

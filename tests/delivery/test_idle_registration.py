@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.consumer.driver import Driver
+from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.runtime import ConsumerRuntime, IdleRegistration
 from django_mq.delivery.queues import declare
 from django_mq.notifications.base import queue_topic

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 
 from django_mq.api import publish
-from django_mq.delivery.consumer.driver import Driver, Loop
+from django_mq.delivery.consumer.lease import Driver, Loop
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.state.fleet import fleet, supplies

@@ -12,15 +12,15 @@ from django.core.management import call_command
 
 from django_mq.api import publish
 from django_mq.delivery.consumer import heartbeat
-from django_mq.delivery.consumer.driver import Driver
 from django_mq.delivery.consumer.heartbeat import HeartbeatThread
+from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import SessionLost, StoreUnavailable
 from django_mq.models import History, Message, Queue, WorkerSession
 from django_mq.notifications.base import Wake
-from django_mq.stores.records import ClaimRequest, Settlement
+from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
 from django_mq.stores.registry import private_store, shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -296,6 +296,33 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
 
     assert (len(taken), mine, session.held) == (1, [], 0)
     assert session.state.record.revivals == 1
+
+
+@pytest.mark.usefixtures("absent_heartbeat")
+def test_a_verdict_that_a_revival_has_overtaken_is_written_again(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (message,) = claim(session)
+
+    class Overtaken(type(session.store.claims)):  # type: ignore[misc]
+        def settle_and_claim(self, *args: Any) -> Any:
+            # The statement waits for the row until another worker has reaped the session: it finds nothing. Before
+            # the driver reads that, the heartbeat has taken the message again.
+            session.store.claims.__class__ = whole
+            reap(alias, session)
+            assert session.heartbeat
+            session.heartbeat.renew()
+            return ClaimResult(void=frozenset({message.id}))
+
+    whole = type(session.store.claims)
+    session.store.claims.__class__ = Overtaken
+    session.accept(message)
+    session.settle_and_claim(None)
+    assert (session.held, states(alias)) == (1, [STATUS.CLAIMED])
+
+    session.settle_and_claim(None)
+
+    assert (session.held, states(alias)) == (0, [])
 
 
 @pytest.mark.usefixtures("absent_heartbeat")

@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery.consumer.attempt import Delivery
-from django_mq.delivery.consumer.driver import Driver
+from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.queue_editor import create_queue, edit_queue

@@ -69,8 +69,8 @@ def test_messages_begin_while_no_other_session_can_have_them(
 def test_what_was_claimed_before_a_revival_is_not_held_after_it_unless_the_session_is_lost() -> None:
     record = SessionRecord(state=S.OPEN, revivals=1)
 
-    assert not record.may_hold(0)
-    assert record.may_hold(1)
+    assert (record.is_revived_since(0), record.may_hold(0)) == (True, False)
+    assert (record.is_revived_since(1), record.may_hold(1)) == (False, True)
     assert replace(record, state=S.LOST).may_hold(0)
 
 

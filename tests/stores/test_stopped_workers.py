@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.delivery.consumer.driver import Driver
+from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.session import Session
 from django_mq.errors import LockHeld, StoreError, StoreUnavailable
 from django_mq.notifications.base import Wake

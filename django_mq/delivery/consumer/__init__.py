@@ -3,8 +3,7 @@
     handlers.py           the ``@consumer`` registry
     runtime.py            what mq_worker and Celery's transport drive: when to claim and how much
     session.py            the worker's session: claims and settles in its name
-    lease.py              the session's state, which two threads share, and its row
-    driver.py             what the session knows of the loop that drives it
+    lease.py              the session's state, which two threads share, its row, and the loop that drives it
     heartbeat.py          a thread that renews the lease
     sidecar.py            a second process that renews the lease when the heartbeat cannot run
     sidecar_process.py    the main module of that process

@@ -26,8 +26,7 @@ from django_mq.stores.registry import private_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.delivery.consumer.driver import Loop
-    from django_mq.delivery.consumer.lease import SessionRow
+    from django_mq.delivery.consumer.lease import Loop, SessionRow
     from django_mq.delivery.consumer.settlements import SettlementWriter
     from django_mq.stores.records import SessionInfo
 

@@ -1,4 +1,4 @@
-"""The lease of a session: its state, which two threads share, and its row in the database.
+"""The lease of a session: the loop that drives it, its state, which two threads share, and its row.
 
 The driver and the heartbeat know the state and the row, and these know neither. Every change of the state is a
 transition of ``engine/decisions/session.py``.
@@ -12,29 +12,30 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
 from django_mq.engine.decisions.session import (
     Consequence,
+    LoopState,
     SessionEvent,
     SessionRecord,
     SessionState,
     after,
     is_over,
+    loop_state,
     revival,
 )
 from django_mq.errors import SessionLost
 from django_mq.stores.records import Heartbeat, SessionInfo, WorkerCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from django_mq.delivery.consumer.driver import Driver
     from django_mq.notifications.base import Wake
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, Receipt, Renewal, Settlement
+    from django_mq.stores.records import Claimed, ConsumerInfo, Receipt, Renewal, Settlement
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -48,6 +49,73 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 def now() -> float:
     """Return the seconds since some moment in the past, including those for which the machine was suspended."""
     return time.clock_gettime(_CLOCK)
+
+
+class Loop:
+    """The loop of one worker, which all sessions of the worker share. Any thread may read it."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._turned_at = time.monotonic()
+        #: The error with which the loop has ended, if it has.
+        self.error: BaseException | None = None
+
+    def turn(self, *, waits_seconds: float = 0.0) -> None:
+        """Note that the loop turns, in this thread, or waits for so long by its own choice."""
+        self._thread, self._turned_at = threading.current_thread(), time.monotonic() + waits_seconds
+
+    def fail(self, error: BaseException) -> None:
+        """Note that the loop has ended with an error."""
+        self.error = error
+
+    @property
+    def has_driver(self) -> bool:
+        """Whether the thread of the loop still runs."""
+        return self._thread is None or self._thread.is_alive()
+
+    @property
+    def still_seconds(self) -> float:
+        """How long the loop has made no turn."""
+        return time.monotonic() - self._turned_at
+
+    @property
+    def state(self) -> LoopState:
+        """What the heartbeat is to do about the loop."""
+        is_over = self.error is not None or not self.has_driver
+        return loop_state(is_over=is_over, still_seconds=self.still_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a heartbeat writes of the consumers."""
+
+    consumers: tuple[ConsumerInfo, ...] = ()
+    #: Their credit together, 0 for no limit.
+    credit: int = 0
+    #: How many messages are being handled, and how many can be at a time; None where nothing counts them.
+    busy: int | None = None
+    slots: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """The callbacks of the loop that drives a session. The heartbeat's thread calls them."""
+
+    #: The session's name; empty for one made of host and process.
+    name: Callable[[], str] = str
+    #: All its queues, those included that it does not claim from at the moment.
+    queues: Callable[[], tuple[str, ...]] = tuple
+    describe: Callable[[], Workload] = Workload
+    #: Called with an operator's new command.
+    on_command: Callable[[WorkerCommand], object] = lambda told: told
+    #: Called when messages were given back to their places, the first of them delayed by so many seconds.
+    came_back: Callable[[float], object] = lambda seconds: seconds
+    #: The loop, None where the heartbeat does not know of one: a program's own consumer.
+    loop: Callable[[], Loop | None] = lambda: None
+    #: Whether the worker was told to end: it claims no more.
+    leaves: Callable[[], bool] = bool
+    #: Called in each round of the heartbeat, for what the driver may be too busy to do.
+    on_round: Callable[[], object] = lambda: None
 
 
 class SharedState:
@@ -126,6 +194,14 @@ class SharedState:
     def let_go(self, items: Iterable[Claimed | Settlement]) -> None:
         """Hold these messages no more."""
         self.held.difference_update(item.receipt for item in items)
+
+    def let_go_unless_revived(self, items: Iterable[Claimed | Settlement], revivals: int) -> bool:
+        """Hold these no more; False if the session was revived meanwhile: it may have them again."""
+        with self.lock:
+            if self._record.is_revived_since(revivals):
+                return False
+            self.let_go(items)
+        return True
 
     def hold(self, receipts: Iterable[Receipt], revivals: int) -> bool:
         """Hold what was claimed; False if the session was revived meanwhile: others may have the messages."""

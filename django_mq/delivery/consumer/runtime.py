@@ -22,8 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.consumer.driver import Driver, Workload
-from django_mq.delivery.consumer.lease import RENEWALS
+from django_mq.delivery.consumer.lease import RENEWALS, Driver, Workload
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.consumer.settlements import LINGER_SECONDS
 from django_mq.engine.decisions.claim import ByteCredit, ClaimBytes

@@ -18,10 +18,9 @@ import weakref
 from typing import TYPE_CHECKING
 
 from django_mq import outages
-from django_mq.delivery.consumer.driver import Driver
 from django_mq.delivery.consumer.duties import end_stuck
 from django_mq.delivery.consumer.heartbeat import HeartbeatThread
-from django_mq.delivery.consumer.lease import SessionRow, SharedState, now
+from django_mq.delivery.consumer.lease import Driver, SessionRow, SharedState, now
 from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
 from django_mq.engine.decisions.session import SessionEvent, SessionState
 from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
@@ -116,7 +115,7 @@ class Session:
             if isinstance(error, LockHeld):
                 raise self._held_up(error) from error
             raise
-        self._writer.written(batch, result.void, self.store)
+        self._writer.written(batch, result.void, self.store, revivals)
         if result.claimed:
             if not self.state.hold((message.receipt for message in result.claimed), revivals):
                 self.state.miss_claim()

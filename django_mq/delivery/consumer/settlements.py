@@ -167,11 +167,22 @@ class SettlementWriter:
         self.pending.put_back(batch)
         self._unanswered.update(item.id for item in batch)
 
-    def written(self, batch: list[Settlement], void: frozenset[int], store: Store) -> None:
-        """Note these settlements as written, all but the void ones, and those that were written elsewhere."""
+    def written(
+        self, batch: list[Settlement], void: frozenset[int], store: Store, revivals: int | None = None
+    ) -> None:
+        """Note these settlements as written, all but the void ones, and those that were written elsewhere.
+
+        ``revivals`` is how often the session was revived before they were written.
+        """
         driver, constrained = self._row.driver, self._state.constrained
         if batch:
             self.pending.stop_failing()
+        if void and revivals is not None:
+            refused = [item for item in batch if item.id in void]
+            if not self._state.let_go_unless_revived(refused, revivals):
+                # The session was reaped, and revived with these messages: without a verdict they stay claimed.
+                batch, void = [item for item in batch if item.id not in void], frozenset()
+                self.pending.put_back(refused)
         self._state.let_go(batch)
         ended = [*batch, *self.pending.take_written()]
         others = [item for item in ended if item.verdict is not ACCEPT and item.id not in void]
@@ -267,7 +278,8 @@ class SettlementWriter:
         self._write([back])
 
     def _write(self, batch: list[Settlement]) -> None:
-        session_id, known = self._state.record.id, self._row.store
+        record, known = self._state.record, self._row.store
+        session_id = record.id
         if session_id is None:
             return
         if self.pending.failing_seconds() < RECONNECT_SECONDS:
@@ -277,7 +289,7 @@ class SettlementWriter:
             with closing(private_store(self._row.alias)) as store:
                 void = store.claims.settle_and_claim(session_id, batch, None).void
             known.close()
-        self.written(batch, void, known)
+        self.written(batch, void, known, record.revivals)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:

@@ -16,8 +16,8 @@ from django.db import connections
 
 from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
-from django_mq.delivery.consumer.driver import Driver, Loop, Workload
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
+from django_mq.delivery.consumer.lease import Driver, Loop, Workload
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime

@@ -146,11 +146,15 @@ class SessionRecord:
 
     def was_missed_at(self, revivals: int) -> bool:
         """Whether an event of a time with so many revivals is about this record: another may be revived since."""
-        return self.revivals == revivals and not self.is_lost
+        return not self.is_revived_since(revivals) and not self.is_lost
+
+    def is_revived_since(self, revivals: int) -> bool:
+        """Whether the answer to a statement that began after so many revivals may be older than the last one."""
+        return self.revivals != revivals
 
     def may_hold(self, revivals: int) -> bool:
         """Whether what was claimed after so many revivals is its own. A lost session holds it, to give it back."""
-        return self.revivals == revivals or self.is_lost
+        return not self.is_revived_since(revivals) or self.is_lost
 
 
 def after(record: SessionRecord, event: SessionEvent) -> tuple[SessionRecord, frozenset[Consequence]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.consumer.driver import Driver, Workload
+from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.claim import open_queues
@@ -33,7 +33,7 @@ from django_mq.stores.records import ClaimRequest, ConsumerInfo, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
 
-    from django_mq.delivery.consumer.driver import Loop
+    from django_mq.delivery.consumer.lease import Loop
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.selector import Selector
     from django_mq.integrations.celery.credit import ChannelQoS, Consumer

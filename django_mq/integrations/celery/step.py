@@ -13,8 +13,8 @@ from celery.platforms import EX_OK
 from celery.worker import state
 
 from django_mq import conf
-from django_mq.delivery.consumer.driver import Loop
 from django_mq.delivery.consumer.handlers import check_transactions, sole_handlers
+from django_mq.delivery.consumer.lease import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.errors import SessionLost, StoreError

@@ -10,8 +10,8 @@ import pytest
 from django.db import connections
 
 from django_mq.api import publish
-from django_mq.delivery.consumer.driver import Driver
 from django_mq.delivery.consumer.handlers import consumer, forget
+from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.engine.decisions.verdict import Verdict
