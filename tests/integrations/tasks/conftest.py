@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
+from django_mq import process
 from django_mq.delivery.consumer.handlers import forget, handler_of
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
@@ -67,6 +68,7 @@ def run(alias: str) -> Callable[[], None]:
     def run() -> None:
         from django_mq.integrations.tasks.running import serve_all
 
+        process.reset()  # the worker is another process, which reads the queues anew
         serve_all()
         handlers = [handler_of(queue) for queue in QUEUES]
 
