@@ -39,7 +39,7 @@ from django_mq.stores.records import (
     Settlement,
 )
 from django_mq.stores.registry import private_store, shared_store
-from tests.agreement.history import KEY, SLOTS, STEP_SECONDS, WEIGHT, exchanges_to
+from tests.agreement.history import KEY, QUEUES, SLOTS, STEP_SECONDS, WEIGHT, exchanges_to
 from tests.scenarios.stored.environment import empty
 from tests.stores.builders import declare
 from tests.stores.conftest import edit_in_memory
@@ -202,7 +202,8 @@ class Site:
             # The deletion of an unused queue is tried again at once: how long a store waits is its own affair.
             getattr(handle.queues, "retry_at", {}).clear()  # type: ignore[attr-defined]
         # The workers stand for processes, of which each knows the queues by itself, and the clock stands still.
-        queue_records.drop_all()
+        for queue in QUEUES:
+            queue_records.drop(self.store.database.alias, queue)
         try:
             return getattr(self, f"_{name}")(**given)
         except (*REFUSALS, NoSessionError) as refusal:
