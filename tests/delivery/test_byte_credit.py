@@ -147,7 +147,12 @@ def test_a_message_without_enough_credit_is_asked_for_again_when_more_is_free(fe
     publish_sizes(60, 60)
 
     assert fetched(fetcher, 0) == [60]
-    assert [fetched(fetcher, 60), fetcher.short, fetcher.sure, fetcher.backlog] == [[], {QUEUE: 40}, False, False]
+    assert [fetched(fetcher, 60), fetcher.short, fetcher.last.sure, fetcher.backlog] == [
+        [],
+        {QUEUE: 40},
+        False,
+        False,
+    ]
     assert [fetched(fetcher, 60), fetcher.looking] == [[], False]
     assert [fetched(fetcher, 30), fetcher.short] == [[60], {}]
 

@@ -13,6 +13,7 @@ from django_mq.delivery.consumer.runtime import ConsumerRuntime
 from django_mq.delivery.queues import declare
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import StoreUnavailable
+from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import shared_store
 from tests.conftest import SERVED, hold_queues
 from tests.support.narrow import narrow
@@ -46,6 +47,17 @@ def test_the_first_fetch_looks(fetcher: Fetcher) -> None:
     publish("orders", 1)
 
     assert bodies(fetcher) == [b"1"]
+
+
+def test_the_fetcher_answers_with_a_claim_or_with_the_time_until_which_to_wait(fetcher: Fetcher) -> None:
+    publish("orders", 1, delay=600)
+    request = fetcher.answer(credit=5, slots=2)
+    assert isinstance(request, ClaimRequest)
+    assert (set(request.queues), request.credit, request.slots) == ({"orders", "mails"}, 5, 2)
+
+    assert bodies(fetcher) == []
+
+    assert fetcher.answer(credit=5, slots=2) == fetcher.due_at
 
 
 def test_an_empty_queue_is_not_asked_again_without_a_reason(fetcher: Fetcher) -> None:

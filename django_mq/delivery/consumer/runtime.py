@@ -19,7 +19,7 @@ import random
 import time
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq import conf
 from django_mq.delivery.consumer.lease import RENEWALS, Driver, Workload
@@ -278,6 +278,21 @@ class ConsumerRuntime:
 NEVER = float("inf")
 
 
+class LastClaim(NamedTuple):
+    """What the last claim has found."""
+
+    #: Whether it began at the head of the queues: what it did not find was not there.
+    sure: bool = False
+    #: Whether it was from queues with rules, where each settlement may make others ready.
+    constrained: bool = False
+    #: Its queues that have groups.
+    grouped: frozenset[str] = frozenset()
+    #: Whether it brought nothing, and the ready messages may be for other sessions.
+    found_none: bool = False
+    #: The queue of its last message, or of an earlier claim's.
+    served: str = ""
+
+
 class Fetcher:
     """Decides when one session claims; call ``fetch`` whenever anything may have changed.
 
@@ -314,22 +329,14 @@ class Fetcher:
         self._news: set[str] = set(queues)
         # Whether messages came back, so that the next claim begins at the head of the queue.
         self._full_scan = True
-        #: Whether the last claim began at the head: what it did not find was not there.
-        self.sure = False
+        #: What the last claim has found.
+        self.last = LastClaim()
         # Whether scheduled messages may be due now; the answer to each claim says when the next one is due.
         self._promote = True
         #: When the earliest scheduled message is due, on the monotonic clock, as far as is known.
         self.due_at = NEVER
-        # The queue of the message claimed last.
-        self._served = ""
         # Whether the last claim had no free slot to offer, which suspect messages wait for.
         self._slotless = False
-        #: Whether the last claim was from queues with rules, where each settlement may make others ready.
-        self.constrained = False
-        #: The queues of the last claim that have groups.
-        self.grouped = frozenset[str]()
-        #: Whether that claim brought nothing: the ready messages may be for other sessions.
-        self.found_none = False
         # A claim that timed out is repeated with fewer bytes.
         self._bytes = ClaimBytes()
 
@@ -371,14 +378,19 @@ class Fetcher:
         Without a free slot a claim waits until ``refill`` credit has gathered, altogether or in a queue that may
         have messages: one round trip then brings several. Raises SessionLost and StoreUnavailable.
         """
-        self._notice(slots)
-        if self._wants_claim(credit, slots, refill):
-            return self._claim(credit, slots)
+        answer = self.answer(credit=credit, slots=slots, refill=refill)
+        if isinstance(answer, ClaimRequest):
+            return self._claim(answer)
         # With a backlog the next claim is near, and takes the settlements along.
         settlements = self.session.settlements
         if settlements.late() if self.backlog else settlements.pressing():
             self.session.settle_and_claim(None)
         return []
+
+    def answer(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> ClaimRequest | float:
+        """Return the claim to make now, or the time on the monotonic clock until which to wait for a reason."""
+        self._notice(slots)
+        return self._request(credit, slots) if self._wants_claim(credit, slots, refill) else self.due_at
 
     def _notice(self, slots: int) -> None:
         """Look if a message is due, a slot is free again, or a settlement may make messages ready."""
@@ -391,7 +403,7 @@ class Fetcher:
             self.look()
         for queue, free in list(self.short.items()):
             self._notice_bytes(queue, free, slots)
-        if self.constrained and self.session.settlements.ended:
+        if self.last.constrained and self.session.settlements.ended:
             self.look()
 
     def _notice_bytes(self, queue: str, free: int, slots: int) -> None:
@@ -424,9 +436,9 @@ class Fetcher:
         given = self._byte_credit.get(queue)
         return given is None or given.is_worth_a_claim
 
-    def _claim(self, credit: int, slots: int) -> list[Claimed]:
+    def _request(self, credit: int, slots: int) -> ClaimRequest:
         queues = self._in_turn()
-        request = ClaimRequest(
+        return ClaimRequest(
             queues=queues,
             credit=credit,
             slots=max(slots, 0),
@@ -439,8 +451,10 @@ class Fetcher:
             in_order=self.in_order,
             wanted=self._wanted,
         )
+
+    def _claim(self, request: ClaimRequest) -> list[Claimed]:
         # Before the question: a hint that arrives during the claim is a reason for the next.
-        self._news.difference_update(queues)
+        self._news.difference_update(request.queues)
         self._full_scan = False
         begin = time.monotonic()
         try:
@@ -455,16 +469,17 @@ class Fetcher:
             size_bytes = sum(len(message.body) for message in result.claimed)
             self._bytes.brought(size_bytes, time.monotonic() - begin, conf.load().STATEMENT_TIMEOUT_SECONDS)
         self._promote = False
-        if result.claimed:
-            self._served = result.claimed[-1].queue_name
-        self._left.difference_update(queues)
+        self._left.difference_update(request.queues)
         self._left |= result.left
         self._note_short(request, result)
-        self.sure = result.full_scan and not self.short
-        self.constrained = result.constrained
-        self.grouped = result.grouped
-        self.found_none = not result.claimed and (result.constrained or result.declined or bool(self._wanted))
-        self._slotless = slots <= 0 and not result.claimed
+        self.last = LastClaim(
+            sure=result.full_scan and not self.short,
+            constrained=result.constrained,
+            grouped=result.grouped,
+            found_none=not result.claimed and (result.constrained or result.declined or bool(request.wanted)),
+            served=result.claimed[-1].queue_name if result.claimed else self.last.served,
+        )
+        self._slotless = request.slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self.due_at = NEVER if due is None else time.monotonic() + due
         return result.claimed
@@ -491,9 +506,9 @@ class Fetcher:
 
         The store breaks ties by this order: claims of one message would serve the first queue only.
         """
-        if self.listed or self._served not in self.queues:
+        if self.listed or self.last.served not in self.queues:
             return self.queues
-        after = self.queues.index(self._served) + 1
+        after = self.queues.index(self.last.served) + 1
         return self.queues[after:] + self.queues[:after]
 
     @property
@@ -589,7 +604,7 @@ class IdleRegistration:
         cannot = self._fetcher.backlog or self._fetcher.looking or self.notified.intersection(self._fetcher.short)
         if self.notified and cannot:
             self._hand_on(self.notified)
-        if self.notified and self._fetcher.found_none:
+        if self.notified and self._fetcher.last.found_none:
             self._pass_on(self.notified)
         if self._is_late() and not able:
             self._hand_on(self._armed)

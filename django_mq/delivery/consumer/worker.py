@@ -151,7 +151,7 @@ class Worker:
         # Waking costs a system call: only a waiting loop needs it, and only for enough credit.
         # In a queue with rules, the next message may wait for this settlement.
         if self._waiting and (
-            self.runtime.fetcher.constrained
+            self.runtime.fetcher.last.constrained
             or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, self.session.settlements.ended)
         ):
             self.wake.set(CREDIT)
@@ -295,7 +295,7 @@ class Worker:
             wanted=dispatcher.selections(),
         )
         mine = (message for message in claimed if self._is_for_a_handler(message))
-        for message in dispatcher.offer(mine, self.runtime.fetcher.grouped):
+        for message in dispatcher.offer(mine, self.runtime.fetcher.last.grouped):
             self.session.release(message)
         if claimed:
             # With more to claim, this thread does not wait for another.
@@ -367,7 +367,7 @@ class Worker:
     def _found_all_empty(self) -> bool:
         """Whether the last claim found nothing and asked all queues; one may have got credit meanwhile."""
         fetcher = self.runtime.fetcher
-        return fetcher.sure and not fetcher.is_due and set(self._wanted()).issubset(fetcher.queues)
+        return fetcher.last.sure and not fetcher.is_due and set(self._wanted()).issubset(fetcher.queues)
 
     def _idle(self) -> bool:
         return not self._pool.running and not self._buffered() and not self.session.settlements.ended

@@ -327,7 +327,7 @@ class TransportConsumers:
     def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
         """Whether nothing but one prefetch count limits what is held: no handler, queue or operator."""
         selecting = any(consumer.selector for consumer in self._durable().values())
-        limited = self._handlers or selecting or runtime.fetcher.constrained or self.given_credit is not None
+        limited = self._handlers or selecting or runtime.fetcher.last.constrained or self.given_credit is not None
         return len(self._channels) == 1 and not limited
 
     def receiver(self, queue: str) -> Consumer | None:
