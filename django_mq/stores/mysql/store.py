@@ -19,9 +19,10 @@ from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Moved, Spac
 from django_mq.stores.sql.admission import Admission
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
+from django_mq.stores.sql.database import first_of
 from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, Deletions
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import MOVED, Messages, first_of, named
+from django_mq.stores.sql.messages import MOVED, Messages, named
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.retention import Retention
@@ -125,16 +126,6 @@ class MySQLMessages(Messages):
         with self.database.transaction():
             if found := first_of(self._locked(ids, WAITING)):
                 super().set_expired_aside(found)
-
-    def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
-        promoted = 0
-        with self.database.transaction():
-            for (queue_id,) in self.rows("due_queues", queues=list(queues or ()), every=queues is None):
-                due = self.rows("lock_due", queue_id=queue_id, limit=limit)
-                if due:
-                    self.rows("make_ready", ids=first_of(due))
-                promoted += len(due)
-        return promoted
 
     def record_attempts(self, session_id: int, failed: Sequence[tuple[int, bool, Failure]]) -> None:
         with self.database.transaction():
@@ -329,6 +320,16 @@ class MySQLQueues(Queues):
             statement = "longest_due" if part == "due" else "longest_arrived"
             ages += first_of(self.rows(statement, queue=name, level=level, limit=limit))
         return name, scheduled, ready, claimed, dead, max(each for each in ages if each is not None), *rest
+
+    def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
+        promoted = 0
+        with self.database.transaction():
+            for (queue_id,) in self.rows("due_queues", queues=list(queues or ()), every=queues is None):
+                due = self.rows("lock_due", queue_id=queue_id, limit=limit)
+                if due:
+                    self.rows("make_ready", ids=first_of(due))
+                promoted += len(due)
+        return promoted
 
 
 class MySQLRetention(Retention):

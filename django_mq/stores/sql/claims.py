@@ -198,7 +198,7 @@ class Claims(Part, subjects.Claims):
             return self.by_rules(session_id, request)[0]
         with self.database.transaction():
             if request.promote:
-                self.messages.promote(PROMOTE_LIMIT, request.queues)
+                self.queues.promote(PROMOTE_LIMIT, request.queues)
             return self._ready(session_id, request)
 
     def _ready(self, session_id: int, request: ClaimRequest) -> ClaimResult:
@@ -358,7 +358,7 @@ class Claims(Part, subjects.Claims):
         wanted = {name: prefilter(request, name, every=name in locked) for name in names}
         facts = self._facts(ask, session_id, sizes, wanted)
         if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
-            self.messages.promote(PROMOTE_LIMIT, names)
+            self.queues.promote(PROMOTE_LIMIT, names)
             facts = self._facts(ask, session_id, sizes, wanted)
         heads: list[Chosen] = []
         for name, each in facts.items():

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 Rows: TypeAlias = list[tuple[Any, ...]]
 #: The name of a statement and its parameters.
 Statement: TypeAlias = tuple[str, dict[str, Any]]
+
+
+def first_of(rows: Rows) -> list[int]:
+    return [row[0] for row in rows]
+
+
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.declared import NUMBERS, declared_in
-from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import first_of
+from django_mq.stores.sql.database import Part, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

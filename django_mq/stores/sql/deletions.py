@@ -13,8 +13,8 @@ from django_mq.engine.decisions.dead_letters import REJECTED, destination
 from django_mq.engine.states import QUEUE_DELETED
 from django_mq.errors import QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores import errors, queue_records
-from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import PURGED, first_of
+from django_mq.stores.sql.database import Part, first_of
+from django_mq.stores.sql.messages import PURGED
 from django_mq.stores.subjects import queues as subjects
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from django_mq import conf
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.decisions.decline import BY_ALL, Audience, audience_of, is_settled, is_unwanted
 from django_mq.engine.decisions.selection import may_want
-from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import first_of
+from django_mq.stores.sql.database import Part, first_of
 from django_mq.stores.subjects import maintenance as subjects
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
+    from django_mq.stores.sql.queues import Queues
     from django_mq.stores.sql.sessions import Sessions
 
 #: The duties of maintenance that ``due_duties`` asks for, in the order of its columns.
@@ -35,6 +35,7 @@ DECLINES = 20_000
 
 @dataclass(eq=False)
 class Maintenance(Part, subjects.Maintenance):
+    queues: Queues
     messages: Messages
     moves: Moves
     last_values: LastValues
@@ -48,7 +49,7 @@ class Maintenance(Part, subjects.Maintenance):
         return dict(zip(ASKED, map(bool, found), strict=True))
 
     def promote(self, limit: int = 1000) -> int:
-        return self.last_values.promote() + self.messages.promote(limit)
+        return self.last_values.promote() + self.queues.promote(limit)
 
     def cover(self) -> bool:
         return self.declared.cover()

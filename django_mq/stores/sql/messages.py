@@ -9,7 +9,7 @@ from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.message import Message, header_text
 from django_mq.stores.records import Moved, headers_in, time_of
-from django_mq.stores.sql.database import Part
+from django_mq.stores.sql.database import Part, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,10 +25,6 @@ ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED = 1, 2, 3, 
 
 #: By row id, the message id and the queue of messages.
 Standing: TypeAlias = dict[int, tuple[str, str]]
-
-
-def first_of(rows: Rows) -> list[int]:
-    return [row[0] for row in rows]
 
 
 def stayed(before: Standing) -> list[Moved]:
@@ -50,7 +46,7 @@ def key_in(headers: str, header: str) -> str | None:
 
 
 class Messages(Part):
-    """Remove, move, promote and describe messages."""
+    """Remove, move and describe messages."""
 
     def remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> list[int]:
         """Remove unheld messages, all or those with this reason; return their ids."""
@@ -110,12 +106,6 @@ class Messages(Part):
 
     def numbered_anew(self, ids: Sequence[int]) -> list[int]:
         return first_of(self.rows("arrive_again", ids=list(ids)))
-
-    def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
-        """Make due messages ready, of these queues or of all; return how many."""
-        if queues is None:
-            return len(self.rows("promote_all", limit=limit))
-        return len(self.rows("promote_due", limit=limit, queues=list(queues)))
 
     def record_attempts(self, session_id: int, failed: Sequence[tuple[int, bool, Failure]]) -> None:
         """Record failed attempts of messages that are still there: (id, whether it counts, failure) of each."""

@@ -94,6 +94,12 @@ class Queues(Part, subjects.Queues):
         """Whether one of the queues keeps last values."""
         return any((record := self.known(name)) is not None and record.last_value_key for name in names)
 
+    def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
+        """Make due messages ready, of these queues or of all; return how many."""
+        if queues is None:
+            return len(self.rows("promote_all", limit=limit))
+        return len(self.rows("promote_due", limit=limit, queues=list(queues)))
+
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
         found: dict[str, Counts] = {}
         for name, scheduled, ready, claimed, dead, age, due, retrying in self._count(names, limit):

@@ -16,8 +16,7 @@ from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.stores.records import WORKER_LOST, ConsumerInfo, Reaped, Renewal, WorkerCommand, storable
-from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import first_of
+from django_mq.stores.sql.database import Part, first_of
 from django_mq.stores.subjects import sessions as subjects
 
 if TYPE_CHECKING:

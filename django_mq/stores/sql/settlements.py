@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
 from django_mq.stores.records import failed_attempt, storable
-from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import ACCEPTED, CANCELLED, EXPIRED, REPLACED, first_of
+from django_mq.stores.sql.database import Part, first_of
+from django_mq.stores.sql.messages import ACCEPTED, CANCELLED, EXPIRED, REPLACED
 from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ class Leases(Part):
     def _released(self, session_id: int, statement: str, **given: Any) -> int:
         replaced = first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
         released = len(self.rows(statement, session=session_id, **given))
-        self.messages.drop_replaced(replaced)
+        if replaced:
+            self.messages.drop_replaced(replaced)
         return released
 
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
@@ -175,7 +176,8 @@ class Settlements(Part, subjects.Settlements):
         settled = [item for item in settlements if item.id in done]
         if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
             self.messages.record_attempts(session_id, failed)
-        self.messages.drop_replaced([item.id for item in settled if item.verdict is RELEASE])
+        if released := [item.id for item in settled if item.verdict is RELEASE]:
+            self.messages.drop_replaced(released)
         if declined := [item.id for item in settled if item.verdict is DECLINE]:
             self.messages.drop_replaced(declined)
             self.declines.note(session_id, declined)

@@ -185,6 +185,7 @@ class SQLStore:
     def maintenance(self) -> Maintenance:
         return self.parts.maintenance(
             self.database,
+            queues=self.queues,
             messages=self.messages,
             moves=self.moves,
             last_values=self.last_values,
