@@ -15,9 +15,10 @@ from django_mq.notifications.registry import notifier
 from django_mq.seams.findings import Level
 from django_mq.stores.registry import shared_store
 from tests.notifications.datagrams import DatagramNotifier
+from tests.services.directory import Directory
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from pytest_django import Settings
 
@@ -25,8 +26,12 @@ PATH = "tests.notifications.datagrams.DatagramNotifier"
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HINT_FOLDER", str(tmp_path))
+def _folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sockets lie in a folder with a short path, as an address takes about 100 bytes."""
+    folder = Directory("hints")
+    monkeypatch.setenv("HINT_FOLDER", str(folder.path))
+    yield
+    folder.remove()
 
 
 def name(settings: Settings, path: str) -> None:
