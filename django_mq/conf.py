@@ -19,8 +19,16 @@ from django.conf import settings as django_settings
 
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.decisions.dead_letters import links_back
-from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, QueueOptions, wrong_types
+from django_mq.engine.options import (
+    MEMORY_OPTIONS,
+    NAME_LENGTH,
+    OPTIONS,
+    WHAT_A_NAME_IS,
+    QueueOptions,
+    is_name,
+    is_storable,
+    wrong_types,
+)
 from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
 from django_mq.seams.extension import Extension
 from django_mq.seams.registry import imported

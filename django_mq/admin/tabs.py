@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django_mq import conf
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
 from django_mq.diagnosis.messages.slices import BEFORE
-from django_mq.engine.names import is_name
+from django_mq.engine.options import is_name
 from django_mq.models import Attempt, Consumer, History, Message, Queue
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from django.utils.dateparse import parse_datetime
 
 from django_mq import conf
 from django_mq.engine.decisions.routing import SELECTOR_LENGTH
-from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.engine.options import LONGEST_SECONDS
+from django_mq.engine.options import LONGEST_SECONDS, NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.engine.selector import Selector
 from django_mq.errors import BodyTooLarge, ConfigurationError, InvalidMessage, UnknownQueue
 

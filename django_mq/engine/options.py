@@ -1,4 +1,4 @@
-"""The options of a queue, each declared once in ``QueueOptions``.
+"""The options of a queue, each declared once in ``QueueOptions``, and its name.
 
 The settings, the model, the admin's form, ``mq_queue``, the arguments of RabbitMQ, the statements of the stores
 and the checks are made from these declarations; a test compares the reference page with them.
@@ -10,16 +10,37 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from math import isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.declared import problems_of
 from django_mq.engine.decisions.sorting import Sorting
-from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+
+#: The longest name of a queue or an exchange, in characters.
+NAME_LENGTH: Final = 200
+WHAT_A_NAME_IS: Final = f"a queue's name is a text of 1 to {NAME_LENGTH} characters that a database can store"
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Whether every database can store this as the name of a queue."""
+    return isinstance(value, str) and value != "" and is_storable(value, NAME_LENGTH)
+
+
+def is_storable(text: str, limit: int) -> bool:
+    """Whether every database can store the text: no null, no half of a surrogate pair, and not too long."""
+    if len(text) > limit or "\x00" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 #: The longest time span, which every database can add to the current time.
 LONGEST_SECONDS: Final = 100 * 365 * 86400

@@ -8,11 +8,11 @@ be taken from it, a dead process is noticed later, and several processes change 
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
+from django_mq.engine.bounds import check_bounds
 from django_mq.engine.decisions.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
 from django_mq.engine.decisions.expiry import UNBOUNDED, Lifetime
 from django_mq.engine.decisions.limits import DEFAULT_RESUME_PERCENT, Limits, Overflow
 from django_mq.engine.decisions.places import MOST_LEVELS, ONE_LEVEL, check_levels, levels_of
-from django_mq.engine.names import check_bounds
 from django_mq.inprocess.consumers.admission import Exclusivity
 from django_mq.inprocess.consumers.groups import AssignedGroups
 from django_mq.inprocess.entries.entry import Placement

@@ -12,8 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq import conf
 from django_mq.admin.table import TableForm, alias
 from django_mq.delivery.operator.queue_editor import links_back
-from django_mq.engine.names import NAME_LENGTH
-from django_mq.engine.options import LINKS, OPTIONS, OTHERS, SECTIONS, QueueOptions
+from django_mq.engine.options import LINKS, NAME_LENGTH, OPTIONS, OTHERS, SECTIONS, QueueOptions
 from django_mq.models import Queue
 
 if TYPE_CHECKING:

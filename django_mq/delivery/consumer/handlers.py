@@ -21,7 +21,7 @@ from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.validation import check_selector, plain
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.decisions.selection import common_example
-from django_mq.engine.names import is_name
+from django_mq.engine.options import is_name
 from django_mq.engine.selector import Selector
 from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, MalformedSelector, NoHandler, shown
 from django_mq.seams.middleware import NOT_RUN_BY_A_CALL

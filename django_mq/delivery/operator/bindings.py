@@ -7,7 +7,7 @@ import logging
 from django_mq.delivery.operator.cycles import find_cycles
 from django_mq.delivery.validation import check_selector
 from django_mq.engine.decisions.routing import WITHOUT_PATTERN, Route
-from django_mq.engine.names import NAME_LENGTH, is_name, is_storable
+from django_mq.engine.options import NAME_LENGTH, is_name, is_storable
 from django_mq.errors import ConfigurationError
 from django_mq.models import Binding
 from django_mq.stores.registry import shared_store

@@ -6,7 +6,7 @@ from math import floor, isfinite
 from random import random as system_random
 from typing import Final
 
-from django_mq.engine.names import check_bounds
+from django_mq.engine.bounds import check_bounds
 
 #: The default cap, as a multiple of the base.
 DEFAULT_CAP_FACTOR: Final = 10

@@ -7,7 +7,7 @@ delivers at the exact instant. "Until nine" is read as "not at nine".
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from django_mq.engine.names import check_bounds
+from django_mq.engine.bounds import check_bounds
 
 if TYPE_CHECKING:
     from django_mq.engine.options import QueueOptions

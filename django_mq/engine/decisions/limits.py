@@ -6,7 +6,7 @@ from enum import Enum
 from math import ceil
 from typing import Final
 
-from django_mq.engine.names import check_bounds
+from django_mq.engine.bounds import check_bounds
 from django_mq.errors import QueueFull
 
 #: A full queue lets its producers go on when it holds no more than this share of its limits.

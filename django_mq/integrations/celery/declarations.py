@@ -21,8 +21,7 @@ from django_mq import conf
 from django_mq.delivery import validation
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.routing import Exchange, Route, queues_reached
-from django_mq.engine.names import NAME_LENGTH
-from django_mq.engine.options import QueueOptions
+from django_mq.engine.options import NAME_LENGTH, QueueOptions
 from django_mq.errors import ConfigurationError, QueueInUse, StoreUnavailable, UnknownQueue, shown
 from django_mq.stores import queue_records
 from django_mq.stores.registry import private_store, shared_store

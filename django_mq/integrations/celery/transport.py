@@ -33,7 +33,7 @@ from django_mq.delivery.queues import may_declare
 from django_mq.delivery.validation import check_selector, plain, text
 from django_mq.engine.decisions.routing import headers_selector
 from django_mq.engine.decisions.verdict import Ending
-from django_mq.engine.names import NAME_LENGTH
+from django_mq.engine.options import NAME_LENGTH
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import REJECTED
 from django_mq.errors import (

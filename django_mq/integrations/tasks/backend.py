@@ -12,7 +12,7 @@ from django.utils.functional import cached_property
 from django_mq import conf
 from django_mq.delivery import queues
 from django_mq.delivery.publisher import publish
-from django_mq.engine.names import WHAT_A_NAME_IS, is_name
+from django_mq.engine.options import WHAT_A_NAME_IS, is_name
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import as_django, pack, priority_of, time_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.errors import ActiveSqlTransaction
 
 from django_mq import conf
-from django_mq.engine.names import NAME_LENGTH
+from django_mq.engine.options import NAME_LENGTH
 from django_mq.errors import StoreError
 from django_mq.stores import queue_records
 from django_mq.stores.base import Features
