@@ -60,10 +60,10 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "diagnosis.messages.masking._rule": ModuleVariable("the function that the setting MASK names"),
     "management.spark.jobs.JOBS": ModuleVariable("the jobs of mq_spark"),
     "integrations.prometheus.view._registry": ModuleVariable("the registry that the metrics page shows"),
-    "integrations.celery.declarations._workers": ModuleVariable(
+    "integrations.celery.publisher._workers": ModuleVariable(
         "the id of this process, if it is a Celery worker", "is none"
     ),
-    "integrations.celery.declarations._beside": ModuleVariable(
+    "integrations.celery.publisher._beside": ModuleVariable(
         "the stores beside sessions", "opens their connections anew"
     ),
     "integrations.celery.failures._kept": ModuleVariable("the store of failed runs", "opens its connection anew"),

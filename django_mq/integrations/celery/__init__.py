@@ -4,8 +4,7 @@
     checks.py     the checks of broker URLs and result backends; results.py is what Celery finds as such a backend
     transport.py  the Kombu transport and its channel, which put the parts of one connection together
     message.py    Kombu's message to a row and back
-    declarations.py  queues, exchanges and bindings, and over which connection they are written
-    publisher.py  what a transport publishes
+    publisher.py  what a transport writes, messages and declarations, and over which connection
     transient_queues.py  remote control, its replies, and events
     deliveries.py    what a transport consumes, and how claimed messages reach its consumers
     credit.py     how much the consumers may have, and what a channel has and has not settled

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.selector import Selector
     from django_mq.integrations.celery.credit import ChannelQoS, Consumer
-    from django_mq.integrations.celery.declarations import Declarations
-    from django_mq.integrations.celery.publisher import Publisher
+    from django_mq.integrations.celery.publisher import Declarations, Publisher
     from django_mq.integrations.celery.transient_queues import TransientQueues
     from django_mq.integrations.celery.url import Address
     from django_mq.stores.records import Claimed, WorkerCommand

@@ -1,35 +1,59 @@
-"""What a transport publishes, and over which connection.
+"""What a transport writes, and over which connection: messages, queues, exchanges and bindings.
 
 A publish is one INSERT on the caller's connection, inside the caller's transaction. Three publishes stay outside
 of it: a task's own retry or replacement (the exception that follows would roll it back, and the task would be
 lost), a publish under a running event loop (see ``apart_from_event_loops``), and messages of transient queues.
+
+What Kombu declares is written apart from the caller's transaction, too. A queue's row inside a long transaction
+would block every other first publisher, and a roll-back would remove it while Kombu believes that it is declared.
+
+The rows tell what an exchange is: most publishers have not declared it, and other processes bind to it.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import time
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from celery import current_task
+from amqp.exceptions import NotFound, PreconditionFailed
+from celery import current_app, current_task
 
+from django_mq import conf
 from django_mq.delivery import hints, publisher, validation
-from django_mq.errors import PublishError, StoreError, UnknownQueue
+from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.routing import Exchange, Route, queues_reached
+from django_mq.engine.options import NAME_LENGTH, QueueOptions
+from django_mq.errors import (
+    ConfigurationError,
+    PublishError,
+    QueueInUse,
+    StoreError,
+    StoreUnavailable,
+    UnknownQueue,
+    shown,
+)
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.notifications.registry import notifier
+from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import apart_from_event_loops
-from django_mq.stores.registry import shared_store
+from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
+    from django_mq.delivery.consumer.session import Session
+    from django_mq.engine.decisions.routing import Reached
     from django_mq.engine.message import Message
-    from django_mq.integrations.celery.declarations import Committing, Declarations
     from django_mq.stores.base import Store
-    from django_mq.stores.records import NewMessage
+    from django_mq.stores.records import NewMessage, QueueRecord
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -169,3 +193,331 @@ class Batch:
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
+
+
+# Which connection writes what must not wait for the caller's transaction: queues, bindings, transient queues.
+#
+# no transaction is open             Django's connection, which commits each statement
+# a transaction is open              a private connection, closed after use: most processes never need it again
+# ... and the database has           the caller's: a second writer would wait for the transaction of this thread
+#     one writer at a time
+# in a worker, no transaction        the transport's private connection: children would inherit Django's
+#
+# A thread with an open transaction never waits for a connection that other threads share: one of them may be
+# waiting, on that connection, for what the transaction has locked.
+
+#: This process, once one of its transports is on a worker's event loop.
+_workers: set[int] = set()
+#: Alias to the private store that a worker's transports without a session share: events, gossip, replies.
+_beside: dict[str, Store] = {}
+
+
+class Committing:
+    """Choose the connection for one transport. Calling it returns a context with the store to use."""
+
+    def __init__(self, alias: str, session: Callable[[], Session | None]) -> None:
+        self._alias = alias
+        # The session of the transport, None while it consumes no durable queue.
+        self._session = session
+
+    @contextmanager
+    def __call__(self) -> Iterator[Store]:
+        """Use a store that commits each statement, where that is possible."""
+        shared = shared_store(self._alias)
+        waits_for_itself = shared.database.in_transaction and not shared.features.concurrent_writers
+        if waits_for_itself or not (shared.database.in_transaction or self._in_worker()):
+            with _replacing_a_broken_connection(shared):
+                yield shared
+        else:
+            with self.private() as store:
+                yield store
+
+    @contextmanager
+    def reading(self) -> Iterator[Store]:
+        """Use a store to read what others have committed: inside a transaction that of the caller."""
+        shared = shared_store(self._alias)
+        if shared.database.in_transaction:
+            yield shared
+        else:
+            with self() as store:
+                yield store
+
+    @contextmanager
+    def private(self) -> Iterator[Store]:
+        """Use a store that commits each statement, even inside a transaction."""
+        session = self._session()
+        if self._in_worker() and not shared_store(self._alias).database.in_transaction:
+            kept = session.store if session is not None else _store_beside(self._alias)
+            with _replacing_a_broken_connection(kept):
+                yield kept
+        else:
+            store = private_store(self._alias)
+            try:
+                yield store
+            finally:
+                store.close()
+
+    def close(self) -> None:
+        """Close the connection that transports without a session share; it opens again at its next use."""
+        if self._alias in _beside:
+            _beside[self._alias].close()
+
+    def _in_worker(self) -> bool:
+        return self._session() is not None or os.getpid() in _workers
+
+    def enter_worker(self) -> None:
+        """Treat this process as a worker from now on, and close the connection that children would inherit."""
+        _workers.add(os.getpid())
+        shared_store(self._alias).database.disconnect()
+
+
+@contextmanager
+def _replacing_a_broken_connection(store: Store) -> Iterator[None]:
+    """Use a connection that is kept open: one that has ended meanwhile is replaced, and one that ends now, too.
+
+    Nothing else would: Kombu connects again through the same kept connection, and no request begins.
+    """
+    store.database.reconnect_if_ended()
+    try:
+        yield
+    except StoreUnavailable:
+        store.database.reconnect()
+        raise
+
+
+def _store_beside(alias: str) -> Store:
+    if alias not in _beside:
+        _beside.setdefault(alias, private_store(alias))
+    return _beside[alias]
+
+
+class Declarations:
+    """The durable queues and their bindings, as they were last read."""
+
+    def __init__(self, alias: str, store: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._alias = alias
+        self._store = store
+        #: The rules of the queues that were declared here, in case that a queue has to be created, perhaps again.
+        self.declared: dict[str, Mapping[str, Any]] = {}
+
+    def ensure(self, name: str, *, anew: bool = False) -> None:
+        """Create the queue if it does not exist; ``anew`` ignores what is remembered. Raises InvalidMessage."""
+        if anew:
+            queue_records.drop(self._alias, name)
+        if not self.exists(name):
+            self.create(name)
+
+    def create(self, name: str) -> None:
+        """Create a queue with its declared rules. Raises InvalidMessage for a name that no queue can have."""
+        with self._store() as store:
+            declare(store, name, self.declared.get(name))
+        self._record(name)
+
+    def note_use(self, name: str) -> None:
+        """Let the time of a queue with ``x-expires`` begin again, as its declaration does on RabbitMQ."""
+        with self._store() as store:
+            store.deletions.note_use([name])
+
+    def exists(self, name: str) -> bool:
+        return self._record(name) is not None
+
+    def knows(self, name: str) -> bool:
+        """Whether the queue exists, or did when it was last read: seldom a statement."""
+        return queue_records.remembered(self._alias, name) is not None or self.exists(name)
+
+    def as_last_read(self, name: str) -> QueueOptions:
+        """Return what was last read of a queue, or the defaults. The database is never asked."""
+        return queue_records.remembered(self._alias, name) or QueueOptions()
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Read again what is older than a few seconds, for ``as_last_read``."""
+        for name in names:
+            self._record(name)
+
+    def _record(self, name: str) -> QueueRecord | None:
+        if (record := queue_records.fresh(self._alias, name)) is not None:
+            return record
+        validation.text(name, "The name of a queue")  # of a transient queue, too, which may be longer
+        with self._store() as store:
+            return queue_records.known(store, name)
+
+    def delete(self, name: str, *, force: bool) -> int:
+        """Delete a queue and return how many messages went with it; 0 if it is in use or unknown."""
+        with suppress(QueueInUse, UnknownQueue), self._store() as store:
+            return store.deletions.delete_queue(name, force=force)
+        return 0
+
+    def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str, selector: str = "") -> None:
+        self.ensure(queue)
+        with self._store() as store:
+            store.exchanges.bind(
+                exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue, selector=selector
+            )
+
+    def unbind(self, queue: str, exchange: str, pattern: str) -> None:
+        with self._store() as store:
+            store.exchanges.unbind(exchange=exchange, pattern=pattern, queue=queue)
+
+    def size(self, name: str, limit: int) -> int:
+        """Return how many messages a worker could be given now, counted up to the limit."""
+        with self._store() as store:
+            counts = store.queues.counts([name], limit=limit).get(name)
+        return min(counts.deliverable, limit) if counts else 0
+
+    def purge(self, name: str) -> int:
+        """Remove the messages that no worker holds, except dead letters; return how many there were."""
+        with suppress(UnknownQueue), self._store() as store:
+            return store.deletions.purge(name, dead=False)
+        return 0
+
+
+#: RabbitMQ's argument that names the exchange for messages that no queue takes.
+ALTERNATE = "alternate-exchange"
+#: The types that an exchange can have.
+TYPES = ("direct", "topic", "fanout", "headers")
+#: How long a publisher of events remembers their exchange, in seconds: there are many events. Other exchanges are
+#: read each time, because a queue may have been bound a moment ago.
+REMEMBER_EVENTS_SECONDS = 0.5
+#: How long what was written here is not read over the connection of the caller's transaction, in seconds.
+FRESH_SECONDS = 5.0
+
+
+class ExchangeTable:
+    """The exchanges that one transport uses, written apart from the caller's transaction."""
+
+    def __init__(self, committing: Committing, declarations: Declarations) -> None:
+        self._store = committing
+        self._reading = committing.reading
+        self._declarations = declarations
+        #: By name, the type and the alternate exchange of the exchanges that were declared here.
+        self.declared: dict[str, tuple[str, str]] = {}
+        self._known: dict[str, tuple[float, Exchange | None]] = {}
+        # When an exchange or a binding of it was written here last.
+        self._written: dict[str, float] = {}
+
+    def declare(self, name: str, kind: str, alternate: str = "") -> None:
+        """Create the exchange unless it exists.
+
+        Raises ConfigurationError for an unknown type, and PreconditionFailed if the exchange has another type or
+        another alternate exchange.
+        """
+        check_name(name)
+        if kind not in TYPES:
+            raise ConfigurationError(
+                f"Exchange {name!r} has the type {shown(kind)}; use one of {', '.join(TYPES)}."
+            )
+        if alternate:
+            check_name(alternate)
+        with self._store() as store:
+            known = store.exchanges.find(name)
+            if known is None or not known.is_declared:
+                store.exchanges.declare(name, exchange_type=kind, alternate=alternate)
+                known = Exchange(name, kind, alternate=alternate)
+                self.note_change(name)
+        self.declared[name] = known.type, known.alternate
+        for what, given, current in (("type", kind, known.type), (ALTERNATE, alternate, known.alternate)):
+            if given != current:
+                raise PreconditionFailed(
+                    f"PRECONDITION_FAILED - inequivalent arg {what!r} for exchange {name!r}: received "
+                    f"{given!r} but current is {current!r}. Delete the exchange to change it.",
+                    (40, 10),
+                    "Exchange.declare",
+                )
+
+    def find(self, name: str, *, inside: bool = False) -> Exchange | None:
+        """Return an exchange, or None if there is none. That of events may be as it was a moment ago.
+
+        It may be read ``inside`` the caller's transaction, which may be broken.
+        """
+        known = self._known.get(name)
+        now = time.monotonic()
+        if known is not None and now - known[0] < REMEMBER_EVENTS_SECONDS:
+            return known[1]
+        check_name(name)
+        # The caller's transaction may see the tables as they were before.
+        inside = inside and now - self._written.get(name, -FRESH_SECONDS) >= FRESH_SECONDS
+        with self._reading() if inside else self._store() as store:
+            found = store.exchanges.find(name)
+        if name == current_app.conf.event_exchange:
+            self._known[name] = (now, found)
+        return found
+
+    def type_of(self, name: str, method: str) -> str:
+        """Return the type of an exchange. Raises NotFound, as a reply to the method."""
+        if name in self.declared:
+            return self.declared[name][0]
+        found = self.find(name)
+        if found is None:
+            raise not_found(name, method)
+        return found.type
+
+    def note_change(self, name: str) -> None:
+        """Note that the exchange or a binding of it was written."""
+        self._known.pop(name, None)
+        self._written[name] = time.monotonic()
+
+    def delete(self, name: str) -> None:
+        """Delete an exchange and its durable bindings."""
+        self.note_change(name)
+        self.declared.pop(name, None)
+        with self._store() as store:
+            store.exchanges.delete(name)
+
+    def bind(self, destination: str, source: str, routing_key: str, selector: str) -> None:
+        """Let the source pass messages on to the destination."""
+        self.note_change(source)
+        with self._store() as store:
+            store.exchanges.bind_exchange(
+                exchange=source, pattern=routing_key, destination=destination, selector=selector
+            )
+
+    def unbind(self, destination: str, source: str, routing_key: str) -> None:
+        self.note_change(source)
+        with self._store() as store:
+            store.exchanges.unbind_exchange(exchange=source, pattern=routing_key, destination=destination)
+
+    def reached(
+        self, name: str, routing_key: str, message: Callable[[], Message], *, inside: bool
+    ) -> Reached | None:
+        """Return the queues that a message goes to, or None if the exchange does not exist."""
+        find = partial(self._with_default, routing_key=routing_key, inside=inside)
+        exchange = find(name)
+        if exchange is None and name in self.declared:
+            self.declare(name, *self.declared[name])  # Kombu does not, after the tables were emptied
+            exchange = find(name)
+        return None if exchange is None else queues_reached(exchange, routing_key, message, find)
+
+    def _with_default(self, name: str, *, routing_key: str, inside: bool) -> Exchange | None:
+        """Return an exchange with the default binding of a queue of the same name, which has no row."""
+        exchange = self.find(name, inside=inside)
+        if name != routing_key or not (exchange is None or exchange.type == "direct"):
+            return exchange
+        if not self._is_expected(name):
+            return exchange
+        exchange = exchange or Exchange(name, "direct", is_declared=False)
+        others = tuple(route for route in exchange.routes if route.queue != name)
+        return exchange._replace(routes=(*others, Route("direct", name, name)))
+
+    def _is_expected(self, queue: str) -> bool:
+        """Whether the queue exists, or the settings or the Celery app have it: its first use creates it."""
+        return self._declarations.knows(queue) or queue in conf.load().QUEUES or queue in current_app.amqp.queues
+
+
+def check_name(name: Any) -> None:
+    """Raise InvalidMessage if no exchange can have this name."""
+    validation.text(name, "The name of an exchange", limit=NAME_LENGTH)
+
+
+#: AMQP's numbers of the methods that fail without their exchange.
+METHODS = {
+    "Basic.publish": (60, 40),
+    "Exchange.bind": (40, 30),
+    "Exchange.declare": (40, 10),
+    "Queue.bind": (50, 20),
+}
+
+
+def not_found(exchange: str, method: str) -> NotFound:
+    """Return the error that an AMQP broker raises for an exchange that was not declared."""
+    reply = f"NOT_FOUND - no exchange {exchange!r}. Declare it, or bind a queue to it."
+    return NotFound(reply, METHODS[method], method)

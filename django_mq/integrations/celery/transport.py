@@ -45,13 +45,6 @@ from django_mq.errors import (
     TablesMissing,
 )
 from django_mq.integrations.celery.credit import ChannelQoS
-from django_mq.integrations.celery.declarations import (
-    ALTERNATE,
-    Committing,
-    Declarations,
-    ExchangeTable,
-    not_found,
-)
 from django_mq.integrations.celery.deliveries import TaskConsumer, TransportConsumers, told_to_stop
 from django_mq.integrations.celery.loop_driver import LoopDriver, has_left
 from django_mq.integrations.celery.message import (
@@ -66,7 +59,15 @@ from django_mq.integrations.celery.message import (
     options_in,
     with_attributes,
 )
-from django_mq.integrations.celery.publisher import Batch, Publisher
+from django_mq.integrations.celery.publisher import (
+    ALTERNATE,
+    Batch,
+    Committing,
+    Declarations,
+    ExchangeTable,
+    Publisher,
+    not_found,
+)
 from django_mq.integrations.celery.transient_queues import (
     BINDING_SECONDS,
     GENERATED,

@@ -21,6 +21,7 @@ from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts, Portion, conditioned
 from django_mq.stores.sql.database import first_of
 from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, Deletions
+from django_mq.stores.sql.exchanges import VolatileMessages
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import MOVED, Messages, named
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
@@ -30,7 +31,6 @@ from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Leases, Settlements
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sql.volatile import VolatileMessages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from django_mq.stores.sql.capacities import QueueCapacities
 from django_mq.stores.sql.claims import Claims
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.deletions import Deletions
-from django_mq.stores.sql.exchanges import Exchanges
+from django_mq.stores.sql.exchanges import Exchanges, VolatileMessages
 from django_mq.stores.sql.last_values import LastValues
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages
@@ -24,7 +24,6 @@ from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Declines, Leases, Settlements
-from django_mq.stores.sql.volatile import VolatileMessages
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper

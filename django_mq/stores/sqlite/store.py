@@ -19,12 +19,12 @@ from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, Space, time_or_none
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
 from django_mq.stores.sql.database import first_of
+from django_mq.stores.sql.exchanges import VolatileMessages
 from django_mq.stores.sql.messages import MOVED, Messages
 from django_mq.stores.sql.publications import Publications, is_ready_at_once, parameters_of
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems
 
 if TYPE_CHECKING:

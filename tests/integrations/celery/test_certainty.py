@@ -16,7 +16,7 @@ from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.session import Session
 from django_mq.engine.decisions.session import SessionEvent
 from django_mq.errors import SessionLost
-from django_mq.integrations.celery import declarations
+from django_mq.integrations.celery import publisher
 from django_mq.integrations.celery.step import begin_if_certain
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
@@ -69,7 +69,7 @@ def session_of(connection: Connection) -> Session:
 def test_a_loop_that_was_stopped_has_its_lease_confirmed_before_its_pool_is_given_anything(
     connection: Connection, consumer: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declarations, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     session = session_of(connection)
     hub = Hub()
     connection.register_with_event_loop(hub)
@@ -84,7 +84,7 @@ def test_a_loop_that_was_stopped_has_its_lease_confirmed_before_its_pool_is_give
 def test_a_loop_that_was_stopped_ends_when_its_session_was_reaped(
     connection: Connection, consumer: list[Any], committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declarations, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     session = session_of(connection)
     hub = Hub()
     connection.register_with_event_loop(hub)

@@ -10,7 +10,7 @@ from django.db import connections, transaction
 from kombu import Connection
 
 from django_mq.errors import StoreUnavailable
-from django_mq.integrations.celery import declarations
+from django_mq.integrations.celery import publisher
 from django_mq.stores.sql import database
 from tests.support.ending import ENDS, end_connection
 
@@ -24,8 +24,8 @@ def private_of(connection: Connection) -> Any:
 def test_the_transports_of_a_worker_that_have_no_session_share_a_connection(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declarations, "_workers", {os.getpid()})
-    monkeypatch.setattr(declarations, "_beside", {})
+    monkeypatch.setattr(publisher, "_workers", {os.getpid()})
+    monkeypatch.setattr(publisher, "_beside", {})
     with Connection(url) as events, Connection(url) as replies:
         events.ensure_connection()
         replies.ensure_connection()
@@ -39,8 +39,8 @@ def test_a_task_with_an_open_transaction_waits_for_no_connection_that_others_sha
     url: str, committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another task of the same process may wait, on that connection, for what the transaction has locked."""
-    monkeypatch.setattr(declarations, "_workers", {os.getpid()})
-    monkeypatch.setattr(declarations, "_beside", {})
+    monkeypatch.setattr(publisher, "_workers", {os.getpid()})
+    monkeypatch.setattr(publisher, "_beside", {})
     with Connection(url) as connection:
         connection.ensure_connection()
         choose = connection.transport._committing
@@ -56,7 +56,7 @@ def test_a_task_with_an_open_transaction_waits_for_no_connection_that_others_sha
 def test_transports_outside_of_a_worker_close_their_connections_after_use(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declarations, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     with Connection(url) as one, Connection(url) as other:
         one.ensure_connection()
         other.ensure_connection()
@@ -115,8 +115,8 @@ def test_a_connection_that_ends_in_use_is_replaced_at_the_next_use(
 def test_the_connection_that_transports_of_a_worker_share_is_replaced_when_it_has_ended(
     url: str, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declarations, "_workers", {os.getpid()})
-    monkeypatch.setattr(declarations, "_beside", {})
+    monkeypatch.setattr(publisher, "_workers", {os.getpid()})
+    monkeypatch.setattr(publisher, "_beside", {})
     with Connection(url) as replies:
         replies.connect()
         kept = private_of(replies)

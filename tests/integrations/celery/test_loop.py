@@ -9,7 +9,7 @@ from kombu import Connection, Consumer, Producer, Queue
 from kombu.asynchronous import Hub
 from redis import Redis as Client
 
-from django_mq.integrations.celery import declarations
+from django_mq.integrations.celery import publisher
 from django_mq.models import Message
 from tests.support.waiting import wait_until
 
@@ -66,7 +66,7 @@ class Loop:
 @pytest.fixture
 def loop(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """The loop of the connection; this process counts as a worker while it is there."""
-    monkeypatch.setattr(declarations, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     made = Loop(connection)
     yield made
     made.close()
@@ -121,7 +121,7 @@ def test_a_key_that_another_program_wrote_to_redis_does_not_end_the_loop(
     url: str, settings: Settings, redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_server.url, "SAFETY_POLL_SECONDS": 0.1}
-    monkeypatch.setattr(declarations, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     with Client.from_url(redis_server.url) as client, Connection(url) as connection:
         client.set("{django_mq}:missed:things", "abc")
         loop = Loop(connection)
@@ -141,7 +141,7 @@ def test_a_consumer_that_is_added_later_counts_with_its_priority(
     url: str, settings: Settings, redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_server.url}
-    monkeypatch.setattr(declarations, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     with Client.from_url(redis_server.url) as client, Connection(url) as one, Connection(url) as other:
         first, second = Loop(one), Loop(other)
         received: dict[str, Any] = {}

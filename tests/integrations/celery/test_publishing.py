@@ -22,7 +22,7 @@ from kombu import Queue as KombuQueue
 from django_mq import conf
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
-from django_mq.integrations.celery import declarations, failures
+from django_mq.integrations.celery import failures, publisher
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import Wake, queue_topic
@@ -390,7 +390,7 @@ def test_another_task_published_by_a_task_shares_its_fate(
 def test_publishing_opens_no_connection_beside_djangos_own(
     app: Celery, committed_database: str, monkeypatch: pytest.MonkeyPatch, way: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(declarations, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(publisher, "FRESH_SECONDS", 0.0)
     with app.connection_for_write() as connection:
         KombuQueue("reports", Exchange("news", "topic"), routing_key="#")(connection.default_channel).declare()
     connections[committed_database].ensure_connection()
