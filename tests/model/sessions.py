@@ -16,8 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.decisions import session as rules
-from django_mq.engine.decisions.claim import fitting
-from django_mq.engine.decisions.places import order_of
+from django_mq.engine.decisions.claim import fitting, order_of
 from django_mq.engine.decisions.session import Consequence, SessionEvent, SessionRecord, SessionState
 from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, AtOnce, Ending, Verdict, verdict
 from django_mq.engine.states import CLAIMED, DEAD, GONE, MOVES, READY, State

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf
 from django_mq.delivery.consumer.group_lines import GroupLines
 from django_mq.delivery.consumer.lease import RENEWALS
-from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit, open_queues
+from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit, open_queues, order_of
 from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
-from django_mq.engine.decisions.places import order_of
 from django_mq.engine.decisions.recall import surplus
 from django_mq.engine.decisions.selection import Wanted, first_matching
 from django_mq.engine.selector import Selector
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
-    from django_mq.engine.decisions.places import Order
+    from django_mq.engine.decisions.claim import Order
     from django_mq.stores.records import Claimed, Receipt
 
     Begin = Callable[[Claimed, Handler, Any], Delivery]

@@ -13,7 +13,7 @@ from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for 
 from django_mq.delivery.hints import hint
 from django_mq.delivery.operator import redrives
 from django_mq.delivery.publisher import OutgoingMessage, publish_many
-from django_mq.engine.decisions.places import order_of
+from django_mq.engine.decisions.claim import order_of
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
 from django_mq.errors import MQError
 from django_mq.stores.registry import shared_store

@@ -1,4 +1,4 @@
-"""How many messages one claim brings, from which queues, and what it leaves.
+"""How many messages one claim brings, from which queues, in which order, and what it leaves.
 
 A message that was with a worker as it died is suspect. It is claimed alone, so that another death of a worker
 has only one possible cause. A claim that brings more than its connection carries within the statement timeout
@@ -154,6 +154,19 @@ def left_behind(request: Request, claimed: Sequence[str], seen: int) -> frozense
         return frozenset(request.queues)
     counts = Counter(claimed) if request.limits else {}
     return frozenset(queue for queue, limit in request.limits.items() if counts[queue] >= limit)
+
+
+#: The sort key of the entries of a queue, least first.
+Order = tuple[int, int, int]
+
+
+def order_of(level: int, place: int, arrival: int) -> Order:
+    """Return the sort key of an entry: higher levels first, then lower places, then earlier arrivals.
+
+    >>> order_of(level=5, place=0, arrival=2) < order_of(level=4, place=0, arrival=1)
+    True
+    """
+    return -level, place, arrival
 
 
 Item = TypeVar("Item")

@@ -47,17 +47,6 @@ def level_of(priority: int, levels: int) -> int:
 #: and small enough that the result fits a 64-bit column.
 PLACE_OFFSET: Final = 2**62
 ORDINARY_PLACE: Final = 0
-#: The sort key of the entries of a queue, least first.
-Order = tuple[int, int, int]
-
-
-def order_of(level: int, place: int, arrival: int) -> Order:
-    """Return the sort key of an entry: higher levels first, then lower places, then earlier arrivals.
-
-    >>> order_of(level=5, place=0, arrival=2) < order_of(level=4, place=0, arrival=1)
-    True
-    """
-    return -level, place, arrival
 
 
 def place_at(microseconds: int | None, *, due_first: bool) -> int:

@@ -9,8 +9,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from math import isinf, isnan
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.claim import Order, order_of
 from django_mq.engine.decisions.expiry import UNBOUNDED, Lifetime
-from django_mq.engine.decisions.places import MOST_LEVELS, ORDINARY_PLACE, Order, level_of, order_of, place_of
+from django_mq.engine.decisions.places import MOST_LEVELS, ORDINARY_PLACE, level_of, place_of
 from django_mq.engine.states import (
     CLAIMED,
     DEAD,

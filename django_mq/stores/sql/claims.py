@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
-from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, limit_of, merged, next_batch
-from django_mq.engine.decisions.places import order_of
+from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, limit_of, merged, next_batch, order_of
 from django_mq.engine.decisions.selection import Assignment, may_want
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
