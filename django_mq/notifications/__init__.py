@@ -13,7 +13,7 @@ waits until the next safety poll.
        | claims ... and registers again, or passes the notification on: announce
 
     base.py       Notifier (sends), Listener (hears), News, Registration, and Wake (what a loop watches)
-    local.py      within this process
+    registry.py   the notifier that the settings choose, and the one that stays within this process
     redis.py      between processes, through Redis: the sender, the listener, and the scripts of lua/
     postgresql.py between processes, through PostgreSQL: the sender, the listener, and its connection
     gathering.py  gathers hints that would find no idle session, and sends them as one

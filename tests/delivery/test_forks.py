@@ -102,7 +102,7 @@ LOCKS = """
 import gc, importlib, pkgutil
 from concurrent.futures import Executor
 import django_mq
-from django_mq.notifications.local import LocalNotifier
+from django_mq.notifications.registry import LocalNotifier
 from django_mq.notifications.redis import RedisNotifier
 
 for module in pkgutil.walk_packages(django_mq.__path__, "django_mq."):

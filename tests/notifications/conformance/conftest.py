@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from django_mq.notifications.base import Wake
-from django_mq.notifications.local import LocalNotifier
 from django_mq.notifications.postgresql import PostgreSQLNotifier
 from django_mq.notifications.redis import RedisNotifier
+from django_mq.notifications.registry import LocalNotifier
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

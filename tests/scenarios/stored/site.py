@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from django_mq.notifications.local import LocalNotifier
+from django_mq.notifications.registry import LocalNotifier
 
 if TYPE_CHECKING:
     from django_mq.engine.message import Message
