@@ -79,6 +79,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
 #: Caches of functions whose answers are the same in every process.
 PURE: Final = frozenset(
     {
+        "delivery.codecs.codec_of",
         "engine.decisions.declared._plain",
         "engine.decisions.declared.declared_in",
         "engine.decisions.routing._topic",

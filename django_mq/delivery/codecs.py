@@ -18,7 +18,7 @@ from dataclasses import replace
 from decimal import Decimal
 from encodings import normalize_encoding
 from encodings.aliases import aliases
-from functools import cached_property
+from functools import cached_property, lru_cache
 from json import encoder
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
@@ -182,6 +182,7 @@ def encode_json(value: Any, what: str, encode: Callable[[Any], str] = _encode) -
         raise BodyNotSerialisable(f"The {what} cannot be written as JSON: {error}") from error
 
 
+@lru_cache(maxsize=64)
 def codec_of(content_encoding: str) -> str | None:
     """Return the codec that reads a body of this encoding; None if none may."""
     if content_encoding == "binary":
