@@ -54,8 +54,10 @@ def fresh(alias: str, name: str, *, in_transaction: bool = False) -> QueueRecord
 
 def remembered(alias: str, name: str) -> QueueRecord | None:
     """Return the queue's record as it was last read, None if it never was. The database is never asked."""
-    found = [_known.get((alias, name, in_transaction), (LONG_AGO, None)) for in_transaction in (False, True)]
-    return max(found, key=lambda item: (item[0], item[1] is not None))[1]
+    # Workers ask for each message.
+    outside, inside = _known.get((alias, name, False)), _known.get((alias, name, True))
+    newest = outside if inside is None or (outside is not None and outside[0] >= inside[0]) else inside
+    return None if newest is None else newest[1]
 
 
 def last_read(alias: str, name: str) -> QueueRecord:
