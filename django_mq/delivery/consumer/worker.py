@@ -135,8 +135,8 @@ class Worker:
 
     def _next_attempt(self) -> Delivery | None:
         shift = self._shift  # replaced together with its prefetch when a session is lost
-        if shift.session.lost or not shift.session.may_begin:
-            return None  # the heartbeat confirms the lease, and then wakes the pool
+        if not shift.session.may_begin:
+            return None  # it is lost, or the heartbeat confirms the lease, and then wakes the pool
         return shift.dispatcher.next_attempt()
 
     def _on_done(self, attempt: Delivery, settlement: Settlement) -> None:

@@ -76,6 +76,9 @@ class Consequence(Enum):
 S, E, NOTHING = SessionState, SessionEvent, frozenset[Consequence]()
 REVIVE, RESUME = frozenset({Consequence.REVIVE}), frozenset({Consequence.RESUME})
 LOOK = frozenset({Consequence.LOOK})
+#: Workers ask for each message: in Python 3.11, finding a member in its class takes longer than to compare it.
+ENDED: Final = (S.LOST, S.CLOSED)
+CERTAIN: Final = (S.NEW, S.OPEN)
 
 #: The state after each event, and what to do. An event that is not here cannot happen in that state.
 TRANSITIONS: Final[Mapping[tuple[SessionState, SessionEvent], tuple[SessionState, frozenset[Consequence]]]] = {
@@ -132,7 +135,7 @@ class SessionRecord:
     @property
     def is_lost(self) -> bool:
         """Whether it claims no more, and nothing of it begins: it is lost, or has ended."""
-        return self.state in (SessionState.LOST, SessionState.CLOSED)
+        return self.state in ENDED
 
     def at(self, now: float, deadline_seconds: float) -> SessionRecord:
         """Return the record at a moment: an open session that was not renewed in time is uncertain."""
@@ -142,7 +145,7 @@ class SessionRecord:
 
     def may_begin(self, now: float, deadline_seconds: float) -> bool:
         """Whether its messages may begin. A new session has none."""
-        return self.at(now, deadline_seconds).state in (SessionState.NEW, SessionState.OPEN)
+        return self.at(now, deadline_seconds).state in CERTAIN
 
     def was_missed_at(self, revivals: int) -> bool:
         """Whether an event of a time with so many revivals is about this record: another may be revived since."""
