@@ -175,17 +175,18 @@ class Prefetch:
         """Give the first message to a handler, if credit allows."""
         with self._lock:
             for subscriber in self._turns if self._waiting else ():
-                item = self._first_for(subscriber)
+                item = self._first_for(subscriber) if self._declined else self._waiting[0]
                 if item is not None and subscriber.credit.take(len(item[-1].body)):
                     self._take(item)
-                    self._served(subscriber)
+                    subscriber.delivered += 1
+                    if len(self._turns) > 1:
+                        self._turns.remove(subscriber)
+                        insort(self._turns, subscriber, key=_by_priority)
                     return self._begin(item[-1], subscriber.handler, subscriber)
         return None
 
     def _first_for(self, subscriber: Subscriber) -> Waiting | None:
         """Return the first message that the handler has not declined."""
-        if not self._declined:
-            return self._waiting[0]
         own = (item for item in self._waiting if subscriber not in self._declined.get(item[-1].receipt, ()))
         return min(own, default=None)
 
@@ -195,12 +196,6 @@ class Prefetch:
         else:
             self._waiting.remove(item)
             heapify(self._waiting)
-
-    def _served(self, subscriber: Subscriber) -> None:
-        subscriber.delivered += 1
-        if len(self._turns) > 1:
-            self._turns.remove(subscriber)
-            insort(self._turns, subscriber, key=_by_priority)
 
     def finish(self, attempt: Delivery) -> None:
         """Give the attempt's credit back."""
