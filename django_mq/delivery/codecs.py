@@ -18,13 +18,14 @@ from dataclasses import replace
 from decimal import Decimal
 from encodings import normalize_encoding
 from encodings.aliases import aliases
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from json import encoder
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, SafeUUID
 
 from django.core.serializers.json import DjangoJSONEncoder
+from django.utils.functional import cached_property  # that of functools takes a lock in Python 3.11
 
 from django_mq.engine.states import State
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown

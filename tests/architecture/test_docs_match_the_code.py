@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import MISSING, fields
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import get_commands
+from django.utils.functional import cached_property
 
 from django_mq import api, checks, errors
 from django_mq.conf import Settings

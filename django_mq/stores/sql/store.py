@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
+
+from django.utils.functional import cached_property  # that of functools takes a lock in Python 3.11
 
 from django_mq.stores.base import refuse_incomplete
 from django_mq.stores.sql.admission import Admission, UsedIds
