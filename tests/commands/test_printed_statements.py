@@ -42,6 +42,11 @@ def rows(alias: str) -> list[Any]:
     return [list(model.objects.using(alias).order_by("pk").values()) for model in (Queue, Message, History)]
 
 
+def steps(plan: list[str]) -> list[str]:
+    """Return a plan without its estimates: the database may have counted the rows again meanwhile."""
+    return [line.partition("(cost=")[0].strip() for line in plan]
+
+
 @every_database
 def test_no_statement_runs_when_it_is_printed(store: Any, alias: str) -> None:
     package, before = store.database.package, rows(alias)
@@ -66,7 +71,7 @@ def test_the_command_prints_heading_text_and_plan(store: Any, alias: str, run: R
     assert READY in text.split("d.queue_id", 1)[1]
     answer = json.loads(run("mq_doctor", "--sql", "facts", "--database", alias, "--json"))
     assert answer["name"] == "facts"
-    assert all(line in text for line in answer["plan"])
+    assert steps(answer["plan"]) == steps(text.splitlines()[-len(answer["plan"]) :])
 
 
 @pytest.mark.django_db
