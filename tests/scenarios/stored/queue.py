@@ -353,7 +353,7 @@ class StoredQueue:
         for row in self._rows():
             if row.state is READY and row.headers.get(ORIGIN):
                 origins.setdefault(row.headers[ORIGIN], []).append(row.id)
-        return sum([send(self.site.store, ids, self.name, origin) for origin, ids in origins.items()])
+        return sum([len(send(self.site.store, ids, self.name, origin)) for origin, ids in origins.items()])
 
     def reset_groups(self) -> None:
         """Let every group find a new owner."""

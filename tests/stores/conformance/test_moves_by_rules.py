@@ -191,7 +191,7 @@ def test_a_dead_message_that_is_moved_counts_as_delivered_before(store: Store, s
         [held] = claim(store, session)
         settle(store, session, held, Verdict.DEAD)
 
-    assert store.operations.move([id_], "others") == 1
+    assert len(store.operations.move([id_], "others")) == 1
 
     [moved] = claim(store, session, "others")
     assert (moved.redelivered, moved.attempts) == (is_delivered_before(state, redelivered=False), 0)
