@@ -131,7 +131,7 @@ found = find_locks()
 pools = [(values, key) for _, _, values in list(owners()) for key, value in list(values.items())
          if isinstance(value, Executor)]
 names = {name for name, _, _ in found}
-assert names >= {"Breaker", "Gathering", "Poster", "Question", "Session", "SettlementWriter"}, names
+assert names >= {"Breaker", "Gathering", "Poster", "Question", "SettlementWriter", "SharedState"}, names
 assert len(pools) == 2
 for values, key in pools:
     values[key].submit(int).result()
