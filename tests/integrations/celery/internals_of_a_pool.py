@@ -35,7 +35,8 @@ def main(names: list[list[str]]) -> None:
     hub = Hub()
     set_event_loop(hub)
     app = Celery("internals", broker="memory://")
-    tasks = TaskPool(1, initargs=(app, "internals"), threads=False)
+    app.conf.worker_proc_alive_timeout = SECONDS  # a child may start slowly
+    tasks = TaskPool(1, app=app, initargs=(app, "internals"), threads=False)
     tasks.start()
     tasks.register_with_event_loop(hub)
     job = tasks.on_apply(operator.abs, (-1,), accept_callback=Request().on_accepted, correlation_id="job")
