@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
 from django_mq.delivery.consumer import duties, maintenance, sidecar
-from django_mq.delivery.consumer.duties import run_maintenance, run_maintenance_to_the_end
+from django_mq.delivery.consumer.duties import run_maintenance_to_the_end
 from django_mq.delivery.consumer.maintenance import (
     PacedMaintenance,
     TakeOver,
@@ -27,6 +27,7 @@ from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, Operation, Queue, Rollup
 from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.sql import declared
+from tests.support.maintenance import run_maintenance
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

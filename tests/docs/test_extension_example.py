@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from django_mq.api import publish
 from django_mq.checks import check_settings
-from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.diagnosis.doctor.examination import examine
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import shared_store
 from tests.docs.pages import DOCS, python
+from tests.support.maintenance import run_maintenance
 
 if TYPE_CHECKING:
     from django.test import Client

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from django_mq import api
 from django_mq.delivery.batch import publish_batch
-from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.moves import move_all
 from django_mq.delivery.operator.redrives import redrive
@@ -27,6 +26,7 @@ from tests.conftest import hold_queues
 from tests.delivery.builders import a_handler, running
 from tests.notifications.conformance.conftest import Ears
 from tests.stores.builders import a_message, claim, declare, open_session, pass_time
+from tests.support.maintenance import run_maintenance
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.delivery.consumer import background, maintenance
-from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.delivery.consumer.maintenance import PacedMaintenance
 from django_mq.models import Binding, Queue
 from django_mq.seams.extension import Duty, Extension
 from django_mq.stores.registry import shared_store
+from tests.support.maintenance import run_maintenance
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:

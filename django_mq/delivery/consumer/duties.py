@@ -141,11 +141,6 @@ def run_duties(store: Store, duties: Iterable[Duty]) -> dict[Duty, Mapping[str, 
     return done
 
 
-def run_maintenance(store: Store) -> Counter[str]:
-    """Run every duty once; return how many rows were changed, by name."""
-    return total_of(run_duties(store, (*DUTIES, *added_duties())))
-
-
 def run_maintenance_to_the_end(store: Store) -> Counter[str]:
     """Run the duties until nothing is left to do; return how many rows were changed, by name."""
     duties: Sequence[Duty] = (*DUTIES, *added_duties())

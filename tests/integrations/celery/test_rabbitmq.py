@@ -17,12 +17,12 @@ import pytest
 from amqp.exceptions import ChannelError, NotFound, PreconditionFailed
 from kombu import Connection, Exchange, Queue
 
-from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.delivery.consumer.session import close_all
 from django_mq.errors import ConfigurationError
 from django_mq.models import Message
 from django_mq.models import Queue as QueueRow
 from django_mq.stores.registry import shared_store
+from tests.support.maintenance import run_maintenance
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery.consumer.duties import run_maintenance
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
 from tests.stores.builders import (
@@ -21,6 +20,7 @@ from tests.stores.builders import (
     settle,
 )
 from tests.stores.conftest import AS_PUBLISHER, needs_rows
+from tests.support.maintenance import run_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
