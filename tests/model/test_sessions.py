@@ -99,7 +99,7 @@ def never_doubt(patch: pytest.MonkeyPatch) -> None:
 
 
 def miss_nothing(patch: pytest.MonkeyPatch) -> None:
-    """A session that is revived has all of its messages, whatever the database says."""
+    """A session that is revived counts all of its messages as kept, also if the database does not say so."""
     patch.setattr(rules, "revival", lambda *_, **__: rules.Revival(SessionEvent.KEPT, frozenset()))
 
 

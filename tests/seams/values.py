@@ -26,7 +26,7 @@ MISSING = Extension(name="shop", settings=(Option(name="SHOP_SIZE", type="int", 
 
 
 async def wait(attempt: object, proceed: object) -> None:
-    """Never run: nobody awaits it."""
+    """Never run: no caller awaits it."""
 
 
 ASYNCHRONOUS = Extension(name="shop", attempts=(wait,))

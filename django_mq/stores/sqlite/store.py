@@ -66,7 +66,7 @@ class SQLitePublications(Publications):
 
 class SQLiteMessages(Messages):
     def move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
-        """Move, and look who has gone: no other connection writes meanwhile."""
+        """Move, and look which rows have gone: no other connection writes meanwhile."""
         with self.database.transaction():
             before = self.standing(ids)
             self.rows("move", ids=list(ids), target=target, outcome=MOVED)
