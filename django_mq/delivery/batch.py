@@ -11,7 +11,7 @@ from uuid import UUID
 from django_mq import conf
 from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import new_message_ids
-from django_mq.delivery.publisher import check, declaring, is_watched, publish_many, rules_of
+from django_mq.delivery.publisher import check, declaring, is_watched, marked, publish_many, rules_of
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def publish_batch(
     store = shared_store(alias)
     if not bodies:
         return
-    like = check(replace(outgoing, body=bodies[0]))
+    [like] = marked([check(replace(outgoing, body=bodies[0]))], conf.extensions().ends)
     one_by_one = (
         is_watched()
         or conf.extensions().publishing

@@ -18,6 +18,7 @@ from django_mq.delivery.queues import declare, explained, may_declare
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.routing import queues_reached
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
+from django_mq.seams.ends import mark_of
 from django_mq.seams.middleware import Publication, surrounded
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
@@ -27,10 +28,11 @@ from django_mq.stores.records import NewMessage, headers_in
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from django_mq.seams.extension import Listening
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
 
@@ -363,19 +365,29 @@ def passed(
     store: Store, messages: list[NewMessage], write: Callable[[list[NewMessage]], object]
 ) -> list[NewMessage]:
     """Write messages through the middleware of publishing; return what was written."""
-    middleware = conf.extensions().publishing
+    added = conf.extensions()
+    middleware = added.publishing
     if not middleware:
+        messages = marked(messages, added.ends)
         write(messages)
         return messages
     written: list[NewMessage] = []
 
     def last(publication: Publication) -> None:
-        given = list(publication.messages)
+        given = marked(publication.messages, added.ends)
         write(given)
         written.extend(given)
 
     surrounded(middleware, Publication(messages=messages, store=store), last)
     return written
+
+
+def marked(messages: Sequence[NewMessage], listening: Sequence[Listening]) -> list[NewMessage]:
+    """Return the messages, each with the listenings that are told its ends."""
+    if not listening:
+        return list(messages)
+    marks = [mark_of(message, listening) for message in messages]
+    return [replace(each, told_to=mark) if mark else each for each, mark in zip(messages, marks, strict=True)]
 
 
 def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> None:

@@ -73,6 +73,8 @@ class Message(models.Model):
     )
     # Which declared selector of its queue matches the message; null where the queue declares none.
     meets = models.BigIntegerField(null=True, editable=False)
+    # The listenings of extensions that are told its ends.
+    told_to = models.CharField(max_length=255, null=True, editable=False)  # noqa: DJ001 - null for nearly all rows
     published_at = UTCDateTimeField(_("published at"))
     deliver_at = UTCDateTimeField(_("deliver at"), null=True, blank=True)
     expires_at = UTCDateTimeField(_("expires at"), null=True, blank=True)

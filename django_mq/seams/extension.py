@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from django.http import HttpRequest
     from django_stubs_ext import StrOrPromise
 
+    from django_mq.engine.decisions.ends import End, Ended
     from django_mq.engine.options import Option
     from django_mq.seams.findings import Finding
     from django_mq.seams.middleware import AttemptMiddleware, PublishingMiddleware
@@ -48,6 +49,22 @@ class Panel:
     content: Callable[[HttpRequest, Any], str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Which ends of claims and messages an extension is told, in the transaction in which they end."""
+
+    #: Stands in the rows of the messages: an identifier that no other listening has. Do not change it.
+    name: str
+    #: The ends that it is told.
+    ends: frozenset[End]
+    #: Is called with a ``stores.records.NewMessage`` that is about to be written, and returns whether to tell its
+    #: ends. It is fast, and reads no database.
+    wants: Callable[[Any], bool]
+    #: Is called with the store, whose transaction is open, and with what has ended. It may be called again with
+    #: the same ends. What it has written is undone if it raises an exception.
+    tell: Callable[[Any, Sequence[Ended]], None]
+
+
 #: The pages that have panels.
 PAGES = ("queue", "message")
 
@@ -74,6 +91,8 @@ class Extension:
     findings: tuple[Callable[[str], Iterable[Finding]], ...] = ()
     #: Parts of pages of the admin.
     panels: tuple[Panel, ...] = ()
+    #: Which ends of claims and messages to tell.
+    ends: tuple[Listening, ...] = ()
     #: Options of queues and handlers (arguments of ``@consumer``), and keys of ``DJANGO_MQ``. Their names begin
     #: with the name of the extension and "_"; names of settings are in capitals. ``Option.value_in`` reads them.
     queue_options: tuple[Option, ...] = ()

@@ -10,7 +10,7 @@ from django.utils.module_loading import import_string
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES, Option
 from django_mq.errors import UnusableExtension, shown
-from django_mq.seams.extension import PAGES, Duty, Extension, Panel
+from django_mq.seams.extension import PAGES, Duty, Extension, Listening, Panel
 from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
 
 if TYPE_CHECKING:
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 
 MIDDLEWARE: Final = ("publishing", "attempts")
+#: The most characters of the name of a listening, which stands in rows of messages.
+MOST_CHARACTERS: Final = 50
 #: What the fields have that have no functions.
 KINDS: Final[Mapping[str, type]] = {
     "duties": Duty,
     "panels": Panel,
+    "ends": Listening,
     "queue_options": Option,
     "handler_options": Option,
     "settings": Option,
@@ -65,6 +68,7 @@ def _problems(extension: Extension) -> Iterator[str]:
     yield from wrong
     if not wrong:
         yield from _problems_of_duties_and_panels(extension)
+        yield from _problems_of_listenings(extension)
         yield from _problems_of_options(extension)
 
 
@@ -92,6 +96,15 @@ def _problems_of_duties_and_panels(extension: Extension) -> Iterator[str]:
     for panel in extension.panels:
         if panel.page not in PAGES:
             yield f"which has a panel for the page {shown(panel.page)}; use one of {', '.join(PAGES)}"
+
+
+def _problems_of_listenings(extension: Extension) -> Iterator[str]:
+    for listening in extension.ends:
+        if not listening.name.isidentifier() or len(listening.name) > MOST_CHARACTERS:
+            yield (
+                f"whose listening has the name {shown(listening.name)}; use an identifier of at most"
+                f" {MOST_CHARACTERS} characters"
+            )
 
 
 def _problems_of_options(extension: Extension) -> Iterator[str]:

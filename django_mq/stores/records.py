@@ -63,6 +63,8 @@ class NewMessage:
     sort_place: int | None = None
     #: The exchange that it was published to, which is not stored; blank for a message to a queue.
     exchange: str = ""
+    #: The listenings that are told its ends, by name, with spaces between; None for none.
+    told_to: str | None = None
 
     def as_message(self, published_at: datetime) -> Message:
         """Return the message without its body, as the engine's selectors read it."""
@@ -156,6 +158,7 @@ class Claimed:
     content_encoding: str
     headers: str
     properties: str | None
+    told_to: str | None
     body: bytes
 
     @property
@@ -257,6 +260,8 @@ class Settlement:
     delay_seconds: float = 0.0
     reason: str = ""
     failure: Failure | None = None
+    #: As in the claimed message.
+    told_to: str | None = None
 
     @property
     def receipt(self) -> Receipt:
@@ -268,7 +273,7 @@ class Settlement:
     ) -> Settlement:
         """Return the settlement that the engine has decided; only a dead message keeps the ``reason``."""
         kept = (reason or REJECTED) if decision.verdict is Verdict.DEAD else ""
-        return cls(claimed.id, claimed.claim, *decision, kept, failure)
+        return cls(claimed.id, claimed.claim, *decision, kept, failure, claimed.told_to)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

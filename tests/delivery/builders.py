@@ -46,6 +46,7 @@ def a_claimed(**given: Any) -> Claimed:
         "content_encoding": "utf-8",
         "headers": "{}",
         "properties": None,
+        "told_to": None,
         "body": b"{}",
     }
     return Claimed(**values | given)

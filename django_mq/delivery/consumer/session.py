@@ -153,15 +153,16 @@ class Session:
 
     def accept(self, message: Claimed) -> None:
         """Settle a message as done."""
-        self.settle(Settlement(message.id, message.claim, ACCEPT))
+        self.settle(Settlement(message.id, message.claim, ACCEPT, told_to=message.told_to))
 
     def release(self, message: Claimed, *, delay_seconds: float = 0.0) -> None:
         """Give a message back to its place, uncounted."""
-        self.settle(Settlement(message.id, message.claim, RELEASE, delay_seconds=delay_seconds))
+        receipt = message.id, message.claim
+        self.settle(Settlement(*receipt, RELEASE, delay_seconds=delay_seconds, told_to=message.told_to))
 
     def expire(self, message: Claimed) -> None:
         """Settle an expired message."""
-        self.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
+        self.settle(Settlement(message.id, message.claim, Verdict.EXPIRE, told_to=message.told_to))
 
     def flush(self) -> bool:
         """Write the waiting settlements, without claiming; False if that must wait. Never raises a StoreError."""
@@ -272,7 +273,7 @@ class Session:
         """Claim no more and give back what was not started; close when the last message is settled."""
         self.state.on(SessionEvent.RETIRED)
         for message in unstarted:
-            self.settlements.add(Settlement(message.id, message.claim, RELEASE))
+            self.settlements.add(Settlement(message.id, message.claim, RELEASE, told_to=message.told_to))
         self.flush()
         if self.over:
             self.close()

@@ -264,7 +264,12 @@ class SettlementWriter:
         """
         without_details = replace(settlement, failure=None, reason=REJECTED if settlement.reason else "")
         back = Settlement(
-            settlement.id, settlement.claim, Verdict.RELEASE, counted=True, delay_seconds=REFUSED_DELAY_SECONDS
+            settlement.id,
+            settlement.claim,
+            Verdict.RELEASE,
+            counted=True,
+            delay_seconds=REFUSED_DELAY_SECONDS,
+            told_to=settlement.told_to,
         )
         for form in (settlement, without_details):
             try:

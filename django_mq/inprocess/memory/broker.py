@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from contextlib import contextmanager
@@ -11,7 +12,9 @@ from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from django_mq import conf
 from django_mq.engine.decisions.claim import is_paused
+from django_mq.engine.decisions.ends import END_OF_CAUSE, End, Ended
 from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.engine.states import Cause
 from django_mq.errors import StoreError
@@ -19,6 +22,7 @@ from django_mq.inprocess.broker import Broker
 from django_mq.inprocess.memory.row import MOST_REMEMBERED, BrokerQueue, row_of
 from django_mq.inprocess.rules import SHARED_TABLE
 from django_mq.models import History
+from django_mq.seams.ends import told
 from django_mq.stores.clock import clock
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.records import QueueRecord, failed_attempt
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     from django_mq.inprocess.memory.session import MemorySession
     from django_mq.inprocess.work import UnitOfWork
     from django_mq.stores.records import Failure
+
+logger = logging.getLogger("django_mq.stores")
 
 
 @dataclass(slots=True)
@@ -58,6 +64,8 @@ class SharedBroker:
         self.inner = Broker(SHARED_TABLE, self)
         #: The transaction of all stores that are not private: it is of the thread that holds the lock.
         self.transaction = Transaction()
+        #: The store that was made last, which listenings are given.
+        self.store: Any = None
         self.queue_numbers = count(1)
         self.session_numbers = count(1)
         self._begin()
@@ -85,6 +93,8 @@ class SharedBroker:
         #: Dead letters that rings have made to make room, and that were not sent on yet.
         self.dropped: list[LiveMessage] = []
         self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
+        #: By row and end, what listenings are told when the call ends, and their names.
+        self.ended: dict[tuple[int, End], tuple[str, Ended]] = {}
 
     def empty(self) -> None:
         """Forget everything: stores stay usable, open sessions are lost, no number is used again."""
@@ -175,19 +185,54 @@ class SharedBroker:
     def record_attempt(self, failure: Failure, **about: Any) -> None:
         self.attempts.append(SimpleNamespace(**failed_attempt(failure, **about), failed_at=self.now()))
 
+    # What is told of ends.
+
+    def note_end(self, row: LiveMessage, end: End, *, id_: int | None = None, queue: str = "") -> None:
+        """Note how a claim or a message has ended, if that is to be told; it may have another row already."""
+        message = row.message
+        if message.told_to is None:
+            return
+        ended = Ended(
+            row.id if id_ is None else id_,
+            message.message_id,
+            queue or row.queue.name,
+            end,
+            message.type,
+            message.headers,
+            message.properties,
+            message.body,
+        )
+        self.ended[ended.row, end] = message.told_to, ended
+
+    def tell_ended(self) -> None:
+        """Tell what was noted. A listening that fails is logged: what it did stays."""
+        while self.ended:
+            waiting = [*self.ended.values()]
+            self.ended.clear()
+            for each, mine in told(waiting, conf.extensions().ends):
+                try:
+                    each.tell(self.store, mine)
+                except Exception:
+                    logger.exception("The listening %r failed with %s ends of messages", each.name, len(mine))
+
     # What the broker inside calls.
 
     def arrived(self, queue: str, entry: Entry) -> None:
         """Keep the row under the number of its arrival."""
         row = row_of(entry)
+        moved = None if row.is_new else self.ended.get((row.id, End.MOVED))
         row.remember_place(self.now())
         row.stands_as(entry, self.queues[queue])
+        if moved is not None:
+            mark, ended = moved
+            self.ended[ended.row, End.MOVED] = mark, ended._replace(new_row=row.id)
         self.rows[row.id] = row
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:
         """Write the history of a message that has left its queue, where that keeps one."""
         row, keeps = row_of(entry), self.queues[queue].settings.history_days > 0
         del self.rows[entry.arrival]
+        self.note_end(row, END_OF_CAUSE[cause], id_=entry.arrival, queue=queue)
         if row.entry is entry:
             outcome = History.Outcome.__members__.get(cause.name)
             left = None if outcome is None or not keeps else row.finished(outcome, self.now())
@@ -201,6 +246,7 @@ class SharedBroker:
     def dropped_by(self, queue: str, entry: Entry) -> None:  # noqa: ARG002 - the row knows it
         """Note a message that its ring has made a dead letter of; the store sends it on."""
         row_of(entry).let_go()  # a stealable consumer may have held it
+        self.note_end(row_of(entry), End.DEAD)
         self.dropped.append(row_of(entry))
 
     def deleted(self, queue: str) -> None:

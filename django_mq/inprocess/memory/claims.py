@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, award, situation_of
 from django_mq.engine.decisions.claim import allowed, fitting, limit_of, merged
+from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import SessionLost
@@ -87,6 +88,7 @@ class Claims(Part, subjects.Claims):
         unknown = [] if session is None else [row for row in session.held() if row.id not in known]
         for row in unknown:
             row.give_back(self.broker.now(), delivered=False)
+            self.broker.note_end(row, End.GIVEN_BACK)
         return len(unknown)
 
     def _let_values_arrive(self, request: ClaimRequest) -> None:

@@ -46,6 +46,7 @@ class MemoryConnection(Connection):
             yield
         with self._broker.locked():
             self._dead_letters.send_dropped()
+            self._broker.tell_ended()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from django_mq import conf
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.decline import BY_ALL, audience_of, is_settled, is_unwanted
+from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.selection import may_want
 from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.states import DEAD, Cause
@@ -77,6 +78,7 @@ class Maintenance(Part, subjects.Maintenance):
         for row in unwanted:
             row.entry.declined_by = None
             row.queue.inner.control.bury(row.entry, now.timestamp(), BY_ALL)
+            self.broker.note_end(row, End.DEAD)
         self.dead_letters.send_dead(unwanted)
         return len(unwanted)
 

@@ -6,6 +6,7 @@ from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.ends import End
 from django_mq.engine.states import CLAIMED, SCHEDULED, Cause
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.parts.control import travelling
@@ -31,6 +32,7 @@ class Operations(Part, subjects.Operations):
         held = [(row.id, row) for row in self.broker.found(ids) if row.held]
         for _, row in held:
             row.give_back(self.broker.now())
+            self.broker.note_end(row, End.GIVEN_BACK)
         return self._now(held)
 
     @locked

@@ -26,13 +26,14 @@ class Part:
 
 
 def locked(method: Callable[Concatenate[AnyPart, P], R]) -> Callable[Concatenate[AnyPart, P], R]:
-    """Hold the lock of the broker; at the end, send on what rings have made dead letters of."""
+    """Hold the lock of the broker; at the end, send on what rings have made dead letters of, and tell ends."""
 
     @wraps(method)
     def call(part: AnyPart, /, *args: P.args, **named: P.kwargs) -> R:
         with part.broker.locked():
             answer = method(part, *args, **named)
             part.dead_letters.send_dropped()
+            part.broker.tell_ended()
             return answer
 
     return call

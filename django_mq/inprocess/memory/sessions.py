@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.states import Fate
@@ -48,6 +49,7 @@ class Sessions(Part, subjects.Sessions):
         ]
         for row in carrying:
             session.retake(row)
+            self.broker.note_end(row, End.RETAKEN)
         return frozenset(row.id for row in carrying)
 
     @locked
@@ -108,6 +110,7 @@ class Sessions(Part, subjects.Sessions):
             return 0
         held = session.held()
         for row in held:
+            self.broker.note_end(row, End.GIVEN_BACK)
             row.let_go()
             row.released_at = self.broker.now()
         session.unsubscribe()
@@ -141,11 +144,14 @@ class Sessions(Part, subjects.Sessions):
         for row in session.held():
             if row.entry.suspect:
                 self.broker.record_failure(row, WORKER_LOST, session.info.name)
+            self.broker.note_end(row, End.LOST)
             row.ended = EndedClaim(session.number, row.entry.claim_number, row.entry.suspect, session)
             row.let_go()
             row.released_at = self.broker.now()
         lost = session.lose(self.broker.now().timestamp())
         dead = [row for row, fate in lost if fate is Fate.DEAD]
+        for row in dead:
+            self.broker.note_end(row, End.DEAD)
         del self.broker.sessions[session.number]
         released = len(lost) - len(dead)
         return Reaped(session_id=session.number, name=session.info.name, released=released, dead=len(dead)), dead

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.ends import END_OF_VERDICT, End
 from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
 from django_mq.engine.states import DEAD, Cause
 from django_mq.inprocess.consumers.consumer import holder_of
@@ -58,7 +59,9 @@ class Settlements(Part, subjects.Settlements):
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         session = self.broker.sessions.get(session_id)
         if session is not None:
-            self._settle_all(session, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
+            for row, _ in filter(None, [self._held(session, item.id, item.claim) for item in settlements]):
+                row.give_back(self.broker.now())
+                self.broker.note_end(row, End.GIVEN_BACK)
 
     def record_attempt(self, failure: Failure, **about: Any) -> None:
         with self.broker.locked():
@@ -96,6 +99,7 @@ class Settlements(Part, subjects.Settlements):
             return False
         session = self.broker.sessions.get(session_id) or row.ended.session
         session.retake(row)
+        self.broker.note_end(row, End.RETAKEN)
         done = bool(self._settle_all(session, [settlement]))
         if session_id not in self.broker.sessions:
             session.unsubscribe()
@@ -119,6 +123,8 @@ class Settlements(Part, subjects.Settlements):
             if settlement.failure is not None:
                 self.broker.record_failure(row, settlement.failure, session.info.name)
             row.let_go()
+        if settlement.verdict is not Verdict.ACCEPT and settlement.verdict is not Verdict.CANCEL:
+            self.broker.note_end(row, END_OF_VERDICT[settlement.verdict])
         self._end(row, settlement, owner)
         return True
 

@@ -29,6 +29,7 @@ class MemoryStore:
     def __init__(self, name: str, *, private: bool = False) -> None:
         self.alias = name
         self.broker = broker = broker_named(name)
+        broker.store = self
         self.dead_letters = sender = DeadLetters(broker)
         transaction = Transaction() if private else broker.transaction
         self.database = MemoryConnection(broker, transaction, sender)

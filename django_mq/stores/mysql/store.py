@@ -63,6 +63,7 @@ CHANGED = {
     "deliver_now": ([0], False),
     "reschedule": (WAITING, True),
     "redrive_dead": ([3], False),
+    "bury": (WAITING, False),
 }
 
 
@@ -72,7 +73,7 @@ class MySQLMessages(Messages):
     def _locked(self, ids: Sequence[int], states: list[int], reason: str | None = None) -> Rows:
         return self.rows("lock_unheld", ids=list(ids), states=states, reason=reason) if ids else []
 
-    def remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> list[int]:
+    def _remove(self, ids: Sequence[int], outcome: int, reason: str | None) -> list[int]:
         with self.database.transaction():
             found = first_of(self._locked(ids, UNHELD, reason))
             self.finish(found, outcome, "remember_removed")
@@ -91,7 +92,7 @@ class MySQLMessages(Messages):
                 self.rows(statement, ids=locked, **given)
         return locked
 
-    def move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
+    def _move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
         """Copy one by one: if a copy cannot be written, its original stays."""
         with self.database.transaction():
             moved = [
@@ -105,13 +106,16 @@ class MySQLMessages(Messages):
     def copy_dead(self, copies: Sequence[Copy], target: str) -> set[int]:
         return {copy.id for copy in copies if self.database.insert("copy_dead", target=target, **copy._asdict())}
 
-    def prioritise_rows(self, ids: Sequence[int], priority: int) -> list[Moved]:
+    def _prioritise_rows(self, ids: Sequence[int], priority: int) -> list[Moved]:
         with self.database.transaction():
             changed = [row[0] for row in self._locked(ids, WAITING) if row[1] != priority]
             before = self.standing(changed)
             for step in ("stand_aside", "prioritise", "drop_messages") if changed else ():
                 self.rows(step, ids=changed, priority=priority)
             return self.moved(before)
+
+    def _bury(self, ids: Sequence[int], reason: str) -> list[int]:
+        return self.changed("bury", ids, reason=reason)
 
     def numbered_anew(self, ids: Sequence[int]) -> list[int]:
         locked = first_of(self._locked(ids, [0]))
@@ -142,7 +146,7 @@ class MySQLLeases(Leases):
             self.rows("retake", ids=sorted(ids), session=session_id)
         return ids
 
-    def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
+    def _release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
         given = {"sessions": list(sessions)}
         with self.database.transaction():
             held = first_of(self.rows("find_held_by_expired", **given))

@@ -229,8 +229,9 @@ class PostgreSQLClaims(Claims):
             self._look_again()
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
+        told = any(item.told_to is not None and self.ends.takes_steps(item) for item in settlements)
         constrained = request is not None and self.needs_facts(session_id, request)
-        if not (self.database.private and plain):
+        if told or not (self.database.private and plain):
             return None
         with self.database.alone(), translating(self.database.connection):
             if constrained and request is not None:

@@ -30,7 +30,7 @@ Values = tuple[Any, ...]
 #: bytes, as JSON is behind the number of its version: so nothing is converted for each message.
 TYPES = [
     *("int8", "int8", "int2", "int2", "int4", "bool", "bool", "text"),
-    *("text", "text", "text", "text", "text", "bytea", "bytea", "int8"),
+    *("text", "text", "text", "text", "text", "text", "bytea", "bytea", "int8"),
     *("int2", "int8", "int8", "int8"),
 ]
 JSON_VERSION = b"\x01"
@@ -123,12 +123,12 @@ def write(cursor: Any, text: str, given: Iterable[Values], *, with_ids: bool) ->
             copy.write_row(row)
 
 
-TEXTS = attrgetter("type", "correlation_id", "group_key", "content_type", "content_encoding")
+TEXTS = attrgetter("type", "correlation_id", "group_key", "content_type", "content_encoding", "told_to")
 JSON = attrgetter("headers", "properties")
 #: The fields that decide the common part.
 KIND = attrgetter(
     *("queue_name", "priority", "headers", "type", "correlation_id", "group_key", "content_type"),
-    *("content_encoding", "properties"),
+    *("content_encoding", "properties", "told_to"),
 )
 
 

@@ -43,6 +43,7 @@ AT_ONCE: tuple[tuple[str, int, Callable[[Any], bytes]], ...] = (
     ("type", TEXT_OID, str.encode),
     ("correlation_id", TEXT_OID, str.encode),
     ("group_key", TEXT_OID, str.encode),
+    ("told_to", TEXT_OID, str.encode),
 )
 TYPES_AT_ONCE = tuple((name, type_) for name, type_, _ in AT_ONCE)
 VALUES_AT_ONCE = attrgetter(*dict(TYPES_AT_ONCE))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from django_mq.engine.selector import Selector
     from django_mq.stores.records import ClaimRequest, Settlement
     from django_mq.stores.sql.database import Asking, Rows, Statement
+    from django_mq.stores.sql.ends import Ends
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
@@ -160,6 +161,7 @@ class Claims(Part, subjects.Claims):
     leases: Leases
     declines: Declines
     settlements: Settlements
+    ends: Ends
     # By queue, when a claim that has messages may look for others on further pages, on the monotonic clock.
     _look_behind_at: defaultdict[str, float] = field(init=False, default_factory=lambda: defaultdict(float))
     # Tokens start at the clock, so that two stores of one session never use the same one.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY
 from django_mq.engine.message import Message, header_text
@@ -17,10 +20,19 @@ if TYPE_CHECKING:
     from django_mq.stores.dead_letters import Copy
     from django_mq.stores.records import Failure
     from django_mq.stores.sql.database import Asking, Rows
+    from django_mq.stores.sql.ends import Ends
 
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
 ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED = 1, 2, 3, 4, 5, 6, 7
+#: The end of unheld messages that are removed with an outcome.
+END_OF_OUTCOME = {
+    EXPIRED: End.EXPIRED,
+    CANCELLED: End.CANCELLED,
+    PURGED: End.PURGED,
+    REPLACED: End.REPLACED,
+    DEAD_LETTERED: End.DEAD_LETTERED,
+}
 
 
 #: By row id, the message id and the queue of messages.
@@ -45,11 +57,18 @@ def key_in(headers: str, header: str) -> str | None:
     return header_text(Message(id="", headers=headers_in(headers)), header)
 
 
+@dataclass(eq=False)
 class Messages(Part):
     """Remove, move and describe messages."""
 
+    ends: Ends
+
     def remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> list[int]:
         """Remove unheld messages, all or those with this reason; return their ids."""
+        removing = partial(self._remove, ids, outcome, reason)
+        return self.ends.after(ids, END_OF_OUTCOME[outcome], removing)
+
+    def _remove(self, ids: Sequence[int], outcome: int, reason: str | None) -> list[int]:
         return first_of(self.rows("remove", ids=list(ids), outcome=outcome, reason=reason))
 
     def drop_replaced(self, ids: Sequence[int]) -> list[int]:
@@ -73,6 +92,9 @@ class Messages(Part):
         return first_of(self.rows(statement, ids=list(ids), **given))
 
     def move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
+        return self.ends.after_moving(ids, partial(self._move_rows, ids, target))
+
+    def _move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
         rows = self.rows("move", ids=list(ids), target=target, outcome=MOVED)
         return [Moved(id_, new_id, target) for id_, new_id in rows]
 
@@ -87,12 +109,18 @@ class Messages(Part):
         }
 
     def prioritise_rows(self, ids: Sequence[int], priority: int) -> list[Moved]:
+        return self.ends.after_moving(ids, partial(self._prioritise_rows, ids, priority))
+
+    def _prioritise_rows(self, ids: Sequence[int], priority: int) -> list[Moved]:
         before = self.standing(ids)
         new = set(first_of(self.rows("prioritise", ids=list(ids), priority=priority)))
         return [each for each in self.moved(before) if each.new_id in new]
 
     def bury(self, ids: Sequence[int], reason: str) -> None:
-        self.rows("bury", ids=list(ids), reason=reason)
+        self.ends.after(ids, End.DEAD, partial(self._bury, ids, reason))
+
+    def _bury(self, ids: Sequence[int], reason: str) -> list[int]:
+        return first_of(self.rows("bury", ids=list(ids), reason=reason))
 
     def set_expired_aside(self, ids: Sequence[int]) -> None:
         """Mark expired messages dead, before they go to an expiry queue or are removed."""
@@ -100,8 +128,13 @@ class Messages(Part):
 
     def arrive_again(self, ids: Sequence[int]) -> list[int]:
         """Make scheduled messages ready as the newest arrivals, in this order; return their new ids."""
+        marks = self.ends.among(ids, End.MOVED)
         new = self.numbered_anew(ids)
         self.rows("make_ready", ids=new)
+        if marks:
+            moved = self.moved({id_: (str(mark.message_id), mark.queue) for id_, mark in marks.items()})
+            now = {each.id: each.new_id for each in moved if each.new_id != each.id}
+            self.ends.tell(marks, dict.fromkeys(now, End.MOVED), now)
         return new
 
     def numbered_anew(self, ids: Sequence[int]) -> list[int]:

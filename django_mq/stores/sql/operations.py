@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.ends import End
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import CANCELLED, stayed
 from django_mq.stores.subjects import operations as subjects
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.stores.records import Moved
+    from django_mq.stores.sql.ends import Ends
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
@@ -24,6 +27,7 @@ class Operations(Part, subjects.Operations):
     messages: Messages
     moves: Moves
     last_values: LastValues
+    ends: Ends
 
     def move(self, ids: Sequence[int], target: str) -> list[Moved]:
         return self.moves.move(ids, target)
@@ -37,7 +41,8 @@ class Operations(Part, subjects.Operations):
 
     def release_held(self, ids: Sequence[int]) -> list[Moved]:
         with self.database.transaction():
-            released = stayed(self.messages.standing(self.messages.changed("release_held", ids)))
+            changed = self.ends.after(ids, End.GIVEN_BACK, partial(self.messages.changed, "release_held", ids))
+            released = stayed(self.messages.standing(changed))
             gone = set(self.messages.drop_replaced(ids))
         return [each._replace(new_id=None) if each.id in gone else each for each in released]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.decisions.ends import END_OF_VERDICT, End
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
 from django_mq.stores.records import failed_attempt, storable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import Failure, Receipt, Settlement
     from django_mq.stores.sql.database import Rows, Statement
+    from django_mq.stores.sql.ends import Ends
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
@@ -75,6 +78,7 @@ class Leases(Part):
 
     messages: Messages
     last_values: LastValues
+    ends: Ends
 
     def retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
         """Claim messages again that carry the token of the session's claim; return the ids that it holds then.
@@ -84,6 +88,7 @@ class Leases(Part):
         ids = self._retake(session_id, receipts)
         if ids:
             self.last_values.mark_outdone(ids)
+            self.ends.tell(self.ends.among([*ids], End.RETAKEN), dict.fromkeys(ids, End.RETAKEN))
         return ids
 
     def _retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
@@ -92,17 +97,19 @@ class Leases(Part):
 
     def release(self, session_id: int) -> int:
         """Give back all messages of a session, uncounted; return how many."""
-        return self._released(session_id, "release_session")
+        return self._released(session_id, frozenset(), "release_session")
 
     def release_unknown(self, session_id: int, held: Sequence[int]) -> int:
         """Give back the messages of a session but these, uncounted; return how many."""
-        return self._released(session_id, "release_unknown", held=list(held))
+        return self._released(session_id, frozenset(held), "release_unknown", held=list(held))
 
-    def _released(self, session_id: int, statement: str, **given: Any) -> int:
+    def _released(self, session_id: int, kept: frozenset[int], statement: str, **given: Any) -> int:
+        marks = self.ends.held(session_id, End.GIVEN_BACK)
         replaced = first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
         released = len(self.rows(statement, session=session_id, **given))
         if replaced:
             self.messages.drop_replaced(replaced)
+        self.ends.tell(marks, dict.fromkeys(marks.keys() - kept, End.GIVEN_BACK))
         return released
 
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
@@ -110,6 +117,12 @@ class Leases(Part):
 
         Returns session id, id, whether the attempt counts, the attempts, and how many the queue allows.
         """
+        released = self._release_held_by_expired(sessions)
+        ids = [row[1] for row in released]
+        self.ends.tell(self.ends.among(ids, End.LOST), dict.fromkeys(ids, End.LOST))
+        return released
+
+    def _release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
         return self.rows("release_held_by_expired", sessions=list(sessions))
 
 
@@ -119,6 +132,7 @@ class Settlements(Part, subjects.Settlements):
     moves: Moves
     leases: Leases
     declines: Declines
+    ends: Ends
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         done = set[int]()
@@ -135,6 +149,7 @@ class Settlements(Part, subjects.Settlements):
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         held = self._held(session_id, settlements)
+        marks = self.ends.settling(held)
         expired = [item for item in held if item.verdict is Verdict.EXPIRE]
         leaving = self._leaving([item.id for item in expired])
         staying = [item for item in held if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
@@ -146,6 +161,9 @@ class Settlements(Part, subjects.Settlements):
         done |= self._let_leave(session_id, [item for item in expired if item.id in leaving], leaving)
         if dead := [item.id for item in staying if item.verdict is Verdict.DEAD and item.id in done]:
             self.moves.send_dead(dead)
+        if marks:
+            told = {item.id: END_OF_VERDICT[item.verdict] for item in held if item.id in done}
+            self.ends.tell(marks, told | {id_: End.REPLACED for id_ in leaving if leaving[id_] and id_ in done})
         return done
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002
@@ -184,10 +202,17 @@ class Settlements(Part, subjects.Settlements):
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         if held := self._held(session_id, settlements):
-            how = {"delay_seconds": [0.0] * len(held), "counted": [False] * len(held)}
-            ids = [item.id for item in held]
-            self.rows("end_replaced", session=session_id, ids=ids, replaced=BY_LATER_VALUE)
-            self._write("settle_released", **fence(session_id, held), **how)
+            self.ends.after(
+                [item.id for item in held if item.told_to is not None],
+                End.GIVEN_BACK,
+                partial(self._give_back, session_id, held),
+            )
+
+    def _give_back(self, session_id: int, held: Sequence[Settlement]) -> list[int]:
+        how = {"delay_seconds": [0.0] * len(held), "counted": [False] * len(held)}
+        ids = [item.id for item in held]
+        self.rows("end_replaced", session=session_id, ids=ids, replaced=BY_LATER_VALUE)
+        return self._write("settle_released", **fence(session_id, held), **how)
 
     def record_attempt(self, failure: Failure, **about: Any) -> None:
         self.rows("record_attempt", **failed_attempt(failure, **about))

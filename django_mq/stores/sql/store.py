@@ -14,6 +14,7 @@ from django_mq.stores.sql.capacities import QueueCapacities
 from django_mq.stores.sql.claims import Claims
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.deletions import Deletions
+from django_mq.stores.sql.ends import Ends
 from django_mq.stores.sql.exchanges import Exchanges, VolatileMessages
 from django_mq.stores.sql.last_values import LastValues
 from django_mq.stores.sql.maintenance import Maintenance
@@ -99,8 +100,12 @@ class SQLStore:
     # What the others change messages by.
 
     @cached_property
+    def ends(self) -> Ends:
+        return Ends(self.database, self)
+
+    @cached_property
     def messages(self) -> Messages:
-        return self.parts.messages(self.database)
+        return self.parts.messages(self.database, self.ends)
 
     @cached_property
     def capacities(self) -> QueueCapacities:
@@ -123,7 +128,7 @@ class SQLStore:
 
     @cached_property
     def leases(self) -> Leases:
-        return self.parts.leases(self.database, self.messages, self.last_values)
+        return self.parts.leases(self.database, self.messages, self.last_values, self.ends)
 
     @cached_property
     def declines(self) -> Declines:
@@ -159,7 +164,9 @@ class SQLStore:
 
     @cached_property
     def settlements(self) -> Settlements:
-        return self.parts.settlements(self.database, self.messages, self.moves, self.leases, self.declines)
+        return self.parts.settlements(
+            self.database, self.messages, self.moves, self.leases, self.declines, self.ends
+        )
 
     @cached_property
     def claims(self) -> Claims:
@@ -171,6 +178,7 @@ class SQLStore:
             leases=self.leases,
             declines=self.declines,
             settlements=self.settlements,
+            ends=self.ends,
         )
 
     @cached_property
@@ -179,7 +187,7 @@ class SQLStore:
 
     @cached_property
     def operations(self) -> Operations:
-        return self.parts.operations(self.database, self.messages, self.moves, self.last_values)
+        return self.parts.operations(self.database, self.messages, self.moves, self.last_values, self.ends)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -65,7 +65,7 @@ class SQLitePublications(Publications):
 
 
 class SQLiteMessages(Messages):
-    def move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
+    def _move_rows(self, ids: Sequence[int], target: str) -> list[Moved]:
         """Move, and look which rows have gone: no other connection writes meanwhile."""
         with self.database.transaction():
             before = self.standing(ids)

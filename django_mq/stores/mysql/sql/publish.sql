@@ -33,6 +33,7 @@ FROM (
         content_encoding LONGTEXT CHARACTER SET utf8mb4 PATH '$.content_encoding',
         headers LONGTEXT CHARACTER SET utf8mb4 PATH '$.headers',
         properties LONGTEXT CHARACTER SET utf8mb4 PATH '$.properties',
+        told_to LONGTEXT CHARACTER SET utf8mb4 PATH '$.told_to',
         priority INT PATH '$.priority',
         type LONGTEXT CHARACTER SET utf8mb4 PATH '$.type',
         correlation_id LONGTEXT CHARACTER SET utf8mb4 PATH '$.correlation_id',

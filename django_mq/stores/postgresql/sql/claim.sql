@@ -173,7 +173,7 @@ WHERE m.id = ANY(ARRAY(SELECT id FROM chosen))
 m.id, m.claim, {it}, m.level, m.place, m.priority, m.attempts - m.suspect::int,
     m.redelivered, m.suspect, coalesce(m.expires_at <= {now}, false), m.message_id, m.type, m.correlation_id,
     m.group_key, m.published_at, m.deliver_at, m.expires_at, m.content_type, m.content_encoding,
-    m.headers::text, m.properties::text, m.body
+    m.headers::text, m.properties::text, m.told_to, m.body
 
 -- name: _queue_name
 (SELECT name FROM django_mq_queue WHERE id = m.queue_id)

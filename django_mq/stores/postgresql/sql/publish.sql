@@ -22,7 +22,7 @@ INSERT INTO django_mq_message (
 SELECT
     q.id, {unasked}, 1, {level:%(priority)s}, 0, %(priority)s, 0, false, false,
     %(message_id)s, %(type)s, %(correlation_id)s, %(group_key)s, {now}, {queue_expiry},
-    '', %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(body)s
+    '', %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(told_to)s, %(body)s
 FROM django_mq_queue q
 WHERE q.name = %(queue_name)s AND NOT q.closed AND {read_committed}
 ON CONFLICT (message_id, queue_id) DO NOTHING
@@ -39,10 +39,10 @@ FROM (
         %(content_encoding)s::text[], %(headers)s::text[], %(properties)s::text[], %(priority)s::int[],
         %(type)s::text[], %(correlation_id)s::text[], %(group_key)s::text[],
         %(deliver_at)s::timestamptz[], %(delay_seconds)s::float8[],
-        %(expires_at)s::timestamptz[], %(ttl_seconds)s::float8[]
+        %(expires_at)s::timestamptz[], %(ttl_seconds)s::float8[], %(told_to)s::text[]
     ) WITH ORDINALITY AS u(
         queue_name, message_id, body, content_type, content_encoding, headers, properties, priority,
-        type, correlation_id, group_key, given_at, delay_seconds, expires_at, ttl_seconds, ordinal)
+        type, correlation_id, group_key, given_at, delay_seconds, expires_at, ttl_seconds, told_to, ordinal)
 ) n
 JOIN django_mq_queue q ON q.name = n.queue_name AND NOT q.closed
 WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.name = n.queue_name FOR KEY SHARE)
@@ -74,7 +74,7 @@ WHERE q.name {in_texts:names} AND NOT q.closed {stays}
 -- name: _copied
 COPY django_mq_message (
     queue_id, published_at, level, priority, attempts, redelivered, suspect, dead_reason,
-    type, correlation_id, group_key, content_type, content_encoding, headers, properties,
+    type, correlation_id, group_key, content_type, content_encoding, told_to, headers, properties,
     meets, state, place, deliver_at, expires_at, {it} message_id, body)
 FROM STDIN (FORMAT BINARY)
 

@@ -1,9 +1,9 @@
 -- name: _message_columns
 queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type, correlation_id, group_key,
-    published_at, deliver_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, body
+    published_at, deliver_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, told_to, body
 -- name: _ready_columns. As message_columns, of a message that is ready at once.
 queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type, correlation_id, group_key,
-    published_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, body
+    published_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, told_to, body
 -- name: _new_message. The first of message_columns, of a message that is published.
 q.id, {unasked}, CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, {level:n.priority}, {place}, n.priority, 0, false, false
 -- name: _unasked. What a new message of a queue meets: it is asked next, if the queue declares selectors.
@@ -17,7 +17,7 @@ INSERT INTO django_mq_message (
 SELECT
     {new_message}, %(message_id)s, %(type)s, %(correlation_id)s, %(group_key)s, {now}, n.deliver_at,
     {expiry},
-    '', %(content_type)s, %(content_encoding)s, %(headers)s{as:jsonb}, %(properties)s{as:jsonb}, %(body)s
+    '', %(content_type)s, %(content_encoding)s, %(headers)s{as:jsonb}, %(properties)s{as:jsonb}, %(told_to)s, %(body)s
 FROM django_mq_queue q
 CROSS JOIN (
     SELECT
@@ -38,7 +38,7 @@ INSERT INTO django_mq_message (
 SELECT
     {new_message}, n.message_id, n.type, n.correlation_id, n.group_key, {now}, n.deliver_at,
     {expiry},
-    '', n.content_type, n.content_encoding, n.headers{as:jsonb}, n.properties{as:jsonb}
+    '', n.content_type, n.content_encoding, n.headers{as:jsonb}, n.properties{as:jsonb}, n.told_to
 
 -- name: set_place. Writes the place of a message in a sorted queue.
 -- Locks: the row it changes. Index: the primary key. Returns: one row.

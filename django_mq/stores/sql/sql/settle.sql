@@ -45,3 +45,21 @@ VALUES (%(message_id)s, %(correlation_id)s, %(queue_name)s, %(type)s, %(number)s
 
 -- name: _worker_name. The name of a session, for failed attempts.
 coalesce((SELECT w.name FROM django_mq_workersession w WHERE w.id = %(session)s), %(nameless)s)
+
+-- name: _mark. A marked message as it is before its end: id, listenings, message id, queue, type, headers, properties
+-- and body.
+m.id, m.told_to, m.message_id, q.name, m.type, m.headers{as:text}, m.properties{as:text}, m.body
+
+-- name: marked. Reads which of these messages have ends that are told.
+-- Locks: nothing. Index: the primary key. Returns: the marked messages.
+SELECT {mark}
+FROM django_mq_message m
+JOIN django_mq_queue q ON q.id = m.queue_id
+WHERE m.id {in:ids} AND m.told_to IS NOT NULL
+
+-- name: marked_of_session. Reads which messages of a session have ends that are told.
+-- Locks: nothing. Index: django_mq_message_claimed. Returns: the marked messages.
+SELECT {mark}
+FROM django_mq_message m
+JOIN django_mq_queue q ON q.id = m.queue_id
+WHERE m.state = 2 AND m.session_id = %(session)s AND m.told_to IS NOT NULL

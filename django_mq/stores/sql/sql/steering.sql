@@ -72,11 +72,11 @@ WHERE id {in:ids} AND state <> 2
 INSERT INTO django_mq_message (
     queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
     correlation_id, group_key, value_key, published_at, deliver_at, released_at, expires_at, dead_reason, content_type,
-    content_encoding, headers, properties, body)
+    content_encoding, headers, properties, told_to, body)
 SELECT
     q.id, {unasked}, m.state, {level:n.priority}, CASE WHEN m.state = 0 OR q.sort_key <> '' THEN m.place ELSE 0 END, n.priority, m.attempts,
     m.redelivered, m.suspect, m.message_id, m.type, m.correlation_id, m.group_key, m.value_key, m.published_at,
-    m.deliver_at, m.released_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.body
+    m.deliver_at, m.released_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.told_to, m.body
 
 -- name: bury. Marks ready and scheduled messages dead, in place.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
@@ -94,7 +94,7 @@ SELECT
     q.id, {unasked}, CASE WHEN n.state = 0 THEN 0 ELSE 1 END, {level:n.priority}, CASE WHEN n.state = 0 THEN {place} ELSE 0 END,
     n.priority, 0, {delivered_before}, false, n.message_id, n.type, n.correlation_id, n.group_key,
     n.published_at, CASE WHEN n.state = 0 THEN n.deliver_at END, CASE WHEN NOT q.no_expiry THEN n.expires_at END, '', n.content_type,
-    n.content_encoding, n.headers, n.properties, n.body, {now}
+    n.content_encoding, n.headers, n.properties, n.told_to, n.body, {now}
 
 -- name: coming. Finds unheld messages that are not in a queue yet, to be moved there.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key, django_mq_message_once. Returns: id,
@@ -129,7 +129,7 @@ INSERT INTO django_mq_message (
     {ready_columns})
 SELECT
     q.id, {unasked}, 1, {level:n.priority}, 0, n.priority, 0, false, false, n.message_id, n.type, n.correlation_id, n.group_key, {now},
-    {queue_expiry}, {given_cause}, n.content_type, n.content_encoding, {given_headers}, n.body
+    {queue_expiry}, {given_cause}, n.content_type, n.content_encoding, {given_headers}, n.told_to, n.body
 
 -- name: _sends_expired. Whether a queue q sends expired messages somewhere: as destination() in
 -- django_mq/engine/decisions/dead_letters.py.

@@ -5,7 +5,7 @@ length(m.body)
 m.id, %(claim)s, chosen.queue_name, m.level, m.place, m.priority, m.attempts,
 +m.redelivered, +m.suspect, coalesce(m.expires_at <= {now}, 0), m.message_id, m.type, m.correlation_id,
 m.group_key, +m.published_at, +m.deliver_at, +m.expires_at, m.content_type, m.content_encoding,
-m.headers, m.properties, m.body
+m.headers, m.properties, m.told_to, m.body
 
 -- name: next_due. Looks for the earliest scheduled message of the named queues.
 -- Locks: nothing. Index: django_mq_message_due, one probe per queue. What is due already waits in a paused queue, where

@@ -20,7 +20,7 @@ INSERT INTO django_mq_message (
 SELECT
     q.id, {unasked}, 1, {level:n.priority}, 0, n.priority, 0, 0, 0, %(message_id)s, %(type)s,
     %(correlation_id)s, %(group_key)s, {now}, {queue_expiry}, '',
-    %(content_type)s, %(content_encoding)s, %(headers)s, %(properties)s, %(body)s
+    %(content_type)s, %(content_encoding)s, %(headers)s, %(properties)s, %(told_to)s, %(body)s
 FROM django_mq_queue q
 CROSS JOIN (SELECT %(priority)s AS priority) n
 WHERE q.name = %(queue_name)s AND NOT q.closed

@@ -1,0 +1,77 @@
+"""The ways in which a claim or a message ends, and what is told of each."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.engine.states import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+
+class End(Enum):
+    """How a claim, a message, or both end."""
+
+    # The verdict over a claim; after ACCEPTED, EXPIRED and CANCELLED the message is gone, too.
+    ACCEPTED = auto()
+    RELEASED = auto()
+    DECLINED = auto()
+    #: Also of a message that no session holds.
+    DEAD = auto()
+    EXPIRED = auto()
+    CANCELLED = auto()
+    # The claim ends without a verdict: its session has passed its deadline, or the message was given back.
+    LOST = auto()
+    GIVEN_BACK = auto()
+    #: The claim that was lost goes on: its session was only late.
+    RETAKEN = auto()
+    # The message ends otherwise.
+    PURGED = auto()
+    REPLACED = auto()
+    #: It has another row now, in another queue or in the same one.
+    MOVED = auto()
+    #: Copies of it are in other queues now.
+    DEAD_LETTERED = auto()
+
+
+class Ended(NamedTuple):
+    """One end, with the message as it was."""
+
+    row: int
+    message_id: UUID
+    queue: str
+    end: End
+    type: str
+    #: JSON, as stored.
+    headers: str
+    properties: str | None
+    body: bytes
+    #: The row of a message that was moved.
+    new_row: int | None = None
+
+
+#: The end that each verdict is.
+END_OF_VERDICT: Final[Mapping[Verdict, End]] = {
+    Verdict.ACCEPT: End.ACCEPTED,
+    Verdict.RELEASE: End.RELEASED,
+    Verdict.DECLINE: End.DECLINED,
+    Verdict.DEAD: End.DEAD,
+    Verdict.EXPIRE: End.EXPIRED,
+    Verdict.CANCEL: End.CANCELLED,
+}
+#: The end of a message that has left its queue for this cause.
+END_OF_CAUSE: Final[Mapping[Cause, End]] = {
+    Cause.ACCEPTED: End.ACCEPTED,
+    Cause.EXPIRED: End.EXPIRED,
+    Cause.CANCELLED: End.CANCELLED,
+    Cause.KILLED: End.CANCELLED,
+    Cause.PURGED: End.PURGED,
+    Cause.REPLACED: End.REPLACED,
+    Cause.DEAD: End.DEAD_LETTERED,
+    Cause.MOVED: End.MOVED,
+    Cause.COPIED: End.MOVED,
+}
