@@ -21,7 +21,28 @@ class DjangoMQConfig(AppConfig):
         setting_changed.connect(conf.forget, dispatch_uid="django_mq.conf.forget")
         self.add_options_of_extensions()
         setting_changed.connect(self.add_options_of_extensions, dispatch_uid="django_mq.apps.options")
+        self.keep_results_of_removed_tasks(setting="TASKS")
+        setting_changed.connect(self.keep_results_of_removed_tasks, dispatch_uid="django_mq.apps.tasks")
         self.register_celery_scheme()
+
+    @staticmethod
+    def keep_results_of_removed_tasks(*, setting: str, **_: object) -> None:
+        """Let the results of tasks be written when their messages are removed, where a backend of ours is used."""
+        from django.conf import settings  # noqa: PLC0415 - as above
+        from django.utils.module_loading import import_string  # noqa: PLC0415 - as above
+
+        from django_mq import conf  # noqa: PLC0415 - as above
+
+        if setting != "TASKS":
+            return
+        conf.remove_extension("tasks")
+        for backend in (getattr(settings, "TASKS", None) or {}).values():
+            with suppress(ImportError, AttributeError, TypeError, KeyError):  # Django says what is wrong
+                kind = import_string(backend["BACKEND"])
+                if any(base.__module__.startswith("django_mq.integrations.tasks.") for base in kind.__mro__):
+                    from django_mq.integrations.tasks.results import EXTENSION  # noqa: PLC0415 - only where used
+
+                    conf.add_extension(EXTENSION)
 
     @staticmethod
     def add_options_of_extensions(**_: object) -> None:

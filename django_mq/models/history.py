@@ -89,9 +89,9 @@ class Attempt(models.Model):
 
 
 class TaskResult(models.Model):
-    """One task that has been started: its value, or its errors so far. Deleted after some time.
+    """A task that has been started, with its value or errors, or that was removed. Deleted after some time.
 
-    A task that has not been started has no row; its message is enough.
+    A task that waits for its first attempt has no row; its message is enough.
     """
 
     #: The message's id, which is also the result's.
@@ -102,8 +102,9 @@ class TaskResult(models.Model):
     record = models.TextField(
         _("record"), help_text=_("The task as it was published, its value, its errors and its workers, as JSON.")
     )
-    started_at = UTCDateTimeField(_("started at"))
-    last_attempted_at = UTCDateTimeField(_("last attempted at"))
+    #: Null for a message that was removed before the first attempt.
+    started_at = UTCDateTimeField(_("started at"), null=True)
+    last_attempted_at = UTCDateTimeField(_("last attempted at"), null=True)
     finished_at = UTCDateTimeField(_("finished at"))
     expires_at = UTCDateTimeField(_("expires at"))
 

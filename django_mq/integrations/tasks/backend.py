@@ -133,6 +133,14 @@ def our_backends() -> Iterator[MQBackend]:
             yield backend
 
 
+def result_days(alias: str) -> float:
+    """Return how long the backend of this alias keeps results; the default if there is no such backend here."""
+    for backend in our_backends():
+        if backend.alias == alias:
+            return backend.our_options.RESULT_DAYS
+    return BackendOptions().RESULT_DAYS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
     """``TASKS[...]["OPTIONS"]``, described in docs/how-to/messages/django-tasks.md."""

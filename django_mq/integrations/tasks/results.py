@@ -1,8 +1,8 @@
-"""A task's result, from three places.
+"""A task's result, from two places.
 
-The row of the result has the outcome of the attempts. The message shows whether the task waits or runs. The
-history has messages that were removed before they were handled. Nothing is written before the first attempt
-ends, so that enqueueing is one statement.
+The row of the result has the outcome of the attempts. The message shows whether the task waits or runs. Nothing is
+written before the first attempt ends, so that enqueueing is one statement, or before the message is removed: then
+the transaction that removes it writes the row.
 """
 
 from __future__ import annotations
@@ -18,16 +18,22 @@ from django.db import connections
 from django_mq import conf, errors
 from django_mq.delivery.codecs import decode_body
 from django_mq.delivery.operator.redrives import origin_of
+from django_mq.engine.decisions.ends import End
 from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
+from django_mq.integrations.tasks.backend import result_days
 from django_mq.integrations.tasks.envelope import as_django, is_envelope, time_of, unpack
-from django_mq.models import Attempt, History, Message, TaskResult
+from django_mq.models import Attempt, Message, TaskResult
+from django_mq.seams.extension import Extension, Listening
 from django_mq.stores.clock import clock
-from django_mq.stores.records import path_of, told
+from django_mq.stores.records import headers_in, path_of, told
 from django_mq.stores.registry import store_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from django_mq.engine.decisions.ends import Ended
+    from django_mq.stores.records import NewMessage
 
 
 READY, RUNNING = compat.TaskResultStatus.READY, compat.TaskResultStatus.RUNNING
@@ -52,7 +58,7 @@ def find_result(result_id: str, *, using: str) -> Any:
         return _waiting(message, row)
     if row is not None:
         return _result(None, row.queue_name, FAILED, row=row, result_id=message_id)
-    return _removed(message_id, using)
+    raise compat.TaskResultDoesNotExist(result_id)
 
 
 def row_of(message_id: UUID, alias: str) -> TaskResult | None:
@@ -74,6 +80,45 @@ def write(result: Any, envelope: Any, *, successful: bool, days: float, using: s
         finished_at=end,
         expires_at=end + timedelta(days=days),
     )
+
+
+#: How the body of a task begins, as ``pack`` and ``encode_body`` write it. Other bodies may begin so, too.
+BEGINNING = b'{"task":'
+
+
+def may_be_task(message: NewMessage) -> bool:
+    """Whether a message may be a task, by its first bytes."""
+    return message.body.startswith(BEGINNING)
+
+
+def write_removed(store: Any, ended: Sequence[Ended]) -> None:
+    """Write the results of tasks whose messages are removed, except those that are there. Raises StoreError."""
+    if not store.features.durable:
+        return  # there, no task has a result
+    for each in ended:
+        envelope = _decoded(each.body)
+        if not is_envelope(envelope):
+            continue
+        error = error_of(MessageRemoved(f"The message was {each.end.name.lower()}."))
+        error = {"exception_class_path": error.exception_class_path, "traceback": error.traceback}
+        now = clock.now()
+        store.results.write_removed(
+            message_id=each.message_id,
+            queue_name=origin_of(each.queue, headers_in(each.headers)),
+            record=json.dumps({"envelope": envelope, "value": None, "errors": [error], "worker_ids": []}),
+            finished_at=now,
+            expires_at=now + timedelta(days=result_days(envelope["backend"])),
+        )
+
+
+LISTENING = Listening(
+    name="tasks",
+    ends=frozenset({End.EXPIRED, End.CANCELLED, End.PURGED, End.REPLACED}),
+    wants=may_be_task,
+    tell=write_removed,
+)
+#: Is added where ``TASKS`` has a backend of ours.
+EXTENSION = Extension(name="tasks", ends=(LISTENING,))
 
 
 def _record(result: Any, envelope: Any) -> dict[str, Any]:
@@ -98,22 +143,6 @@ def _waiting(message: Any, row: TaskResult | None) -> Any:
         claimed_at = as_django(message.claimed_at)
         object.__setattr__(result, "last_attempted_at", claimed_at)
         object.__setattr__(result, "started_at", result.started_at or claimed_at)
-    return result
-
-
-def _removed(message_id: UUID, alias: str) -> Any:
-    """Return the result of a task whose message was removed before the first attempt, from the history."""
-    past = History.objects.using(alias).filter(message_id=message_id).first()
-    if past is None or past.outcome == History.Outcome.ACCEPTED:
-        raise compat.TaskResultDoesNotExist(str(message_id))
-    envelope = _decoded(past.body) if past.body is not None else None
-    if not is_envelope(envelope):
-        envelope = {"task": past.type, "args": [], "kwargs": {}, "priority": 0, "backend": "default"}
-    result = _result(envelope, past.queue_name, FAILED, row=None, result_id=message_id)
-    result.errors.append(
-        error_of(MessageRemoved(f"The message was {History.Outcome(past.outcome).name.lower()}."))
-    )
-    object.__setattr__(result, "finished_at", as_django(past.finished_at))
     return result
 
 

@@ -88,7 +88,7 @@ def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult |
         id=str(message.id),
         status=compat.TaskResultStatus.RUNNING,
         enqueued_at=as_django(time_of(envelope, "enqueued_at")),
-        started_at=as_django(row.started_at) if row else now,
+        started_at=as_django(row.started_at) if row and row.started_at else now,
         last_attempted_at=now,
         finished_at=None,
         args=envelope["args"],

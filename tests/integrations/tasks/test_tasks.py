@@ -550,14 +550,44 @@ def test_a_task_that_a_worker_holds_is_running(alias: str, work: Any) -> None:
     assert result.last_attempted_at
 
 
-def test_a_task_that_was_cancelled_has_failed_and_says_why(alias: str, work: Any) -> None:
+def expire(store: Any) -> None:
+    Message.objects.using(store.alias).update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert store.maintenance.expire() == 1
+
+
+#: What removes the message of a task before its first attempt, by the word of the error.
+REMOVALS: dict[str, Callable[[Any], object]] = {
+    "cancelled": lambda store: store.operations.cancel([Message.objects.using(store.alias).get().pk]),
+    "purged": lambda store: store.deletions.purge("default"),
+    "expired": expire,
+}
+
+
+@pytest.mark.parametrize("word", REMOVALS)
+@pytest.mark.parametrize("history_days", [0, 7])
+def test_a_task_that_was_removed_has_failed_and_says_why(
+    alias: str, work: Any, word: str, history_days: int
+) -> None:
+    Queue.objects.using(alias).update(history_days=history_days)
     result = work.add.enqueue(1)
-    shared_store(alias).operations.cancel([Message.objects.using(alias).get().pk])
+    REMOVALS[word](shared_store(alias))
 
     result.refresh()
 
     assert (result.status, result.errors[0].exception_class) == ("FAILED", MessageRemoved)
-    assert "cancelled" in result.errors[0].traceback
+    assert word in result.errors[0].traceback
+    assert (result.args, result.started_at, result.finished_at is None) == ([1], None, False)
+
+
+def test_a_task_that_was_removed_after_an_attempt_keeps_its_error(alias: str, work: Any, run: Run) -> None:
+    Queue.objects.using(alias).update(max_attempts=2, backoff_seconds=1000)
+    result = work.which_attempt.enqueue(2)
+    run()
+    REMOVALS["purged"](shared_store(alias))
+
+    result.refresh()
+
+    assert (result.status, [each.exception_class for each in result.errors]) == ("FAILED", [ValueError])
 
 
 def test_a_task_that_had_succeeded_is_not_run_again(alias: str, work: Any, run: Run) -> None:
