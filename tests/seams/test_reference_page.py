@@ -6,7 +6,8 @@ from dataclasses import MISSING, fields
 
 import pytest
 
-from django_mq.seams.extension import Duty, Extension, Panel
+from django_mq.engine.decisions.ends import End
+from django_mq.seams.extension import Duty, Extension, Listening, Panel
 from tests.docs.pages import DOCS, rows
 
 PAGE = DOCS / "reference" / "extensions.md"
@@ -16,9 +17,13 @@ def names(heading: str) -> list[str]:
     return [name.strip("` ") for cell in rows(PAGE, heading) for name in cell.split(",")]
 
 
-@pytest.mark.parametrize("kind", [Extension, Duty, Panel])
+@pytest.mark.parametrize("kind", [Extension, Duty, Panel, Listening])
 def test_the_page_has_every_field(kind: type) -> None:
     assert sorted(names(kind.__name__)) == sorted(field.name for field in fields(kind))
+
+
+def test_the_page_has_every_end() -> None:
+    assert set(names("Ends")) == {end.name for end in End}
 
 
 def test_the_page_has_the_defaults_of_a_duty() -> None:

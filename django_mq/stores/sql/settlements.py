@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django_mq import conf
 from django_mq.engine.decisions.ends import END_OF_VERDICT, End
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
@@ -104,12 +105,13 @@ class Leases(Part):
         return self._released(session_id, frozenset(held), "release_unknown", held=list(held))
 
     def _released(self, session_id: int, kept: frozenset[int], statement: str, **given: Any) -> int:
-        marks = self.ends.held(session_id, End.GIVEN_BACK)
+        marks = self.ends.held(session_id, End.GIVEN_BACK) if conf.extensions().ends else {}
         replaced = first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
         released = len(self.rows(statement, session=session_id, **given))
         if replaced:
             self.messages.drop_replaced(replaced)
-        self.ends.tell(marks, dict.fromkeys(marks.keys() - kept, End.GIVEN_BACK))
+        if marks:
+            self.ends.tell(marks, dict.fromkeys(marks.keys() - kept, End.GIVEN_BACK))
         return released
 
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
@@ -149,7 +151,7 @@ class Settlements(Part, subjects.Settlements):
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         held = self._held(session_id, settlements)
-        marks = self.ends.settling(held)
+        marks = self.ends.settling(held) if any(item.told_to for item in held) else {}
         expired = [item for item in held if item.verdict is Verdict.EXPIRE]
         leaving = self._leaving([item.id for item in expired])
         staying = [item for item in held if item.verdict is not Verdict.EXPIRE or item.id not in leaving]

@@ -479,7 +479,7 @@ def test_times_of_results_compare_with_those_of_django(
     times = [time for each in (*results, *told, *found) for name in names if (time := getattr(each, name))]
 
     assert [result.status for result in found] == ["SUCCESSFUL", "FAILED", "FAILED", "RUNNING"]
-    assert len(times) == 4 + 2 * 4 + (4 + 4 + 1 + 3)
+    assert len(times) == 4 + 2 * 4 + (4 + 4 + 2 + 3)
     assert all(abs(timezone.now() - time) < timedelta(minutes=30) for time in times)
 
 
