@@ -32,7 +32,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import InvalidMessage
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
-from django_mq.seams.extension import Extension
+from django_mq.seams.extension import Extension, Listening
 from django_mq.stores.records import ClaimRequest, Lease, SessionInfo, headers_in
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_claimed, a_handler, a_policy
@@ -139,6 +139,30 @@ def test_every_way_to_publish_has_the_middleware(orders: str, added: Callable[..
     )
     assert [together for _, _, together in rows] == expected
     assert [(message_id, queue) for message_id, queue, _ in rows] == seen
+
+
+@pytest.mark.parametrize("door", DOORS, ids=str)
+def test_every_way_to_publish_writes_who_is_told_of_the_ends(
+    orders: str, added: Callable[..., None], door: str
+) -> None:
+    names = {"all": True, "none": False, "every": True}
+    added(
+        ends=tuple(
+            Listening(
+                name=name,
+                ends=frozenset(),
+                wants=lambda message, wanted=wanted: wanted and message.queue_name == "orders",
+                tell=lambda _store, _ended: None,
+            )
+            for name, wanted in names.items()
+        )
+    )
+    way, expected = DOORS[door]
+
+    way()
+
+    marks = Message.objects.using(ALIAS).values_list("told_to", flat=True)
+    assert list(marks) == ["all every"] * len(expected)
 
 
 @pytest.mark.parametrize("door", DOORS, ids=str)

@@ -50,6 +50,7 @@ def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(set
         ([f"{HERE}.STRAY"], "which has a panel for the page 'worker'; use one of queue, message"),
         ([f"{HERE}.UNCALLED"], "which has 3 in publishing; give functions"),
         ([f"{HERE}.ASYNCHRONOUS"], "whose middleware wait is a coroutine function, which does not run"),
+        ([f"{HERE}.UNTOLD"], "whose listening has the name 'the shop'; use an identifier of at most 50"),
         ([f"{HERE}.CAPITAL"], "whose name is 'Shop'; use an identifier in small letters"),
         ([f"{HERE}.FOREIGN"], "whose option 'OTHER_SECONDS' has another extension's name; begin it with 'SHOP_'"),
         ([f"{HERE}.NAMESAKE"], "whose option 'max_attempts' is one of django_mq"),

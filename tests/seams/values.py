@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django_mq.engine.options import Option
-from django_mq.seams.extension import Duty, Extension, Panel
+from django_mq.seams.extension import Duty, Extension, Listening, Panel
 
 FIRST = Extension(name="first")
 SECOND = Extension(name="second")
@@ -16,6 +16,10 @@ LOOSE = Extension(name="shop", findings=("print",))  # type: ignore[arg-type]
 ENDLESS_DUTY = Extension(name="shop", duties=(Duty(name="all", run=lambda _store, _limit: 0, limit=0),))
 STRAY = Extension(name="shop", panels=(Panel(page="worker", title="Stock", content=lambda _request, _row: ""),))
 UNCALLED = Extension(name="shop", publishing=(3,))  # type: ignore[arg-type]
+UNTOLD = Extension(
+    name="shop",
+    ends=(Listening(name="the shop", ends=frozenset(), wants=lambda _: True, tell=lambda _store, _ended: None),),
+)
 CAPITAL = Extension(name="Shop")
 FOREIGN = Extension(name="shop", settings=(Option(name="OTHER_SECONDS", type="int", default=0, help="What."),))
 NAMESAKE = Extension(name="max", queue_options=(Option(name="max_attempts", type="int", default=0, help="What."),))

@@ -82,6 +82,8 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "dying": ({"ids": [1, 2]}, "pkey"),
     "copy_dead": ({"target": "q2", "ids": [1, 2], **{name: ["{}", "{}"] for name in COPIED}}, "pkey"),
     "coming": ({"ids": [1, 2], "queue_id": 10**6}, "pkey"),
+    "marked": ({"ids": [1, 2]}, "pkey"),
+    "marked_of_session": ({"session": 1}, "claimed"),
     "standing": ({"ids": [1, 2]}, "pkey"),
     "standing_again": ({"message_ids": ["0" * 32]}, "once"),
     "moved_here": ({"message_ids": ["0" * 32], "queue_id": 10**6}, "once"),

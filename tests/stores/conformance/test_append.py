@@ -41,6 +41,7 @@ def test_every_property_of_a_message_comes_back_as_it_was_stored(
         type="thing",
         correlation_id="c-1",
         group_key="g-1",
+        told_to="shop limits",
         **times,
     )
 
@@ -50,7 +51,7 @@ def test_every_property_of_a_message_comes_back_as_it_was_stored(
     assert (claimed.id, claimed.queue_name, claimed.attempts, claimed.redelivered) == (id_, orders, 0, False)
     for name in ("message_id", "body", "content_type", "content_encoding", "headers", "properties", "priority"):
         assert getattr(claimed, name) == getattr(message, name)
-    for name in ("type", "correlation_id", "group_key", "deliver_at", "expires_at"):
+    for name in ("type", "correlation_id", "group_key", "told_to", "deliver_at", "expires_at"):
         assert getattr(claimed, name) == getattr(message, name)
 
 

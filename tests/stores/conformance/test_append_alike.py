@@ -29,6 +29,7 @@ KINDS: list[dict[str, Any]] = [
     {"content_type": "application/octet-stream", "content_encoding": "binary", "headers": '{"a": "\u20ac"}'},
     {"type": "order \u20ac", "correlation_id": "c-1", "group_key": "\t\n\\N", "properties": '{"b": [1, 2]}'},
     {"ttl_seconds": 60.0},
+    {"told_to": "shop"},
 ]
 
 

@@ -39,13 +39,13 @@ def test_many_may_go_to_several_queues(store: Store, orders: str) -> None:
 def test_each_of_many_has_its_own_times_and_properties(store: Store, orders: str, session: int) -> None:
     past = datetime(2021, 1, 1, tzinfo=UTC)
     first = a_message(deliver_at=past, headers='{"a": 1}', body=b"\x00", correlation_id="one")
-    second = a_message(ttl_seconds=60, properties='{"b": 2}', group_key="two", type="t")
+    second = a_message(ttl_seconds=60, properties='{"b": 2}', group_key="two", type="t", told_to="shop")
 
     store.publications.append_many([first, second, a_message(delay_seconds=60)])
 
     one, two = claim(store, session)
     assert (one.deliver_at, one.headers, one.body, one.correlation_id) == (past, '{"a": 1}', b"\x00", "one")
-    assert (two.properties, two.group_key, two.type) == ('{"b": 2}', "two", "t")
+    assert (two.properties, two.group_key, two.type, two.told_to) == ('{"b": 2}', "two", "t", "shop")
     assert two.expires_at == two.published_at + timedelta(seconds=60)
     assert store.queues.counts()[orders].scheduled == 1
 
