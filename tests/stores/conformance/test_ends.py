@@ -278,9 +278,10 @@ def test_no_end_of_another_message_is_told(store: Store, told: list[Ended]) -> N
 def test_what_fails_while_it_is_told_changes_no_settlement(
     store: Store, session: int, orders: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def tell(store: Store, _: object) -> None:
+    def tell(store: Any, _: object) -> None:
         if store.features.durable:
             store.publications.append(a_message("late"))
+            store.database.fetch("no statement", ())
         raise ZeroDivisionError
 
     listening = Listening(name="broken", ends=frozenset(End), wants=lambda _: True, tell=tell)
