@@ -64,8 +64,8 @@ class Database(Connection):
         #: Whether a transaction of a private connection is open.
         self.begun = False
         #: How many blocks of ``transaction`` are open; what to do at the end of the first, and how to forget it.
-        self._blocks = 0
-        self._at_end: tuple[Callable[[], None], Callable[[], None]] | None = None
+        self.blocks = 0
+        self.ending: tuple[Callable[[], None], Callable[[], None]] | None = None
 
     def offset(self) -> timedelta:
         """Return what is added to the database's clock: nothing, except in tests."""
@@ -128,42 +128,19 @@ class Database(Connection):
         """All or nothing: a savepoint of the caller's transaction, or a transaction of its own."""
         atomic = self._own_transaction() if self.private else self._shared_transaction()
         with self.alone(), translating(self.connection), atomic:
-            self._blocks += 1
+            self.blocks += 1
             try:
                 yield
-                if self._blocks == 1:
-                    self._end()
+                while self.blocks == 1 and self.ending is not None:
+                    (end, _), self.ending = self.ending, None
+                    end()
             except BaseException:
-                if self._at_end is not None:
-                    self._at_end[1]()
-                    self._at_end = None
+                if self.ending is not None:
+                    (_, forget), self.ending = self.ending, None
+                    forget()
                 raise
             finally:
-                self._blocks -= 1
-
-    def at_end(self, work: Callable[[], None], forget: Callable[[], None]) -> None:
-        """Do the work at the end of this transaction, at once in one of the caller; forget it after an error."""
-        self._at_end = work, forget
-        if self._blocks == 0:
-            self._end()
-
-    def _end(self) -> None:
-        while self._at_end is not None:
-            work, self._at_end = self._at_end[0], None
-            work()
-
-    def attempt(self, function: Callable[[], None]) -> Exception | None:
-        """Call a function in the open transaction; if it fails, undo what it wrote and return its exception."""
-        with self.alone(), translating(self.connection):
-            self.execute("SAVEPOINT django_mq_attempt")
-            try:
-                function()
-            except Exception as error:  # noqa: BLE001 - it is the project's
-                # This fails if the transaction is lost, and the caller knows that it has written nothing.
-                self.execute("ROLLBACK TO SAVEPOINT django_mq_attempt")
-                return error
-            self.execute("RELEASE SAVEPOINT django_mq_attempt")
-        return None
+                self.blocks -= 1
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:

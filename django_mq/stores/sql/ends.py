@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from django_mq import conf
 from django_mq.engine.decisions.ends import End, Ended
 from django_mq.engine.decisions.verdict import ACCEPT
 from django_mq.seams.ends import concerns, told
+from django_mq.stores.connections import translating
 from django_mq.stores.sql.database import Part
 
 if TYPE_CHECKING:
@@ -135,15 +135,27 @@ class Ends(Part):
             if id_ in marks:
                 new_row = None if new_rows is None else new_rows.get(id_)
                 self._waiting[id_, end] = marks[id_].told_to, marks[id_].ended(id_, end, new_row)
-        if self._waiting:
-            self.database.at_end(self._tell, self._waiting.clear)
+        if self._waiting and self.database.blocks:
+            self.database.ending = self._tell, self._waiting.clear
+        elif self._waiting:
+            self._tell()  # the transaction is the caller's
 
     def _tell(self) -> None:
         waiting = [*self._waiting.values()]
         self._waiting.clear()
         for each, mine in told(waiting, self.listening):
-            error = self.database.attempt(partial(each.tell, self.store, mine))
-            if error is not None:
-                logger.error(
-                    "The listening %r failed with %s ends of messages", each.name, len(mine), exc_info=error
-                )
+            self._tell_one(each, mine)
+
+    def _tell_one(self, listening: Listening, ended: list[Ended]) -> None:
+        """Tell one listening; if it fails, log that and undo what it wrote."""
+        database = self.database
+        with database.alone(), translating(database.connection):
+            database.execute("SAVEPOINT django_mq_told")
+            try:
+                listening.tell(self.store, ended)
+            except Exception:
+                logger.exception("The listening %r failed with %s ends of messages", listening.name, len(ended))
+                # This fails if the transaction is lost, and the caller knows that it has written nothing.
+                database.execute("ROLLBACK TO SAVEPOINT django_mq_told")
+            else:
+                database.execute("RELEASE SAVEPOINT django_mq_told")
