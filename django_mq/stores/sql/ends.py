@@ -153,9 +153,11 @@ class Ends(Part):
             database.execute("SAVEPOINT django_mq_told")
             try:
                 listening.tell(self.store, ended)
-            except Exception:
+            except Exception as error:
                 logger.exception("The listening %r failed with %s ends of messages", listening.name, len(ended))
-                # This fails if the transaction is lost, and the caller knows that it has written nothing.
-                database.execute("ROLLBACK TO SAVEPOINT django_mq_told")
+                try:
+                    database.execute("ROLLBACK TO SAVEPOINT django_mq_told")
+                except Exception:  # noqa: BLE001 - the transaction is lost, for example by a deadlock
+                    raise error from error.__cause__
             else:
                 database.execute("RELEASE SAVEPOINT django_mq_told")

@@ -25,7 +25,7 @@ from tests.stores.builders import (
     settle,
     verdict,
 )
-from tests.stores.conftest import IN_BOTH_WAYS
+from tests.stores.conftest import IN_BOTH_WAYS, ON_DATABASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,11 +42,7 @@ def told() -> Iterator[list[Ended]]:
     """What a listening was told that wants every end."""
     heard: list[Ended] = []
 
-    def tell(_: Store, ended: Any) -> None:
-        heard.extend(ended)
-
-    listening = Listening(name="listener", ends=frozenset(End), wants=lambda _: True, tell=tell)
-    conf.add_extension(Extension(name="listener", ends=(listening,)))
+    conf.add_extension(listening(lambda _, ended: heard.extend(ended)))
     yield heard
     conf.remove_extension("listener")
 
@@ -274,9 +270,25 @@ def test_no_end_of_another_message_is_told(store: Store, told: list[Ended]) -> N
     assert told == []
 
 
+def listening(tell: Callable[[Any, Any], object]) -> Extension:
+    """An extension that is told every end."""
+    told = Listening(name="listener", ends=frozenset(End), wants=lambda _: True, tell=tell)
+    return Extension(name="listener", ends=(told,))
+
+
+@pytest.fixture
+def added() -> Iterator[Callable[[Extension], None]]:
+    """Adds an extension, for the test only."""
+    yield conf.add_extension
+    conf.remove_extension("listener")
+
+
 @IN_BOTH_WAYS
 def test_what_fails_while_it_is_told_changes_no_settlement(
-    store: Store, session: int, orders: str, caplog: pytest.LogCaptureFixture
+    store: Store,
+    session: int,
+    added: Callable[[Extension], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def tell(store: Any, _: object) -> None:
         if store.features.durable:
@@ -284,16 +296,31 @@ def test_what_fails_while_it_is_told_changes_no_settlement(
             store.database.fetch("no statement", ())
         raise ZeroDivisionError
 
-    listening = Listening(name="broken", ends=frozenset(End), wants=lambda _: True, tell=tell)
     declare(store, "late")
-    publish(store, orders, told_to="broken")
-    [held] = claim(store, session)
-    conf.add_extension(Extension(name="broken", ends=(listening,)))
-    try:
-        with caplog.at_level(logging.ERROR):
-            assert not store.settlements.settle(session, [Settlement.of(held, DONE)])
-    finally:
-        conf.remove_extension("broken")
-    assert "The listening 'broken' failed with 1 ends" in caplog.text
+    held = claimed(store, session, {"told_to": "listener"})
+    added(listening(tell))
+
+    with caplog.at_level(logging.ERROR):
+        assert not store.settlements.settle(session, [Settlement.of(held, DONE)])
+
+    assert "The listening 'listener' failed with 1 ends" in caplog.text
     assert not claim(store, session, "late")
     assert not store.sessions.close(session)
+
+
+@ON_DATABASES
+def test_if_the_transaction_is_lost_while_it_is_told_nothing_is_settled(
+    store: Store, session: int, added: Callable[[Extension], None]
+) -> None:
+    def tell(store: Any, _: object) -> None:
+        store.database.execute("ROLLBACK")  # as a deadlock does
+        raise ZeroDivisionError
+
+    held = claimed(store, session, {"told_to": "listener"})
+    added(listening(tell))
+
+    with pytest.raises(ZeroDivisionError):
+        store.settlements.settle(session, [Settlement.of(held, DONE)])
+
+    conf.remove_extension("listener")
+    assert not store.settlements.settle(session, [Settlement.of(held, DONE)])
