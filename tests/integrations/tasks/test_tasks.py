@@ -579,6 +579,17 @@ def test_a_task_that_was_removed_has_failed_and_says_why(
     assert (result.args, result.started_at, result.finished_at is None) == ([1], None, False)
 
 
+def test_ends_are_told_only_where_tasks_are_ours(settings: Settings) -> None:
+    ours = "django_mq.integrations.tasks.MQBackend"
+    for backends, names in (
+        ({}, []),
+        ({"default": {"BACKEND": ours}}, ["tasks"]),
+        ({"a": {"BACKEND": "no.such"}}, []),
+    ):
+        settings.TASKS = backends
+        assert [each.name for each in conf.extensions().ends] == names
+
+
 def test_a_task_that_was_removed_after_an_attempt_keeps_its_error(alias: str, work: Any, run: Run) -> None:
     Queue.objects.using(alias).update(max_attempts=2, backoff_seconds=1000)
     result = work.which_attempt.enqueue(2)
