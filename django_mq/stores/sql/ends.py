@@ -92,7 +92,7 @@ class Ends(Part):
     # The marks. They are read before the change, and without locks: the row of a message never gets another mark.
 
     def among(self, ids: Sequence[int], *ends: End) -> Marks:
-        """Return which of these messages are marked; none if nobody wants these ends."""
+        """Return which of these messages are marked; none if no listening wants these ends."""
         return _marks(self.rows("marked", ids=list(ids))) if ids and self.are_wanted(*ends) else {}
 
     def settling(self, settlements: Iterable[Settlement]) -> Marks:
