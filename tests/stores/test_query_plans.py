@@ -168,12 +168,12 @@ MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "give_back_held_by_expired": ({"sessions": [1]}, "claimed"),
 }
 
-# Half of the rows are ready; the others are shared out among the other states.
+# Most rows are ready, and few are scheduled: a database reads all rows rather than a quarter by an index.
 FILL = """
 INSERT INTO django_mq_message (
     id, queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type, published_at,
     deliver_at, expires_at, session_id, claim, dead_reason, content_type, content_encoding, headers, body)
-SELECT n, q.id, CASE WHEN n %% 2 = 0 THEN 1 WHEN n %% 100 = 1 THEN 2 WHEN n %% 4 = 1 THEN 3 ELSE 0 END,
+SELECT n, q.id, CASE WHEN n %% 100 = 1 THEN 2 WHEN n %% 4 = 1 THEN 3 WHEN n %% 20 = 3 THEN 0 ELSE 1 END,
        n %% 10, 0, n %% 10, 0, false, false, {uuid}, '', {now}, {now}, {now},
        CASE WHEN n %% 100 = 1 THEN 1 END, CASE WHEN n %% 100 = 1 THEN 1 END, '', '', '', '{{}}', ''
 FROM (SELECT {number} AS n FROM {rows}) numbers
