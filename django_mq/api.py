@@ -11,7 +11,20 @@ from django_mq import conf
 from django_mq.delivery import hints
 from django_mq.delivery.codecs import BrowsedMessage, ReceivedMessage
 from django_mq.delivery.consumer.handlers import consumer
+from django_mq.delivery.operator.answers import Answer, Effect
 from django_mq.delivery.operator.browser import browsed
+from django_mq.delivery.operator.verbs import (
+    acancel,
+    amove,
+    aredrive,
+    arelease,
+    areschedule,
+    cancel,
+    move,
+    redrive,
+    release,
+    reschedule,
+)
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import count_of, existing, queue_name
@@ -22,23 +35,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = [
+    "Answer",
     "BrowsedMessage",
     "Decline",
+    "Effect",
     "OutgoingMessage",
     "ReceivedMessage",
     "Reject",
     "Release",
     "Retry",
+    "acancel",
+    "amove",
     "announce",
     "apublish",
     "apublish_many",
+    "aredrive",
+    "arelease",
+    "areschedule",
     "browse",
+    "cancel",
     "consumer",
     "free_groups",
+    "move",
     "pause",
     "publish",
     "publish_many",
     "purge",
+    "redrive",
+    "release",
+    "reschedule",
     "resume",
 ]
 

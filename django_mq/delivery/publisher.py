@@ -270,7 +270,7 @@ def _announced(outgoing: OutgoingMessage, alias: str) -> OutgoingMessage:
     return replace(outgoing, headers=headers or outgoing.headers)
 
 
-#: Async code has no Django transaction to join: its publishes run here, each on its own.
+#: Async code has no Django transaction to join: its publishes and verbs run here, each on its own.
 async_threads = ApartThreads("django_mq-publish")
 
 
@@ -288,20 +288,21 @@ async def apublish_many(
 ) -> list[UUID]:
     """Publish many messages from async code: like ``publish_many``, but in a transaction of its own."""
     alias = using or conf.load().DATABASE
-    checked, message_ids = await _run_apart(_prepare, list(messages), alias)
+    checked, message_ids = await run_apart(_prepare, list(messages), alias)
     waited = CapacityWait()
     while True:
         try:
-            await _run_apart(_write, checked, message_ids, alias)
+            await run_apart(_write, checked, message_ids, alias)
         except QueueFull as error:
-            rules = await _run_apart(lambda queue: rules_of(shared_store(alias), queue), error.queue)
+            rules = await run_apart(lambda queue: rules_of(shared_store(alias), queue), error.queue)
             pause = waited.pause_seconds(error, rules)
         else:
             return message_ids
         await asyncio.sleep(pause)
 
 
-async def _run_apart(function: Callable[..., T], *args: Any) -> T:
+async def run_apart(function: Callable[..., T], *args: Any) -> T:
+    """Call a function that uses the database from async code."""
     return await sync_to_async(function, thread_sensitive=False, executor=async_threads.executor)(*args)
 
 

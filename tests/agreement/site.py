@@ -495,7 +495,7 @@ class Site:
 
     def _steer(self, messages: list[int], how: str) -> Any:
         changed = getattr(self.store.operations, how)(self._ids(messages))
-        return changed if how == "cancel" else len(changed)
+        return len(changed)
 
     def _move(self, messages: list[int], queue: str) -> Any:
         # Of two copies of a message any may come first, and keep the other out.

@@ -61,6 +61,10 @@ def test_the_page_of_the_python_api_has_every_name_with_its_arguments_and_defaul
     value = getattr(api, name)
     if name in ("BrowsedMessage", "ReceivedMessage"):
         assert sorted(documented) == sorted(attributes_of(value))
+    elif value is api.Answer:
+        assert list(documented) == [*api.Answer._fields, "done"]
+    elif value is api.Effect:
+        assert list(documented) == [effect.value for effect in api.Effect]
     elif value in (api.Decline, api.Reject, api.Release):
         assert documented == {}  # they take what any exception takes
     else:

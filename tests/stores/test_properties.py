@@ -120,7 +120,7 @@ class Pair:
         waiting = [entry for entry in self.model.entries.values() if entry.state != "claimed"]
         if waiting:
             chosen = waiting[number % len(waiting)].id
-            assert self.store.operations.cancel([chosen]) == 1
+            assert self.store.operations.cancel([chosen]) == [chosen]
             self.carrying.pop(chosen, None)
             self.model.remove(chosen)
 

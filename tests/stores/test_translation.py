@@ -198,7 +198,7 @@ def test_a_failed_transaction_leaves_the_store_usable(file: Path) -> None:
             store.operations.cancel([1])
         unlock()
 
-        assert store.operations.cancel([1]) == 0
+        assert store.operations.cancel([1]) == []
 
 
 # The real thing, on PostgreSQL

@@ -334,7 +334,7 @@ def steering(alias: str) -> None:
     settle(store, session, message, Verdict.DEAD)
     assert len(store.operations.redrive([number])) == 1
     assert len(store.operations.reschedule([number], datetime.now(UTC) + timedelta(hours=1))) == 1
-    assert store.operations.cancel([number]) == 1
+    assert store.operations.cancel([number]) == [number]
     with suppress(DuplicateMessage):
         store.publications.append_many([a_message("steered")] * 2)
     _share_groups(store)

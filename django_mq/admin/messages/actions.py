@@ -73,7 +73,7 @@ CANCEL = MessageAction(
     permission="cancel_message",
     label=_("Cancel and remove"),
     done=_("Cancelled"),
-    run=lambda rows, _answers, using: actions.cancel(rows, using=using),
+    run=lambda rows, _answers, using: len(actions.cancel(rows, using=using)),
     question=Confirmation,
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,

@@ -1,7 +1,7 @@
 """What an operator does to selected messages: the store changes them, then the queues' consumers are woken.
 
 Messages in another state than the action is for stay unchanged. A function returns what has become of each message
-that it changed, so that another can go on with it; ``cancel`` returns how many. All raise MQError.
+that it changed, so that another can go on with it; ``cancel`` returns the row ids. All raise MQError.
 """
 
 from __future__ import annotations
@@ -82,9 +82,10 @@ def move(rows: Sequence[ActionTarget], target: str, *, using: str) -> list[Moved
     return _changed(moved, rows, wake=[target], using=using)
 
 
-def cancel(rows: Sequence[ActionTarget], *, using: str) -> int:
+def cancel(rows: Sequence[ActionTarget], *, using: str) -> list[int]:
     """Remove messages that no worker holds."""
-    return sum(map(shared_store(using).operations.cancel, _chunks(rows)))
+    store = shared_store(using)
+    return [id_ for ids in _chunks(rows) for id_ in store.operations.cancel(ids)]
 
 
 def publish_instead(outgoing: OutgoingMessage, original: int | None, *, using: str) -> UUID:

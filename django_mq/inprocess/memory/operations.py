@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 class Operations(Part, subjects.Operations):
     @locked
-    def cancel(self, ids: Sequence[int]) -> int:
+    def cancel(self, ids: Sequence[int]) -> list[int]:
         unclaimed = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
-        return sum([row.queue.inner.control.discard(row.entry, Cause.CANCELLED) for row in unclaimed])
+        return [row.id for row in unclaimed if row.queue.inner.control.discard(row.entry, Cause.CANCELLED)]
 
     @locked
     def release_held(self, ids: Sequence[int]) -> list[Moved]:

@@ -30,4 +30,4 @@ class Command(MessageCommand):
     asks = narrows = recalls = True
 
     def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
-        return actions.cancel(rows, using=alias)
+        return len(actions.cancel(rows, using=alias))

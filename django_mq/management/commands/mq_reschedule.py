@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery.operator import actions
-from django_mq.delivery.validation import aware, read_time
-from django_mq.management.arguments import UsageError, argument, more_than_zero, one_of
+from django_mq.delivery.operator.named import due_at
+from django_mq.delivery.validation import read_time
+from django_mq.management.arguments import argument, more_than_zero, one_of
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
@@ -37,17 +37,10 @@ class Command(MessageCommand):
         elif options["at"] is not None:
             options["deliver_at"] = read_time(options["at"], "--at")
         else:
-            options["deliver_at"] = _later(options["delay"])
+            options["deliver_at"] = due_at(None, options["delay"], "--delay")
         super().run(alias, **options)
 
     def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         if options["now"]:
             return len(actions.deliver_now(rows, using=alias))
         return len(actions.reschedule(rows, options["deliver_at"], using=alias))
-
-
-def _later(seconds: float) -> datetime:
-    try:
-        return aware(datetime.now(UTC) + timedelta(seconds=seconds), "--delay")
-    except OverflowError:
-        raise UsageError(f"--delay {seconds:g} reaches beyond the year 9999.") from None

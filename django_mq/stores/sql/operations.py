@@ -35,9 +35,9 @@ class Operations(Part, subjects.Operations):
     def redrive(self, ids: Sequence[int]) -> list[Moved]:
         return self.moves.redrive(ids)
 
-    def cancel(self, ids: Sequence[int]) -> int:
+    def cancel(self, ids: Sequence[int]) -> list[int]:
         with self.database.transaction():
-            return len(self.messages.remove(ids, CANCELLED))
+            return self.messages.remove(ids, CANCELLED)
 
     def release_held(self, ids: Sequence[int]) -> list[Moved]:
         with self.database.transaction():

@@ -16,8 +16,8 @@ class Operations(ABC):
     """Change messages for operators."""
 
     @abstractmethod
-    def cancel(self, ids: Sequence[int]) -> int:
-        """Remove unclaimed messages."""
+    def cancel(self, ids: Sequence[int]) -> list[int]:
+        """Remove unclaimed messages; return the row ids of those that were removed."""
 
     @abstractmethod
     def release_held(self, ids: Sequence[int]) -> list[Moved]:

@@ -321,7 +321,7 @@ class StoredQueue:
     def cancel(self, entry: StoredEntry) -> bool:
         """Take a scheduled message away."""
         cancelled = self.site.store.operations.cancel([entry.id])
-        self.taken_away += cancelled
+        self.taken_away += len(cancelled)
         return bool(cancelled)
 
     def deliver_now(self, entry: StoredEntry) -> None:

@@ -65,8 +65,8 @@ def test_purging_an_unknown_queue_is_an_error(store: Store) -> None:
 def test_cancelling_removes_what_nobody_holds(store: Store, orders: str) -> None:
     given = one_of_each_state(store)
 
-    assert store.operations.cancel([*given.values(), 10**9]) == 3
-    assert store.operations.cancel(list(given.values())) == 0
+    assert len(store.operations.cancel([*given.values(), 10**9])) == 3
+    assert store.operations.cancel(list(given.values())) == []
     assert store.queues.counts()[orders].claimed == 1
 
 
