@@ -9,6 +9,7 @@ import inspect
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,12 @@ CREDIT_PER_THREAD = 4
 PRIORITIES = 2**31 - 1
 
 
+class Way(Enum):
+    """How a worker process runs a handler. It has one worker for each way that its handlers need."""
+
+    THREADS = "threads"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """A registered function and the options of its decorator."""
@@ -59,6 +66,8 @@ class Handler:
     shared: bool = False
     #: Which messages it takes, blank for those that no other handler of the queue takes.
     selector: str = ""
+    #: How a worker process runs it.
+    way: Way = Way.THREADS
     #: The values of options that extensions declare.
     added: Mapping[str, Any] = field(default_factory=dict, hash=False)
 

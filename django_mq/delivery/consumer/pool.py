@@ -1,13 +1,14 @@
-"""Threads that pull attempts and run them. An idle thread is a free slot.
+"""What a worker runs its handlers with: a pool, which pulls attempts from the prefetch and runs them.
 
-A thread takes its next message from the prefetch by itself: the most urgent one at the moment when it is free.
+The usual pool has threads. An idle thread is a free slot. A thread takes its next message from the prefetch by
+itself: the most urgent one at the moment when it is free.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from django.db import connections
 
@@ -25,8 +26,62 @@ BEGIN_SECONDS = 0.005
 LEAST_ABANDONED = 4
 
 
+class HandlerPool(Protocol):
+    """What a worker knows of its pool. The worker's loop, and the threads of its pool, call it."""
+
+    #: How many attempts run at a time.
+    slots: int
+
+    @property
+    def running(self) -> int:
+        """How many attempts run."""
+
+    @property
+    def free(self) -> int:
+        """How many attempts could begin now."""
+
+    @property
+    def abandoned(self) -> int:
+        """How many attempts were given up and still run."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether too many were given up for the pool to go on."""
+
+    def wake(self, messages: int | None = None, *, patient: bool = False) -> None:
+        """Begin as many attempts as there are ``messages``, or all; if ``patient``, wait until one begins."""
+
+    def abandon_overdue(self) -> list[tuple[Delivery, Settlement]]:
+        """Give up the attempts that exceed their time limit; return those that the caller is to settle."""
+
+    def stop(self) -> None:
+        """Begin no other attempt."""
+
+    def disown(self) -> None:
+        """Give up the running attempts: their outcomes are ignored."""
+
+
+class MakePool(Protocol):
+    """Makes, and starts, the pool of a worker."""
+
+    def __call__(
+        self,
+        slots: int,
+        /,
+        *,
+        next_attempt: Callable[[], Delivery | None],
+        on_done: Callable[[Delivery, Settlement], None],
+        on_idle: Callable[[], None],
+    ) -> HandlerPool:
+        """Make a pool.
+
+        It takes the most urgent attempt by ``next_attempt``, and calls ``on_idle`` where that returns None.
+        ``on_done`` settles an attempt that has ended. Any thread may call these.
+        """
+
+
 class Pool:
-    """A fixed number of slots."""
+    """A fixed number of slots, each a thread."""
 
     def __init__(
         self,

@@ -259,8 +259,10 @@ def prefetch_of(handlers: Sequence[Handler], begin: Begin) -> list[Prefetch]:
     return [Prefetch(some, begin) for some in parted.values()]
 
 
-def _open_credit(prefetch: Prefetch) -> int:
+def _open_credit(prefetch: Prefetch | None) -> int:
     """Return how many more messages to claim, 0 while the bytes of the others are as many as allowed."""
+    if prefetch is None:
+        return 0
     credit = prefetch.byte_credit
     return prefetch.wanted() if credit is None or credit.is_open else 0
 
@@ -268,7 +270,11 @@ def _open_credit(prefetch: Prefetch) -> int:
 class Dispatcher:
     """What one worker has prefetched of all its queues."""
 
-    def __init__(self, prefetched: Iterable[Prefetch]) -> None:
+    def __init__(self, prefetched: Iterable[Prefetch], handlers: Iterable[Handler] = ()) -> None:
+        """Prefetch for these; ``handlers`` are all of this process, in the order of declaration.
+
+        Other workers of the process run those that have no prefetch here, and get the messages that are for these.
+        """
         #: By queue, the messages behind others of their groups.
         self._lines: dict[str, GroupLines[Claimed]] = {}
         #: By queue and group, the messages that are on their way back to the queue.
@@ -279,14 +285,28 @@ class Dispatcher:
         self._prefetched: dict[str, list[Prefetch]] = {}
         for prefetch in self._order:
             self._prefetched.setdefault(prefetch.queue, []).append(prefetch)
-        self._selecting = {
-            name: [(Selector(each.selector), each) for each in some]
+        self._selecting = self._with_selectors(handlers)
+        #: By queue, the prefetch that gets all its messages.
+        self._sole = {
+            name: some[0]
             for name, some in self._prefetched.items()
-            if any(each.selector for each in some)
+            if len(some) == 1 and len(self._selecting.get(name, some)) == 1
         }
         self._turns = threading.Lock()
         bounded = [prefetch.queue for prefetch in self._order if prefetch.byte_credit is not None]
         self._bounded = list(dict.fromkeys(bounded))
+
+    def _with_selectors(self, handlers: Iterable[Handler]) -> dict[str, list[tuple[Selector, Prefetch | None]]]:
+        """Return, of each queue with selectors, these with their prefetches; None for one of another worker."""
+        own = {(each.queue, each.selector): each for each in self._order}
+        blank_last = sorted(handlers, key=lambda each: not each.selector)
+        every = dict.fromkeys([*((each.queue, each.selector) for each in blank_last), *own])
+        selecting = {queue for queue, selector in every if selector}.intersection(self._prefetched)
+        found: dict[str, list[tuple[Selector, Prefetch | None]]] = {queue: [] for queue in selecting}
+        for queue, selector in every:
+            if queue in selecting:
+                found[queue].append((Selector(selector), own.get((queue, selector))))
+        return found
 
     def wanted(self) -> dict[str, int]:
         """Return the queues that have credit, and how much."""
@@ -336,20 +356,20 @@ class Dispatcher:
         """
         refused: list[Claimed] = []
         for message in claimed:
+            prefetch = self._prefetch_of(message)
             if message.queue_name not in grouped or message.group_key is None:
-                self._prefetch_of(message).offer(message)
-            elif not self._line_up(message):
+                prefetch.offer(message)
+            elif not self._line_up(message, prefetch):
                 refused.append(message)
         return refused
 
-    def _line_up(self, message: Claimed) -> bool:
+    def _line_up(self, message: Claimed, prefetch: Prefetch) -> bool:
         order, group = (_place(message), message.claim), message.group_key or ""
         with self._lining:
             lines = self._lines.setdefault(message.queue_name, GroupLines())
             if group in lines.closed:
                 self._returning[message.queue_name, group].add(message.receipt)
                 return False
-            prefetch = self._prefetch_of(message)
             (prefetch.offer if lines.enter(group, order, message) else prefetch.keep)(message)
         return True
 
@@ -387,12 +407,12 @@ class Dispatcher:
 
     def _prefetch_of(self, message: Claimed) -> Prefetch:
         """Return the prefetch of the first handler that wants the message."""
-        some = self._prefetched[message.queue_name]
-        if len(some) == 1:
-            return some[0]
-        selectors = (selector for selector, _ in self._selecting[message.queue_name])
-        number = first_matching(selectors, message.as_message())
-        return some[-1 if number is None else number]
+        if (sole := self._sole.get(message.queue_name)) is not None:
+            return sole
+        some = self._selecting[message.queue_name]
+        number = first_matching((selector for selector, _ in some), message.as_message())
+        # The claim has chosen by the same selectors, as SQL.
+        return some[-1 if number is None else number][1] or self._prefetched[message.queue_name][-1]
 
     def next_attempt(self) -> Delivery | None:
         """Give out the most urgent message for which some handler has credit. Any thread may call this."""
@@ -427,7 +447,7 @@ class Dispatcher:
             return True
         of_queue = dropwhile(lambda each: each[1] is not prefetch, self._selecting.get(message.queue_name, ()))
         for selector, other in islice(of_queue, 1, None):
-            if selector.matches(message.as_message()):
+            if other is not None and selector.matches(message.as_message()):
                 prefetch.finish(attempt)
                 other.offer(message)
                 return True

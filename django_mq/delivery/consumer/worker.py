@@ -1,13 +1,14 @@
-"""The worker of mq_worker: consumer runtime, prefetch and pool, driven by one thread.
+"""The workers of mq_worker. Each is a consumer runtime, a prefetch and a pool, driven by one thread.
 
 Each turn of its loop settles and claims, offers what was claimed to the pool, and waits. To stop, it claims no
 more, gives back what was not started, waits for running handlers, writes the last settlements and closes the
-session.
+session. A process has one worker for each way of running that its handlers need.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from django_mq import conf, outages
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
 from django_mq.delivery.consumer.lease import Driver, Loop, Workload
-from django_mq.delivery.consumer.pool import Pool
+from django_mq.delivery.consumer.pool import MakePool, Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.queues import declare
@@ -37,7 +38,7 @@ from django_mq.stores.clock import clock
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
@@ -52,10 +53,12 @@ WATCH_SECONDS = 0.25
 class Shift:
     """One session of a worker, and what it has prefetched."""
 
-    def __init__(self, runtime: ConsumerRuntime, handlers: list[Handler]) -> None:
+    def __init__(
+        self, runtime: ConsumerRuntime, handlers: list[Handler], of_process: tuple[Handler, ...] = ()
+    ) -> None:
         self.runtime = runtime
         self.session = runtime.session
-        self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin))
+        self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin), of_process)
         self.admission = ExclusiveQueues(runtime.session)
         self.recall = Recall(runtime.session, self.dispatcher)
 
@@ -65,13 +68,19 @@ class Shift:
 
 
 class Worker:
-    """Consumes queues with their handlers until told to stop."""
+    """Consumes queues with their handlers until told to stop.
+
+    It handles as many messages at a time as it has ``threads``, or slots of the ``pool`` that it is given. The
+    handlers ``of_process`` are those of all workers of this process, in the order of declaration.
+    """
 
     def __init__(
         self,
         handlers: Iterable[Handler],
         *,
         threads: int,
+        pool: MakePool = Pool,
+        of_process: Iterable[Handler] = (),
         using: str | None = None,
         name: str = "",
         credit_bytes: int | None = None,
@@ -82,6 +91,7 @@ class Worker:
             replace(handler, credit=handler.credit_with(threads), credit_bytes=handler.bytes_with(credit_bytes))
             for handler in handlers
         ]
+        self._of_process = tuple(of_process)
         check_transactions(self._handlers, self._alias)
         self._queues = tuple(dict.fromkeys(handler.queue for handler in self._handlers))
         self._stopping = False
@@ -96,7 +106,7 @@ class Worker:
         self._late: list[Session] = []
         self._loop = Loop()
         self._open_shift()
-        self._pool = Pool(threads, next_attempt=self._next_attempt, on_done=self._on_done, on_idle=self._on_idle)
+        self._pool = pool(threads, next_attempt=self._next_attempt, on_done=self._on_done, on_idle=self._on_idle)
 
     def _open_shift(self) -> None:
         """Begin a new session with nothing prefetched."""
@@ -113,7 +123,7 @@ class Worker:
                 leaves=lambda: self._stopping,
             ),
         )
-        self._shift = Shift(runtime, self._handlers)
+        self._shift = Shift(runtime, self._handlers, self._of_process)
         self.runtime, self.session, self.wake = runtime, runtime.session, runtime.wake
 
     def _describe(self) -> Workload:
@@ -197,19 +207,18 @@ class Worker:
         up. Later the worker logs such an error, and tries again. Raises HandlersHang if too many abandoned
         handlers run, and WorkerInTransaction inside of a transaction.
         """
+        self.run_until(Emptiness(1) if until_empty else None)
+
+    def run_until(self, emptiness: Emptiness | None) -> None:
+        """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing."""
         failures, has_worked = 0, False
         try:
             self._refuse_transactions()
             self.runtime.subscribe(self.session.queues)
             while not self._stopping:
                 try:
-                    if not self.turn():
-                        if until_empty and self._idle() and not self.session.quiet:
-                            if self._found_all_empty:
-                                break
-                            self.runtime.fetcher.look(full_scan=True)
-                        else:
-                            self._wait()
+                    if self._step(emptiness):
+                        break
                     failures, has_worked = 0, True
                     if outages.ongoing:
                         outages.database(self._alias).succeeded(self)
@@ -225,6 +234,29 @@ class Worker:
             self._shut_down()
         if self._exhausted is not None:
             raise self._exhausted
+
+    def _step(self, emptiness: Emptiness | None) -> bool:
+        """Settle and claim, or wait for a reason to; return whether all is empty. Raises StoreError."""
+        if self.turn():
+            if emptiness is not None:
+                emptiness.has_worked(self)
+        elif emptiness is None:
+            self._wait()
+        else:
+            return self._is_over(emptiness)
+        return False
+
+    def _is_over(self, emptiness: Emptiness) -> bool:
+        """Whether a worker that runs until its queues are empty may end; if not, wait or look again."""
+        if not self._idle() or self.session.quiet:
+            self._wait()
+            return False
+        if self._found_all_empty:
+            if emptiness.is_over(self):
+                return True
+            self._wait(is_timed=True)
+        self.runtime.fetcher.look(full_scan=True)
+        return False
 
     def _refuse_transactions(self) -> None:
         """Raise WorkerInTransaction if this thread is in one on the queues' database."""
@@ -342,12 +374,12 @@ class Worker:
 
     # Waiting.
 
-    def _wait(self) -> None:
+    def _wait(self, *, is_timed: bool = False) -> None:
         self._waiting = True
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
             seconds = self.runtime.wait_seconds()
-            self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed else seconds)
+            self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed or is_timed else seconds)
         self._waiting = False
         self.runtime.hear()
         self.runtime.poll()
@@ -397,6 +429,92 @@ class Worker:
         for session in self._late:
             session.close()
         self.runtime.close()
+
+
+class Emptiness:
+    """Whether several workers of one process find their queues empty, each after the others have ended their work.
+
+    A handler may publish to a queue of another worker. So each worker looks again after one that has worked.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._lock = threading.Lock()
+        # Goes up when a worker that has worked finds nothing more.
+        self._round = 0
+        # By worker, the round in which its look began.
+        self._looks: dict[Worker, int] = {}
+        self._found_nothing: set[Worker] = set()
+        self._is_over = False
+
+    def has_worked(self, worker: Worker) -> None:
+        """Note that a worker has claimed messages."""
+        with self._lock:
+            self._looks.pop(worker, None)
+            self._found_nothing.discard(worker)
+
+    def is_over(self, worker: Worker) -> bool:
+        """Note that a worker has found nothing since its last call; return whether the same is true for all."""
+        with self._lock:
+            if worker not in self._looks:
+                self._round += 1
+                self._found_nothing.clear()
+            elif self._looks[worker] == self._round:
+                self._found_nothing.add(worker)
+            self._looks[worker] = self._round
+            # One worker alone does not look again: it has published to its own queues.
+            self._is_over = self._is_over or self._workers in (1, len(self._found_nothing))
+            return self._is_over
+
+
+class Workers:
+    """The workers of one process, which begin and end together.
+
+    Each has a thread. The first one has that of the caller.
+    """
+
+    def __init__(self, workers: Iterable[Worker]) -> None:
+        self._workers = tuple(workers)
+        self._errors: list[BaseException] = []
+
+    def __iter__(self) -> Iterator[Worker]:
+        return iter(self._workers)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Ask all workers to stop; a signal's handler or any thread may call this."""
+        for worker in self._workers:
+            worker.stop(at_once=at_once)
+
+    @property
+    def running(self) -> int:
+        """How many handlers run."""
+        return sum(worker.running for worker in self._workers)
+
+    def run(self, *, until_empty: bool = False) -> None:
+        """Work until ``stop`` is called, or, with ``until_empty``, until all queues are empty and nothing runs.
+
+        Raises what ``Worker.run`` raises: the first error, when all workers have ended.
+        """
+        first, *others = self._workers
+        emptiness = Emptiness(len(self._workers)) if until_empty else None
+        threads = [
+            threading.Thread(target=self._run, args=(worker, emptiness), name="django_mq-worker")
+            for worker in others
+        ]
+        for thread in threads:
+            thread.start()
+        self._run(first, emptiness)
+        for thread in threads:
+            thread.join()
+        if self._errors:
+            raise self._errors[0]
+
+    def _run(self, worker: Worker, emptiness: Emptiness | None) -> None:
+        try:
+            worker.run_until(emptiness)
+        except BaseException as error:  # noqa: BLE001 - raised again when all workers have ended
+            self._errors.append(error)
+            self.stop()
 
 
 #: Time between two requests for an exclusive queue, and between two log entries of its refusal, in seconds.

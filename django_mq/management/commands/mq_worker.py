@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.core.management.base import CommandError
 
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
-from django_mq.delivery.consumer.handlers import discover
-from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.consumer.handlers import Way, discover
+from django_mq.delivery.consumer.pool import Pool
+from django_mq.delivery.consumer.worker import Worker, Workers
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.diagnosis.wording import plural
@@ -19,6 +20,8 @@ from django_mq.management.command import MQCommand, on_signals
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django_mq.delivery.consumer.handlers import Handler
 
 #: The exit code after a second signal: the running messages were given back, unfinished.
@@ -58,46 +61,57 @@ class Command(MQCommand):
         check_handled(queues, using=alias)
         _show_log()
         log_differences(queues, using=alias)
-        worker = Worker(
-            handlers,
-            threads=options["threads"],
-            using=alias,
-            name=options["name"],
-            credit_bytes=options["credit_bytes"],
-        )
-        signals = _Signals(self, worker)
-        taken = ", ".join(
-            f"{handler.queue}{_where(handler)} (credit {_credit_of(handler, options)})" for handler in handlers
-        )
-        self.stdout.write(
-            f"{worker.session.name} consumes {taken} of database {alias!r} "
-            f"with {plural(options['threads'], 'thread')}."
-        )
+        workers = Workers(self._workers(handlers, alias, options))
+        signals = _Signals(self, workers)
         self.stdout.flush()
         collect_less_often()
-        shared_store(alias).database.disconnect()  # the worker has connections of its own
-        worker.run(until_empty=options["until_empty"])
+        shared_store(alias).database.disconnect()  # the workers have connections of their own
+        workers.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
         if signals.count > 1:
             raise SystemExit(LEFT_EARLY)
 
+    def _workers(self, handlers: list[Handler], alias: str, options: dict[str, Any]) -> Iterator[Worker]:
+        """Make a worker for each way of running that the handlers need, and print what it consumes."""
+        for way in Way:
+            if not (own := [handler for handler in handlers if handler.way is way]):
+                continue
+            slots, pool = options["threads"], Pool
+            worker = Worker(
+                own,
+                threads=slots,
+                pool=pool,
+                of_process=handlers,
+                using=alias,
+                name=options["name"],
+                credit_bytes=options["credit_bytes"],
+            )
+            taken = ", ".join(
+                f"{handler.queue}{_where(handler)} (credit {_credit_of(handler, slots, options)})"
+                for handler in own
+            )
+            self.stdout.write(
+                f"{worker.session.name} consumes {taken} of database {alias!r} with {plural(slots, 'thread')}."
+            )
+            yield worker
+
 
 class _Signals:
-    """End the worker in order at the first TERM or INT, and at once at the second.
+    """End the workers in order at the first TERM or INT, and at once at the second.
 
     A third signal has the default effect of the system.
     """
 
-    def __init__(self, command: MQCommand, worker: Worker) -> None:
+    def __init__(self, command: MQCommand, workers: Workers) -> None:
         self._command = command
-        self._worker = worker
+        self._workers = workers
         self.count = 0
         on_signals(self._on_signal)
 
     def _on_signal(self, number: int, _frame: object) -> None:
         self.count += 1
         if self.count == 1:
-            running = self._worker.running
+            running = self._workers.running
             self._command.stdout.write(
                 f"Ending: waiting for {plural(running, 'handler')}; a second signal gives the messages back."
                 if running
@@ -105,7 +119,7 @@ class _Signals:
             )
         else:
             signal.signal(number, signal.SIG_DFL)
-        self._worker.stop(at_once=self.count > 1)
+        self._workers.stop(at_once=self.count > 1)
 
 
 def _where(handler: Handler) -> str:
@@ -124,8 +138,8 @@ def _chosen(queues: str | None) -> list[Handler]:
     return [handler for name in names for handler in known[name]]
 
 
-def _credit_of(handler: Handler, options: dict[str, Any]) -> str:
-    credit, bytes_ = handler.credit_with(options["threads"]), handler.bytes_with(options["credit_bytes"])
+def _credit_of(handler: Handler, slots: int, options: dict[str, Any]) -> str:
+    credit, bytes_ = handler.credit_with(slots), handler.bytes_with(options["credit_bytes"])
     return str(credit) if bytes_ is None else f"{credit}, {bytes_} bytes"
 
 

@@ -1,0 +1,125 @@
+"""Several workers of one process: they share the selectors of its handlers, and end together."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import publish
+from django_mq.delivery.consumer.worker import Emptiness, Worker, Workers
+from django_mq.delivery.queues import declare
+from django_mq.errors import StoreError
+from django_mq.models import Message, WorkerSession
+from django_mq.stores.registry import shared_store
+from tests.delivery.builders import a_handler
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from django_mq.delivery.consumer.handlers import Handler
+
+
+@pytest.fixture
+def alias(committed_database: str) -> str:
+    """A database with the queues ``orders`` and ``letters``."""
+    for name in ("orders", "letters"):
+        declare(shared_store(committed_database), name)
+    return committed_database
+
+
+def workers_of(*handlers: Handler, using: str, slots: int = 2) -> Workers:
+    """A worker of its own for each handler."""
+    return Workers(Worker([each], threads=slots, of_process=handlers, using=using) for each in handlers)
+
+
+def test_a_handler_without_a_selector_gets_what_no_handler_of_the_process_wants(alias: str) -> None:
+    found: dict[str, list[int]] = {"rest": [], "large": [], "vip": []}
+    handlers = [
+        a_handler(lambda message: found["rest"].append(message.body)),
+        a_handler(lambda message: found["large"].append(message.body), selector="size > 5"),
+        a_handler(lambda message: found["vip"].append(message.body), selector="vip"),
+    ]
+    for number in range(30):
+        publish("orders", number, headers={"size": number % 10, "vip": number % 2 == 0})
+
+    workers_of(*handlers, using=alias).run(until_empty=True)
+
+    # The first selector that matches has the message, in the order of declaration.
+    large = [number for number in range(30) if number % 10 > 5]
+    vip = [number for number in range(30) if number % 10 <= 5 and number % 2 == 0]
+    assert sorted(found["large"]) == large
+    assert sorted(found["vip"]) == vip
+    assert sorted(found["rest"]) == sorted(set(range(30)) - {*large, *vip})
+
+
+def test_until_empty_ends_when_the_queues_of_all_workers_are_empty(alias: str) -> None:
+    def pass_on(message: Any) -> None:
+        if message.body:
+            publish("letters" if message.queue == "orders" else "orders", message.body - 1, using=alias)
+
+    publish("orders", 20)
+    handlers = a_handler(pass_on), a_handler(pass_on, queue="letters")
+
+    workers_of(*handlers, using=alias).run(until_empty=True)
+
+    assert not Message.objects.using(alias).exists()
+    assert not WorkerSession.objects.using(alias).exists()
+
+
+def test_all_workers_stop_together(alias: str) -> None:
+    gate, begun = threading.Event(), threading.Barrier(3)
+
+    def wait(_: Any) -> None:
+        begun.wait(PATIENCE_SECONDS)
+        gate.wait(PATIENCE_SECONDS)
+
+    publish("orders", 1)
+    publish("letters", 1)
+    workers = workers_of(a_handler(wait), a_handler(wait, queue="letters"), using=alias)
+    thread = threading.Thread(target=workers.run)
+    thread.start()
+    try:
+        begun.wait(PATIENCE_SECONDS)
+        assert workers.running == 2
+        workers.stop()
+    finally:
+        gate.set()
+        thread.join(PATIENCE_SECONDS)
+
+    assert not thread.is_alive()
+    assert not Message.objects.using(alias).exists()
+
+
+def test_an_error_of_one_worker_ends_all_and_is_raised(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = workers_of(a_handler(), a_handler(queue="letters"), using=alias)
+    first, second = workers
+
+    def refuse() -> bool:
+        wait_until(lambda: first.session.id is not None)
+        raise StoreError("refused")
+
+    monkeypatch.setattr(second, "turn", refuse)
+    with pytest.raises(StoreError, match="refused"):
+        workers.run()
+
+    assert not WorkerSession.objects.using(alias).exists()
+
+
+def test_each_worker_looks_again_after_another_one_has_worked() -> None:
+    first: Any
+    second: Any
+    first, second = object(), object()
+    emptiness = Emptiness(2)
+    assert [emptiness.is_over(each) for each in (first, second, first)] == [False, False, False]
+
+    emptiness.has_worked(second)
+    assert [emptiness.is_over(each) for each in (first, second, first, second)] == [False] * 4
+
+    assert emptiness.is_over(first)
+    assert emptiness.is_over(second)
+
+
+def test_a_worker_alone_is_over_when_it_finds_nothing() -> None:
+    worker: Any = object()
+    assert Emptiness(1).is_over(worker)
