@@ -26,6 +26,7 @@ from django_mq.errors import (
     TablesMissing,
     UnsupportedDatabase,
     UnusableExtension,
+    UnusableMiddleware,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "Correct the value in DJANGO_MQ. The message says what is allowed.", "E003")]
     return [
+        *_check_middleware(),
         *_check_mask(),
         *_check_store(),
         *_check_autocommit(),
@@ -247,6 +249,16 @@ def _check_hints() -> list[checks.CheckMessage]:
         return []
     problem = f"HINTS is 'postgresql', and DATABASES[{settings.DATABASE!r}] is another kind of database."
     return [_error(problem, "Leave HINTS out, or set it to 'redis' or 'none'.", "E011")]
+
+
+def _check_middleware() -> list[checks.CheckMessage]:
+    """E014: a middleware cannot be imported, made, or called."""
+    try:
+        conf.middleware()
+    except UnusableMiddleware as error:
+        hint = "Correct DJANGO_MQ['MIDDLEWARE']. Until then nothing is published, and no worker starts."
+        return [_error(str(error), hint, "E014")]
+    return []
 
 
 def _check_mask() -> list[checks.CheckMessage]:

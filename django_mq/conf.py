@@ -31,7 +31,8 @@ from django_mq.engine.options import (
 )
 from django_mq.errors import ConfigurationError, ContradictoryOptions, shown
 from django_mq.seams.extension import Extension
-from django_mq.seams.registry import imported
+from django_mq.seams.middleware import Chains, chains_of
+from django_mq.seams.registry import imported, made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -104,6 +105,9 @@ class Settings:
     #: function of a decoded body or headers and the queue's name, itself or its dotted path.
     MASK: Any = ()
 
+    #: What is around publishing and around attempts: dotted paths of classes, the outermost first.
+    MIDDLEWARE: tuple[str, ...] = ()
+
     #: What other packages add: dotted paths of values of ``seams.extension.Extension``.
     EXTENSIONS: tuple[Extension, ...] = ()
     #: The values of settings that extensions declare.
@@ -125,6 +129,8 @@ class Settings:
         yield from self._hint_problems()
         if not _is_mask(self.MASK):
             yield f"MASK is {self.MASK!r}; give a list of keys, or a function or its dotted path"
+        if not isinstance(self.MIDDLEWARE, tuple) or not all(isinstance(path, str) for path in self.MIDDLEWARE):
+            yield f"MIDDLEWARE is {shown(self.MIDDLEWARE)}; give a list of dotted paths"
         if self.REDIS_URL:
             yield from _url_problems(self.REDIS_URL)
         if not is_storable(self.REDIS_PREFIX, NAME_LENGTH):
@@ -244,6 +250,8 @@ def load() -> Settings:
     added = {name: given.pop(name) for name in given.keys() - set(SETTINGS)}
     if isinstance(given.get("MASK"), (list, set, frozenset)):
         given["MASK"] = tuple(given["MASK"])
+    if isinstance(given.get("MIDDLEWARE"), list):
+        given["MIDDLEWARE"] = tuple(given["MIDDLEWARE"])
     loaded = Settings(**given, QUEUES=MappingProxyType(queues), added=MappingProxyType(added))
     problems = list(loaded.problems())
     if problems:
@@ -283,6 +291,15 @@ def extensions() -> Extension:
     return all_of(load().EXTENSIONS)
 
 
+@lru_cache(maxsize=1)
+def middleware() -> Chains:
+    """Return the middleware of the settings, then that of extensions. Cached as the settings are.
+
+    Raises UnusableMiddleware.
+    """
+    return chains_of((*made(load().MIDDLEWARE), *extensions().middleware))
+
+
 def queue_options() -> dict[str, Option]:
     """Return the options of queues by name: those of django_mq, then those of extensions."""
     return {**OPTIONS, **{option.name: option for option in extensions().queue_options}}
@@ -306,3 +323,4 @@ def forget(*, setting: str, **_: object) -> None:
 def _forget() -> None:
     load.cache_clear()
     extensions.cache_clear()
+    middleware.cache_clear()

@@ -43,6 +43,10 @@ class UnusableExtension(ConfigurationError):
     """A value of DJANGO_MQ["EXTENSIONS"] cannot be used."""
 
 
+class UnusableMiddleware(ConfigurationError):
+    """A value of DJANGO_MQ["MIDDLEWARE"] cannot be used."""
+
+
 class BrokerURLError(ConfigurationError):
     """The broker URL is not of the form django-mq:///ALIAS?option=value."""
 
@@ -227,6 +231,10 @@ class CorruptMessage(MQError):
     """A stored message cannot be decoded."""
 
 
+class MiddlewareMisused(MQError):
+    """A middleware called ``proceed`` twice, or neither called it nor raised an exception."""
+
+
 class NoHandler(MQError):
     """No handler is registered for the queue."""
 
@@ -295,6 +303,10 @@ class ChosenOutcome(Exception):
 
 class Reject(ChosenOutcome):
     """Dead-letter the message now, without further attempts."""
+
+
+class Skip(ChosenOutcome):
+    """Accept the message now, without what follows: a middleware raises it for a message that needs no handler."""
 
 
 class Release(ChosenOutcome):

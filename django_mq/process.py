@@ -31,6 +31,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "conf.load": ModuleVariable("the settings, until a test changes them"),
     "conf._added": ModuleVariable("the extensions that apps have added"),
     "conf.extensions": ModuleVariable("the extensions, loaded"),
+    "conf.middleware": ModuleVariable("the middleware, made"),
     "outages.ongoing": ModuleVariable("the outages that are not over"),
     "outages.database": ModuleVariable("the outage of each database"),
     "stores.clock.clock": ModuleVariable("what tests add to the clocks"),

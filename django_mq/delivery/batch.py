@@ -41,7 +41,7 @@ def publish_batch(
     [like] = marked([check(replace(outgoing, body=bodies[0]))], conf.extensions().ends)
     one_by_one = (
         is_watched()
-        or conf.extensions().publishing
+        or conf.middleware().publishing
         or (outgoing.exchange, outgoing.message_id, outgoing.dedup_id) != (None, None, None)
         or declaring(store, [outgoing.queue], partial(rules_of, store, outgoing.queue)) is not None
     )

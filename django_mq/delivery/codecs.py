@@ -27,8 +27,10 @@ from uuid import UUID, SafeUUID
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.functional import cached_property  # that of functools takes a lock in Python 3.11
 
+from django_mq import conf
 from django_mq.engine.states import State
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown
+from django_mq.seams.middleware import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,11 +195,35 @@ def codec_of(content_encoding: str) -> str | None:
     return codec if codec in CODECS else None
 
 
+def as_published(body: bytes, content_encoding: str) -> tuple[bytes, str]:
+    """Return the bytes and the content encoding that a body had before middleware changed them.
+
+    They stay as they are if no middleware has changed them. Raises CorruptMessage.
+    """
+    decoders = conf.middleware().decoders
+    for decode in decoders * len(decoders):  # in any order: that of the settings may have changed
+        if codec_of(content_encoding) is not None:
+            break
+        try:
+            found = decode(bytes(body), content_encoding)
+        except CorruptMessage:
+            raise
+        except Exception as error:
+            raise CorruptMessage(
+                f"{named(decode)} cannot decode a body of content encoding {content_encoding!r}: {error!r}"
+            ) from error
+        body, content_encoding = found or (body, content_encoding)
+    return body, content_encoding
+
+
 def decode_body(body: bytes, content_type: str, content_encoding: str = "utf-8") -> Any:
     """Return JSON decoded, text as str, and anything else as bytes. Raises CorruptMessage."""
+    codec = codec_of(content_encoding)
+    if codec is None:
+        body, content_encoding = as_published(body, content_encoding)
+        codec = codec_of(content_encoding)
     if content_type not in (JSON, TEXT):
         return bytes(body)
-    codec = codec_of(content_encoding)
     if codec is None:
         raise CorruptMessage(f"The body is not valid {content_type}: {content_encoding!r} is not read; use utf-8.")
     try:

@@ -366,16 +366,15 @@ def passed(
     store: Store, messages: list[NewMessage], write: Callable[[list[NewMessage]], object]
 ) -> list[NewMessage]:
     """Write messages through the middleware of publishing; return what was written."""
-    added = conf.extensions()
-    middleware = added.publishing
+    middleware, ends = conf.middleware().publishing, conf.extensions().ends
     if not middleware:
-        messages = marked(messages, added.ends)
+        messages = marked(messages, ends)
         write(messages)
         return messages
     written: list[NewMessage] = []
 
     def last(publication: Publication) -> None:
-        given = marked(publication.messages, added.ends)
+        given = marked(publication.messages, ends)
         write(given)
         written.extend(given)
 

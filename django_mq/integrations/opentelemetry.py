@@ -38,7 +38,7 @@ SYSTEM = "django_mq"
 def instrument(tracer_provider: TracerProvider | None = None) -> None:
     """Trace from now on, with the given provider or the global one. A second call changes nothing."""
     tracing = Tracing(tracer_provider)
-    extension = Extension(name="opentelemetry", publishing=(tracing.publish,), attempts=(tracing.process,))
+    extension = Extension(name="opentelemetry", middleware=(tracing,))
     conf.add_extension(extension)
 
 

@@ -1,8 +1,8 @@
 """Where other packages enter: an ``Extension`` says what it adds, and the setting ``EXTENSIONS`` names it.
 
 extension.py  what an extension may add
-middleware.py functions around publishing, and around an attempt
+middleware.py what is around publishing, and around an attempt
 ends.py       which listenings are told which ends
 findings.py   what an examination found, and how to mend it
-registry.py   imports the extensions
+registry.py   imports the extensions, and the middleware of the settings
 """

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from django_mq.engine.decisions.ends import End, Ended
     from django_mq.engine.options import Option
     from django_mq.seams.findings import Finding
-    from django_mq.seams.middleware import AttemptMiddleware, PublishingMiddleware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +80,9 @@ class Extension:
     name: str
     #: What to do in the maintenance, besides the duties of django_mq.
     duties: tuple[Duty, ...] = ()
-    #: Functions around publishing, the first one outermost.
-    publishing: tuple[PublishingMiddleware, ...] = ()
-    #: Functions around an attempt, the first one outermost.
-    attempts: tuple[AttemptMiddleware, ...] = ()
+    #: Objects around publishing and around attempts, the first one outermost: see ``seams.middleware``. They are
+    #: inside of those that the setting ``MIDDLEWARE`` names.
+    middleware: tuple[Any, ...] = ()
     #: Functions that yield what is wrong in the database of an alias. ``mq_doctor`` prints all that they yield.
     #: ``mq_health``, the health page, the metrics and the overview of the admin, which ask every few seconds, show
     #: problems and notices.

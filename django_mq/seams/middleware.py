@@ -1,17 +1,27 @@
-"""Middleware: functions around publishing, and around an attempt.
+"""Middleware: what is around publishing, and around an attempt.
 
-A middleware is called with a value and a function ``proceed``. It refuses by raising an exception. It changes what
-follows by ``proceed(replace(value, ...))``. It wraps what it does around ``proceed()``, whose result it returns.
+A middleware is an object with some of these methods. The first three are called with a value and a function
+``proceed``, which does what follows, with the same value or the one that it is given, and returns its result.
+
+    publish(publication, proceed)        around publishing
+    process(attempt, proceed)            around an attempt of a function
+    aprocess(attempt, proceed)           around an attempt of a coroutine function: a coroutine function itself
+    decode(body, content_encoding)       undoes what ``publish`` has done to the bytes of a body
+
+A middleware that has only one of ``process`` and ``aprocess`` is adapted, as Django does with its own.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
-from asgiref.sync import iscoroutinefunction
+from asgiref.sync import async_to_sync, iscoroutinefunction, sync_to_async
+
+from django_mq.errors import MiddlewareMisused, UnusableMiddleware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +50,9 @@ class Execution:
 Proceed: TypeAlias = Callable[..., Any]
 PublishingMiddleware: TypeAlias = Callable[[Publication, Proceed], Any]
 AttemptMiddleware: TypeAlias = Callable[[Execution, Proceed], Any]
+AsyncAttemptMiddleware: TypeAlias = Callable[[Execution, Proceed], Awaitable[Any]]
+#: Returns the bytes and the content encoding that they had before; None for an encoding that is not its own.
+Decoder: TypeAlias = Callable[[bytes, str], tuple[bytes, str] | None]
 
 #: Functions that return before their body has run, and their names.
 NOT_RUN_BY_A_CALL = (
@@ -48,15 +61,158 @@ NOT_RUN_BY_A_CALL = (
     (inspect.isgeneratorfunction, "a generator function"),
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The methods of all middleware, the outermost first."""
+
+    publishing: tuple[PublishingMiddleware, ...] = ()
+    #: Around attempts of functions, and of coroutine functions.
+    attempts: tuple[AttemptMiddleware, ...] = ()
+    async_attempts: tuple[AsyncAttemptMiddleware, ...] = ()
+    decoders: tuple[Decoder, ...] = ()
+
+
+def chains_of(middleware: Iterable[Any]) -> Chains:
+    """Return the methods of these objects. Raises UnusableMiddleware."""
+    every = tuple(middleware)
+    for each in every:
+        if problem := fault_of(each):
+            raise UnusableMiddleware(f"The middleware {named(each)} {problem}.")
+    around = [each for each in every if hasattr(each, "process") or hasattr(each, "aprocess")]
+    return Chains(
+        tuple(each.publish for each in every if hasattr(each, "publish")),
+        tuple(each.process if hasattr(each, "process") else _blocking(each.aprocess) for each in around),
+        tuple(each.aprocess if hasattr(each, "aprocess") else _in_a_thread(each.process) for each in around),
+        tuple(each.decode for each in reversed(every) if hasattr(each, "decode")),
+    )
+
+
+#: The methods of a middleware. Each takes two arguments.
+METHODS = ("publish", "process", "aprocess", "decode")
+
+
+def fault_of(middleware: Any) -> str | None:
+    """Return why this object is no middleware, as the end of a sentence; None if it is one."""
+    methods = {name: getattr(middleware, name) for name in METHODS if hasattr(middleware, name)}
+    if not methods:
+        return f"has none of the methods {', '.join(METHODS)}"
+    for name, method in methods.items():
+        if not callable(method) or not _takes_two(method):
+            return f"has a {name} that cannot be called with two arguments"
+        if name == "aprocess":
+            if not iscoroutinefunction(method):
+                return "has an aprocess that is no coroutine function; write async def, or name it process"
+            continue
+        for is_such, word in NOT_RUN_BY_A_CALL:
+            if is_such(method):
+                instead = "; name it aprocess" if name == "process" and iscoroutinefunction(method) else ""
+                return f"has a {name} that is {word}, which does not run when it is called{instead}"
+    return None
+
+
+def _takes_two(method: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(method).bind(None, None)
+    except ValueError:
+        return True  # some built-in callables have no signature
+    except TypeError:
+        return False
+    return True
+
+
+def named(middleware: Any) -> str:
+    """Return the name of a middleware, or of the one that has this method, for people."""
+    method = inspect.unwrap(middleware) if callable(middleware) else middleware
+    owner = getattr(method, "__self__", method)
+    kind = owner if hasattr(owner, "__qualname__") else type(owner)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _in_a_thread(process: AttemptMiddleware) -> AsyncAttemptMiddleware:
+    """Return a synchronous middleware as one for coroutine functions.
+
+    It holds a thread for as long as the attempt takes.
+    """
+
+    @wraps(process)
+    async def aprocess(attempt: Execution, proceed: Proceed) -> Any:
+        return await sync_to_async(process)(attempt, async_to_sync(proceed))
+
+    return aprocess
+
+
+def _blocking(aprocess: AsyncAttemptMiddleware) -> AttemptMiddleware:
+    """Return an asynchronous middleware as one for functions; the function runs in the thread of the attempt."""
+
+    @wraps(aprocess)
+    def process(attempt: Execution, proceed: Proceed) -> Any:
+        return async_to_sync(aprocess)(attempt, sync_to_async(proceed))
+
+    return process
+
+
 V = TypeVar("V")
 
 
+class _Step:
+    """Whether one middleware has proceeded. It does so once: what follows must not happen twice, or never.
+
+    If what follows has raised an exception, the middleware may try again.
+    """
+
+    __slots__ = ("_begun", "_middleware", "_returned")
+
+    def __init__(self, middleware: Any) -> None:
+        self._middleware = middleware
+        self._begun = self._returned = False
+
+    def begin(self) -> None:
+        if self._returned:
+            raise MiddlewareMisused(
+                f"{named(self._middleware)} has called proceed() again after it had returned; call it once."
+            )
+        self._begun = True
+
+    def done(self, result: Any) -> Any:
+        self._returned = True
+        return result
+
+    def end(self, result: Any) -> Any:
+        if not self._begun:
+            raise MiddlewareMisused(
+                f"{named(self._middleware)} has returned without proceed(), so nothing was done; return proceed(),"
+                " or raise an exception."
+            )
+        return result
+
+
 def surrounded(middleware: Sequence[Callable[[V, Proceed], Any]], value: V, last: Callable[[V], Any]) -> Any:
-    """Call the first middleware, around the second one, and so on, around the last function; return its result."""
+    """Call the first middleware, around the second one, and so on, around the last function; return its result.
+
+    Raises MiddlewareMisused for a middleware that proceeds twice, or never.
+    """
     if not middleware:
         return last(value)
+    step = _Step(middleware[0])
 
     def proceed(changed: V = value, /) -> Any:
-        return surrounded(middleware[1:], changed, last)
+        step.begin()
+        return step.done(surrounded(middleware[1:], changed, last))
 
-    return middleware[0](value, proceed)
+    return step.end(middleware[0](value, proceed))
+
+
+async def asurrounded(
+    middleware: Sequence[Callable[[V, Proceed], Awaitable[Any]]], value: V, last: Callable[[V], Awaitable[Any]]
+) -> Any:
+    """Await what ``surrounded`` calls."""
+    if not middleware:
+        return await last(value)
+    step = _Step(middleware[0])
+
+    async def proceed(changed: V = value, /) -> Any:
+        step.begin()
+        return step.done(await asurrounded(middleware[1:], changed, last))
+
+    return step.end(await middleware[0](value, proceed))

@@ -1,23 +1,24 @@
-"""Imports the extensions that the settings name."""
+"""Imports the extensions and the middleware that the settings name."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from django.core.exceptions import MiddlewareNotUsed
 from django.utils.module_loading import import_string
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES, Option
-from django_mq.errors import UnusableExtension, shown
+from django_mq.errors import UnusableExtension, UnusableMiddleware, shown
 from django_mq.seams.extension import PAGES, Duty, Extension, Listening, Panel
-from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
+from django_mq.seams.middleware import fault_of, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
-MIDDLEWARE: Final = ("publishing", "attempts")
 #: The most characters of the name of a listening, which stands in rows of messages.
 MOST_CHARACTERS: Final = 50
 #: What the fields have that have no functions.
@@ -29,6 +30,10 @@ KINDS: Final[Mapping[str, type]] = {
     "handler_options": Option,
     "settings": Option,
 }
+
+
+#: What the other fields have, if it is no functions.
+WANTED: Final = {"middleware": "objects"}
 
 
 def imported(paths: Any) -> tuple[Extension, ...]:
@@ -59,6 +64,37 @@ def _imported(path: Any) -> Extension:
     return found
 
 
+def made(paths: Sequence[str]) -> tuple[Any, ...]:
+    """Return the middleware with these dotted paths, made anew. Raises UnusableMiddleware.
+
+    A factory that raises Django's MiddlewareNotUsed is left out, as Django does.
+    """
+    return tuple(chain.from_iterable(map(_made, paths)))
+
+
+def _made(path: str) -> Iterator[Any]:
+    try:
+        factory = import_string(path)
+    except Exception as error:
+        # A module of the project may raise anything.
+        raise UnusableMiddleware(f"MIDDLEWARE has {path!r}, which cannot be imported: {error}") from error
+    if not callable(factory):
+        raise UnusableMiddleware(f"MIDDLEWARE has {path!r}, which is {shown(factory)}; give the path of a class.")
+    try:
+        middleware = factory()
+    except MiddlewareNotUsed:
+        return
+    except UnusableMiddleware as error:
+        raise UnusableMiddleware(f"MIDDLEWARE has {path!r}. {error}") from error
+    except Exception as error:
+        raise UnusableMiddleware(
+            f"MIDDLEWARE has {path!r}, which cannot be called without arguments: {type(error).__name__}: {error}"
+        ) from error
+    if problem := fault_of(middleware):
+        raise UnusableMiddleware(f"MIDDLEWARE has {path!r}, which {problem}.")
+    yield middleware
+
+
 def _problems(extension: Extension) -> Iterator[str]:
     """Yield what is wrong with an extension, as the end of a sentence."""
     if not (isinstance(extension.name, str) and extension.name.isidentifier() and extension.name.islower()):
@@ -77,16 +113,16 @@ def _wrong_values(extension: Extension) -> Iterator[str]:
         if field.name == "name":
             continue
         value, kind = getattr(extension, field.name), KINDS.get(field.name)
-        named = f"values of {kind.__name__}" if kind else "functions"
+        wanted = f"values of {kind.__name__}" if kind else WANTED.get(field.name, "functions")
         if not isinstance(value, tuple):
-            yield f"whose {field.name} are {shown(value)}; give a tuple of {named}"
+            yield f"whose {field.name} are {shown(value)}; give a tuple of {wanted}"
             continue
         for each in value:
-            if not (isinstance(each, kind) if kind else callable(each)):
-                yield f"which has {shown(each)} in {field.name}; give {named}"
-            for is_such, word in NOT_RUN_BY_A_CALL if field.name in MIDDLEWARE else ():
-                if is_such(each):
-                    yield f"whose middleware {each.__name__} is {word}, which does not run when it is called"
+            if field.name == "middleware":
+                if problem := fault_of(each):
+                    yield f"whose middleware {named(each)} {problem}"
+            elif not (isinstance(each, kind) if kind else callable(each)):
+                yield f"which has {shown(each)} in {field.name}; give {wanted}"
 
 
 def _problems_of_duties_and_panels(extension: Extension) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from django_mq.api import (
     Release,
     Retry,
     apublish,
+    browse,
     publish,
     publish_many,
 )
@@ -30,6 +32,7 @@ from django_mq.delivery.queues import declare
 from django_mq.diagnosis.messages.copies import copy_of
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import InvalidMessage
+from django_mq.integrations.celery.message import payload_of
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
 from django_mq.seams.extension import Extension, Listening
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 
     from django_mq.seams.middleware import Execution, Proceed, Publication
 
+#: A middleware with these methods.
+around = SimpleNamespace
+
 #: The seam is above the stores, so one of them is enough.
 ALIAS = "default"
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
@@ -50,7 +56,7 @@ WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
 @pytest.fixture
 def added() -> Iterator[Callable[..., None]]:
     """Adds an extension, for the test only."""
-    yield lambda **middleware: conf.add_extension(Extension(name="test", **middleware))
+    yield lambda *middleware, **others: conf.add_extension(Extension(name="test", middleware=middleware, **others))
     conf.remove_extension("test")
 
 
@@ -129,7 +135,7 @@ def test_every_way_to_publish_has_the_middleware(orders: str, added: Callable[..
         seen.extend((message.message_id, message.queue_name) for message in publication.messages)
         proceed()
 
-    added(publishing=(stamp, note))
+    added(around(publish=stamp), around(publish=note))
     way, expected = DOORS[door]
 
     way()
@@ -170,7 +176,7 @@ def test_what_the_middleware_refuses_is_not_written(orders: str, added: Callable
     def refuse(publication: Publication, proceed: Proceed) -> None:
         raise InvalidMessage("not today")
 
-    added(publishing=(refuse,))
+    added(around(publish=refuse))
 
     with pytest.raises((InvalidMessage, CommandError), match="not today"):
         DOORS[door][0]()
@@ -191,7 +197,7 @@ def test_the_first_middleware_is_the_outermost_and_sees_what_the_caller_gave(
 
         return tell
 
-    added(publishing=(named("first"), named("second")))
+    added(around(publish=named("first")), around(publish=named("second")))
 
     publish("orders", 1, type="given")
 
@@ -208,7 +214,7 @@ def test_a_middleware_may_leave_messages_out_and_send_them_elsewhere(
         first, *_, last = publication.messages
         proceed(replace(publication, messages=[first, replace(last, queue_name="late")]))
 
-    added(publishing=(choose,))
+    added(around(publish=choose))
 
     ids = publish_many([("orders", number) for number in range(3)])
 
@@ -222,7 +228,7 @@ def test_the_middleware_writes_in_the_transaction_of_the_messages(orders: str, a
             proceed()
             raise InvalidMessage("too late")
 
-    added(publishing=(look,))
+    added(around(publish=look))
 
     with pytest.raises(InvalidMessage, match="too late"):
         publish("orders", 1)
@@ -231,7 +237,7 @@ def test_the_middleware_writes_in_the_transaction_of_the_messages(orders: str, a
 
 
 def test_a_message_of_a_transient_queue_passes_no_middleware(orders: str, added: Callable[..., None]) -> None:
-    added(publishing=(stamp,))
+    added(around(publish=stamp))
     with celery_app() as app:
         replies = app.control.inspect(timeout=0.01).ping()
 
@@ -241,7 +247,7 @@ def test_a_message_of_a_transient_queue_passes_no_middleware(orders: str, added:
 
 def settled(middleware: Any, function: Callable[[Any], Any] = lambda _: None, **claimed: Any) -> Any:
     """Run one attempt with a middleware; return its settlement."""
-    conf.add_extension(Extension(name="test", attempts=(middleware,)))
+    conf.add_extension(Extension(name="test", middleware=(around(process=middleware),)))
     return Delivery(a_claimed(**claimed), a_handler(function), a_policy(max_attempts=2)).run()
 
 
@@ -327,14 +333,14 @@ def test_the_middleware_is_outside_of_the_transaction_of_the_handler(
     publish("orders", 1)
     in_transaction: list[bool] = []
 
-    def around(attempt: Execution, proceed: Proceed) -> Any:
+    def look(attempt: Execution, proceed: Proceed) -> Any:
         if fails == "before":
             raise ValueError("no")
         in_transaction.append(connections[ALIAS].in_atomic_block)
         proceed()
         raise ValueError("no")
 
-    added(attempts=(around,))
+    added(around(process=look))
     store = shared_store(ALIAS)
     session = store.sessions.open(WORKER, deadline_seconds=60)
     (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
@@ -363,3 +369,64 @@ def test_without_middleware_nothing_is_put_around(orders: str, monkeypatch: pyte
     publish_many([("orders", 1)])
 
     assert Delivery(a_claimed(), a_handler(), a_policy()).run().verdict is Verdict.ACCEPT
+
+
+class Reversing:
+    """Turns the bytes of bodies round."""
+
+    mark = "reversed, "
+
+    def publish(self, publication: Publication, proceed: Proceed) -> Any:
+        changed = [
+            replace(each, body=each.body[::-1], content_encoding=f"{self.mark}{each.content_encoding}")
+            for each in publication.messages
+        ]
+        return proceed(replace(publication, messages=changed))
+
+    def decode(self, body: bytes, content_encoding: str) -> tuple[bytes, str] | None:
+        if not content_encoding.startswith(self.mark):
+            return None
+        return body[::-1], content_encoding.removeprefix(self.mark)
+
+
+class Marking(Reversing):
+    """Names another encoding."""
+
+    mark = "marked, "
+
+
+@pytest.mark.parametrize("body", [{"a": 1}, b"abc"], ids=repr)
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_bytes_of_a_body_are_as_published_wherever_they_are_read(
+    orders: str, added: Callable[..., None], order: int, body: Any
+) -> None:
+    added(*[Reversing(), Marking()][::order])
+    message_id = publish("orders", body)
+    row = Message.objects.using(ALIAS).get()
+    assert row.content_encoding in ("reversed, marked, utf-8", "marked, reversed, utf-8")
+    conf.remove_extension("test")
+    added(Reversing(), Marking())  # the order of the settings may change
+
+    (browsed,) = browse("orders", using=ALIAS)
+    assert browsed.body == body
+    assert copy_of(message_id, using=ALIAS).body == body
+    store = shared_store(ALIAS)
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    read: list[Any] = []
+    assert Delivery(claimed, a_handler(lambda message: read.append(message.body)), a_policy()).run().reason == ""
+    payload = payload_of(claimed, session, priority=4)  # type: ignore[arg-type]
+    assert (payload["content-encoding"], payload["content-type"]) == ("utf-8", row.content_type)
+    assert [read[0], payload["body"]] == [body, body if isinstance(body, bytes) else b'{"a":1}']
+
+
+def test_a_body_that_its_middleware_cannot_read_is_corrupt(added: Any) -> None:
+    def fail(body: bytes, content_encoding: str) -> Any:
+        raise EOFError("cut off")
+
+    added(around(decode=fail))
+
+    settlement = Delivery(a_claimed(content_encoding="zipped"), a_handler(), a_policy()).run()
+
+    assert settlement.verdict is Verdict.DEAD
+    assert "fail cannot decode a body of content encoding 'zipped': EOFError('cut off')" in settlement.reason

@@ -48,8 +48,14 @@ def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(set
         ([f"{HERE}.LOOSE"], "which has 'print' in findings; give functions"),
         ([f"{HERE}.ENDLESS_DUTY"], "whose duty 'all' has a limit below 1"),
         ([f"{HERE}.STRAY"], "which has a panel for the page 'worker'; use one of queue, message"),
-        ([f"{HERE}.UNCALLED"], "which has 3 in publishing; give functions"),
-        ([f"{HERE}.ASYNCHRONOUS"], "whose middleware wait is a coroutine function, which does not run"),
+        (
+            [f"{HERE}.UNCALLED"],
+            "whose middleware builtins.int has none of the methods publish, process, aprocess, decode",
+        ),
+        (
+            [f"{HERE}.ASYNCHRONOUS"],
+            "has a process that is a coroutine function, which does not run when it is called; name it aprocess",
+        ),
         ([f"{HERE}.UNTOLD"], "whose listening has the name 'the shop'; use an identifier of at most 50"),
         ([f"{HERE}.CAPITAL"], "whose name is 'Shop'; use an identifier in small letters"),
         ([f"{HERE}.FOREIGN"], "whose option 'OTHER_SECONDS' has another extension's name; begin it with 'SHOP_'"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from django_mq.engine.options import Option
 from django_mq.seams.extension import Duty, Extension, Listening, Panel
 
@@ -15,7 +17,7 @@ BARE = Extension(name="shop", duties=(print,))  # type: ignore[arg-type]
 LOOSE = Extension(name="shop", findings=("print",))  # type: ignore[arg-type]
 ENDLESS_DUTY = Extension(name="shop", duties=(Duty(name="all", run=lambda _store, _limit: 0, limit=0),))
 STRAY = Extension(name="shop", panels=(Panel(page="worker", title="Stock", content=lambda _request, _row: ""),))
-UNCALLED = Extension(name="shop", publishing=(3,))  # type: ignore[arg-type]
+UNCALLED = Extension(name="shop", middleware=(3,))
 UNTOLD = Extension(
     name="shop",
     ends=(Listening(name="the shop", ends=frozenset(), wants=lambda _: True, tell=lambda _store, _ended: None),),
@@ -33,4 +35,4 @@ async def wait(attempt: object, proceed: object) -> None:
     """Never run: no caller awaits it."""
 
 
-ASYNCHRONOUS = Extension(name="shop", attempts=(wait,))
+ASYNCHRONOUS = Extension(name="shop", middleware=(SimpleNamespace(process=wait),))

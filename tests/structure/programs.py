@@ -154,7 +154,7 @@ def _set_up(kind: str, url: str) -> None:
     call_command("migrate", verbosity=0)
     for queue in ("orders", "celery"):
         declare(shared_store("default"), queue)
-    conf.extensions()  # read once in a process, as the settings are
+    conf.extensions(), conf.middleware()  # read once in a process, as the settings are
 
 
 PROGRAMS: Final[dict[str, Callable[[], Any]]] = {

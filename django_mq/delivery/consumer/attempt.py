@@ -74,7 +74,7 @@ class Delivery:
 
     def _go(self) -> Settlement:
         try:
-            if middleware := conf.extensions().attempts:
+            if middleware := conf.middleware().attempts:
                 attempt = Execution(message=self.message, handler=self.handler, outcome=self.outcome)
                 surrounded(middleware, attempt, lambda changed: self.call(changed.message))
             else:

@@ -12,7 +12,7 @@ from random import random as system_random
 from typing import Final, NamedTuple, Protocol
 
 from django_mq.engine.decisions.backoff import Backoff
-from django_mq.errors import CorruptMessage, Decline, Reject, Release, ResultNotSerialisable
+from django_mq.errors import CorruptMessage, Decline, Reject, Release, ResultNotSerialisable, Skip
 
 
 class Ending(Enum):
@@ -123,4 +123,6 @@ def ending_of(error: BaseException) -> Ending:
         return Ending.RELEASED
     if isinstance(error, Decline):
         return Ending.DECLINED
+    if isinstance(error, Skip):
+        return Ending.RETURNED
     return Ending.REJECTED if isinstance(error, _FINAL) else Ending.FAILED

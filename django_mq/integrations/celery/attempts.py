@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from celery.exceptions import Ignore, Reject, Retry
 
 from django_mq import conf
+from django_mq.errors import Skip
 from django_mq.seams.middleware import Execution, surrounded
 
 if TYPE_CHECKING:
@@ -50,11 +51,14 @@ def call(body: Callable[..., Any], task: Any, given: tuple[Any, ...], kwargs: Ma
     setattr(task.request, SURROUNDED, True)
     own = given[:1] if given and given[0] is task else ()
     attempt = Execution(message=message_of(task, given[len(own) :], kwargs), handler=task, outcome=outcome)
-    return surrounded(
-        conf.extensions().attempts,
-        attempt,
-        lambda changed: body(*own, *changed.message.args, **changed.message.kwargs),
-    )
+    try:
+        return surrounded(
+            conf.middleware().attempts,
+            attempt,
+            lambda changed: body(*own, *changed.message.args, **changed.message.kwargs),
+        )
+    except Skip as skip:
+        raise Ignore(*skip.args) from skip
 
 
 def _is_attempt(task: Any) -> bool:
@@ -81,7 +85,7 @@ def message_of(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tas
 
 def outcome(error: BaseException | None) -> str:
     """Name what becomes of a task's message; if the task has failed, that depends on Celery's settings."""
-    if error is None or isinstance(error, Ignore):
+    if error is None or isinstance(error, Ignore | Skip):
         return "accepted"
     if isinstance(error, Reject):
         return "released" if getattr(error, "requeue", False) else "dead"

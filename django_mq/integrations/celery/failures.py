@@ -234,7 +234,7 @@ def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], ali
         try:
             try:
                 # With the middleware inside: it has ended what it began when a deferred write is made.
-                has_middleware = conf.extensions().attempts and task.name != attempts.DELIVER
+                has_middleware = conf.middleware().attempts and task.name != attempts.DELIVER
                 result = attempts.call(body, task, args, options) if has_middleware else body(*args, **options)
             finally:
                 _write_or_refuse(task)

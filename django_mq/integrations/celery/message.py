@@ -12,7 +12,14 @@ from celery import current_task, signals
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
-from django_mq.delivery.codecs import decode_headers, encode_headers, encode_json, new_message_id
+from django_mq.delivery.codecs import (
+    as_published,
+    codec_of,
+    decode_headers,
+    encode_headers,
+    encode_json,
+    new_message_id,
+)
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, deaths_in
@@ -215,13 +222,16 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
         "redelivered": claimed.redelivered or claimed.attempts > 0,
         "priority": priority,
     }
+    body, content_encoding = claimed.body, claimed.content_encoding
+    if codec_of(content_encoding) is None:
+        body, content_encoding = as_published(body, content_encoding)
     properties.update(
         delivery_tag=f"{claimed.id}.{claimed.claim}", priority=priority, correlation_id=claimed.correlation_id
     )
     return {
-        "body": bytes(claimed.body),
+        "body": bytes(body),
         "content-type": claimed.content_type,
-        "content-encoding": claimed.content_encoding,
+        "content-encoding": content_encoding,
         "headers": _due(_with_times(decode_headers(claimed.headers))),
         "properties": properties,
         "claimed": claimed,

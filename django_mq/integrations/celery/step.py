@@ -41,6 +41,7 @@ class MQStep(bootsteps.StartStopStep):
 
     def start(self, consumer: Any) -> None:
         """Connect the worker with its transport. Celery calls this again after each reconnect."""
+        conf.middleware()  # a worker whose middleware cannot be used must not start
         transport = consumer.task_consumer.channel.connection
         deliveries = transport.deliveries
         deliveries.serve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from django_mq import conf
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.publisher import with_headers
 from django_mq.delivery.queues import declare
+from django_mq.errors import Skip
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.attempts import outcome
 from django_mq.integrations.celery.native import deliver, pack
@@ -52,7 +54,7 @@ def seen() -> Iterator[list[Execution]]:
         first, *others = attempt.message.args
         return proceed(replace(attempt, message=replace(attempt.message, args=[first + 1, *others])))
 
-    conf.add_extension(Extension(name="test", attempts=(note,)))
+    conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(process=note),)))
     yield noted
     conf.remove_extension("test")
 
@@ -109,7 +111,7 @@ def test_a_refusal_is_the_failure_of_the_task(run_one: Any) -> None:
     def note() -> None:
         raise AssertionError
 
-    conf.add_extension(Extension(name="test", attempts=(refuse,)))
+    conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(process=refuse),)))
     try:
         error = run_one(note)
     finally:
@@ -118,11 +120,28 @@ def test_a_refusal_is_the_failure_of_the_task(run_one: Any) -> None:
     assert isinstance(error, PermissionError)
 
 
+def test_a_task_that_a_middleware_skips_is_ignored(run_one: Any) -> None:
+    def skip(attempt: Execution, proceed: Proceed) -> Any:
+        raise Skip
+
+    def note() -> None:
+        raise AssertionError
+
+    conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(process=skip),)))
+    try:
+        error = run_one(note)
+    finally:
+        conf.remove_extension("test")
+
+    assert isinstance(error, Ignore)
+
+
 @pytest.mark.parametrize(
     ("error", "named"),
     [
         (None, "accepted"),
         (Ignore(), "accepted"),
+        (Skip(), "accepted"),
         (Retry(), "retried"),
         (Reject(requeue=True), "released"),
         (Reject(), "dead"),
@@ -143,7 +162,7 @@ def test_a_retry_is_a_publish_in_a_transaction_of_its_own(run_one: Any, committe
         with transaction.atomic(using=committed_database):
             task.retry(countdown=3600)
 
-    conf.add_extension(Extension(name="test", publishing=(tenant,)))
+    conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(publish=tenant),)))
     try:
         run_one(work, bind=True)
     finally:
@@ -153,7 +172,7 @@ def test_a_retry_is_a_publish_in_a_transaction_of_its_own(run_one: Any, committe
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_handler_that_a_middleware_does_not_call_is_settled_in_the_pool(
+def test_a_handler_that_a_middleware_skips_is_settled_in_the_pool(
     app: Celery, committed_database: str, transactional: bool
 ) -> None:
     store = shared_store(committed_database)
@@ -162,7 +181,11 @@ def test_a_handler_that_a_middleware_does_not_call_is_settled_in_the_pool(
     store.publications.append(a_message())
     (claimed,) = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
     consumer("orders", transactional=transactional)(lambda _: 1 / 0)
-    conf.add_extension(Extension(name="test", attempts=(lambda attempt, proceed: None,)))
+
+    def skip(attempt: Execution, proceed: Proceed) -> Any:
+        raise Skip
+
+    conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(process=skip),)))
     try:
         deliver(committed_database, session, pack(claimed))
     finally:

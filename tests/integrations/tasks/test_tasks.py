@@ -6,6 +6,7 @@ import json
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -59,15 +60,15 @@ def test_a_task_is_run_and_its_value_is_kept(work: Any, run: Run) -> None:
 def test_a_task_has_the_middleware_around_its_publish_and_its_run(work: Any, run: Run) -> None:
     told: list[tuple[str, Any]] = []
 
-    def publishing(publication: Publication, proceed: Proceed) -> None:
+    def publish(publication: Publication, proceed: Proceed) -> None:
         told.extend(("published", message.type) for message in publication.messages)
         proceed()
 
-    def attempts(execution: Execution, proceed: Proceed) -> Any:
+    def process(execution: Execution, proceed: Proceed) -> Any:
         told.append(("runs", execution.message.type))
         return proceed()
 
-    conf.add_extension(Extension(name="test", publishing=(publishing,), attempts=(attempts,)))
+    conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(publish=publish, process=process),)))
     try:
         work.add.enqueue(1, two=2)
         run()
