@@ -248,7 +248,11 @@ class HandlerTimeout(MQError):
 
 
 class WorkerInTransaction(MQError):
-    """A worker sees no row of its caller's transaction; in a test, use TransactionTestCase."""
+    """A worker sees no row of its caller's transaction; in a test, drain the queues with django_mq.testing."""
+
+
+class DrainNeverEnds(MQError):
+    """A drain of a test has run as many attempts as it may, and more messages are ready."""
 
 
 class HandlersHang(MQError):

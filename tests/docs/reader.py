@@ -29,6 +29,7 @@ class Reader:
         self.printed = ""
         programs = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
         mine = {"PATH": programs, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        mine["PYTEST_PLUGINS"] = "django_mq.pytest_plugin"  # as if django_mq was installed, not on the path
         self.environment = {key: value for key, value in os.environ.items() if key not in FOREIGN} | mine
 
     def write(self, file: str, text: str) -> None:

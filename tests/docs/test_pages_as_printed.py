@@ -165,9 +165,9 @@ PAGES = (
     ),
     Page(
         "messages/test-your-code.md",
-        settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
+        settings='DJANGO_MQ = {"QUEUES": {"receipts": {"max_attempts": 3}}}',
         files={"orders/consumers.py": RECEIPTS},
-        prints=("receipt for order 7",),
+        prints=("receipt for order 7", "1 passed"),
     ),
     Page(
         "operations/empty-or-move.md",

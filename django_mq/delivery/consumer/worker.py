@@ -265,7 +265,7 @@ class Worker:
             raise WorkerInTransaction(
                 f"The worker is called in a transaction on the database {self._alias!r}. It has connections of its"
                 " own, which see no row of that transaction, and wait for its locks. Call it outside of atomic();"
-                " in a test, use TransactionTestCase instead of TestCase."
+                " in a TestCase, drain the queues with django_mq.testing."
             )
 
     def _recover(self, error: StoreError, seconds: float) -> None:

@@ -1,0 +1,13 @@
+"""Test handlers and tasks, without a worker, a sleep or a commit.
+
+tester.py        what a test does with the queues: drain them, look at what was published, move the clock
+drain.py         run what is ready, by the rules of the queues, in the thread of the test
+transactions.py  let code in the transaction of a ``TestCase`` see the ends of its own transactions
+
+``django_mq/pytest_plugin.py`` has the fixture of pytest. Nothing else in django_mq imports this package.
+"""
+
+from django_mq.testing.drain import Drained, DrainedMessage
+from django_mq.testing.tester import QueueTester, QueueTestMixin
+
+__all__ = ["Drained", "DrainedMessage", "QueueTestMixin", "QueueTester"]

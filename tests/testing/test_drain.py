@@ -1,0 +1,320 @@
+"""A drain runs what was published, by the rules of the queues, in the thread and the transaction of the test."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import IntegrityError, connections, transaction
+
+from django_mq.api import publish
+from django_mq.engine.states import State
+from django_mq.errors import (
+    Decline,
+    DrainNeverEnds,
+    NoHandler,
+    Reject,
+    Release,
+    Retry,
+    UnknownQueue,
+    WorkerInTransaction,
+)
+from django_mq.models import History, Message, Queue, WorkerSession
+from django_mq.stores.clock import clock
+from django_mq.stores.registry import shared_store
+from django_mq.testing import QueueTester
+from tests.stores.builders import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def a_fault() -> ValueError:
+    return ValueError("on purpose")
+
+
+def raising(*errors: BaseException | None) -> Callable[[Any], None]:
+    """Return a handler that raises these errors, one at a call, None for none."""
+    left = list(errors)
+
+    def function(_: Any) -> None:
+        error = left.pop(0)
+        if error is not None:
+            raise error
+
+    return function
+
+
+def test_it_runs_everything_in_order_with_what_handlers_publish(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    seen: list[str] = []
+
+    def make(message: Any) -> None:
+        seen.append(message.body)
+        if message.body == "order":
+            publish("receipts", "receipt", priority=9)
+
+    handle("orders", make)
+    handle("receipts", lambda message: seen.append(message.body))
+    publish("orders", "order")
+    publish("orders", "later", delay=60)
+    publish("orders", "last", priority=0)
+    publish("orders", "first", priority=9)
+
+    drained = mq.drain()
+
+    assert seen == ["first", "order", "receipt", "last"]
+    assert drained.outcomes == ["accepted"] * 4
+    assert [message.body for message in mq.published("orders")] == ["order", "later", "last", "first"]
+    assert [message.body for message in mq.published("receipts")] == ["receipt"]
+    assert WorkerSession.objects.using(alias).count() == 0
+    assert History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED).count() == 4
+
+
+def test_only_named_queues_are_drained(alias: str, mq: QueueTester, handle: Callable[..., None]) -> None:
+    for queue in ("orders", "receipts", "mails"):
+        handle(queue, lambda _: None)
+        publish(queue, queue)
+
+    drained = mq.drain(["mails", "orders"])
+
+    assert sorted(attempt.queue for attempt in drained) == ["mails", "orders"]
+    assert [attempt.queue for attempt in mq.drain("receipts")] == ["receipts"]
+
+
+def test_a_message_is_retried_by_the_backoff_of_its_queue_and_dies_in_the_end(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    declare(shared_store(alias), "orders", max_attempts=3, backoff_seconds=60.0, backoff_jitter=0.0)
+    handle("orders", raising(a_fault(), a_fault(), a_fault()))
+    publish("orders", 1)
+
+    assert mq.drain(raise_errors=False).outcomes == ["retried"]
+    assert mq.drain().outcomes == []
+    mq.move_clock(61)
+    assert mq.drain(raise_errors=False).outcomes == ["retried"]
+    assert mq.drain(ahead=3600, raise_errors=False).outcomes == ["dead"]
+    [letter] = mq.dead_letters("orders")
+    assert (letter.body, letter.attempts, letter.dead_reason) == (1, 3, "ValueError: on purpose")
+
+
+def test_the_clock_goes_from_one_due_message_to_the_next(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    begin, seen = mq.now(), []
+    handle("orders", lambda message: seen.append((message.body, round((mq.now() - begin) / timedelta(hours=1)))))
+    for hours in (30, 10, 20, 2):
+        publish("orders", hours, delay=timedelta(hours=hours))
+    publish("orders", "expires", delay=timedelta(hours=12), ttl=timedelta(hours=13))
+
+    mq.drain(ahead=timedelta(days=1))
+
+    assert seen == [(2, 2), (10, 10), ("expires", 12), (20, 20)]
+    assert round((mq.now() - begin) / timedelta(hours=1)) == 24
+
+
+def test_what_expires_while_the_clock_moves_is_not_run(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    handle("orders", lambda _: None)
+    publish("orders", "short", ttl=60)
+    mq.move_clock(61)
+
+    assert set(mq.drain().outcomes) <= {"expired"}
+    assert History.objects.using(alias).filter(outcome=History.Outcome.EXPIRED).count() == 1
+
+
+CHOICES = {
+    "accepted": None,
+    "dead": Reject("no"),
+    "released": Release("not now"),
+    "declined": Decline("not mine"),
+    "retried": Retry("later", delay_seconds=60),
+}
+
+
+@pytest.mark.parametrize("outcome", CHOICES)
+def test_a_handler_chooses_the_outcome(
+    alias: str, mq: QueueTester, handle: Callable[..., None], outcome: str
+) -> None:
+    handle("orders", raising(CHOICES[outcome], None))
+    publish("orders", 1)
+
+    drained = mq.drain()
+
+    assert drained[0].outcome == outcome
+    assert drained.outcomes[1:] == (["accepted"] if outcome == "released" else [])
+
+
+def test_what_a_handler_raises_is_raised_when_its_message_is_settled(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    handle("orders", raising(a_fault()))
+    publish("orders", 1)
+
+    with pytest.raises(ValueError, match="on purpose") as caught:
+        mq.drain()
+
+    assert "the message is retried" in caught.value.__notes__[0]
+    [message] = Message.objects.using(alias).all()
+    assert (message.attempts, message.state) == (1, State.SCHEDULED)
+
+
+def test_a_handler_that_publishes_for_ever_is_named(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    handle("orders", publish_again)
+    publish("orders", 1)
+
+    with pytest.raises(DrainNeverEnds, match=r"10 attempts.*publish_again ran 10 times on queue 'orders'"):
+        mq.drain(limit=10)
+
+    [message] = Message.objects.using(alias).all()
+    assert (message.attempts, message.state) == (0, State.READY)
+    assert WorkerSession.objects.using(alias).count() == 0
+
+
+def publish_again(message: Any) -> None:
+    publish("orders", message.body + 1)
+
+
+def test_groups_and_selectors_and_limits_hold(alias: str, mq: QueueTester, handle: Callable[..., None]) -> None:
+    declare(shared_store(alias), "orders", grouping="assigned", max_in_flight=1, backoff_seconds=60.0)
+    seen: list[Any] = []
+    handle("orders", lambda message: seen.append(("big", message.body)), selector="size > 5")
+
+    def rest(message: Any) -> None:
+        seen.append(("rest", message.body))
+        if message.body == "a1" and message.attempt == 1:
+            raise a_fault()
+
+    handle("orders", rest)
+    for body, size in (("a1", 1), ("a2", 9), ("b1", 7), ("b2", 1)):
+        publish("orders", body, group_key=body[0], headers={"size": size})
+
+    mq.drain(raise_errors=False)
+    before = list(seen)
+    mq.drain(ahead=120)
+
+    assert before == [("rest", "a1"), ("big", "b1"), ("rest", "b2")]
+    assert seen[3:] == [("rest", "a1"), ("big", "a2")]
+
+
+def test_a_transactional_handler_and_its_message_are_one(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    declare(shared_store(alias), "orders", backoff_seconds=0.0)
+
+    def write(message: Any) -> None:
+        Queue.objects.using(alias).create(name=f"written {message.attempt}")
+        if message.attempt == 1:
+            raise a_fault()
+
+    handle("orders", write, transactional=True)
+    publish("orders", 1)
+
+    assert mq.drain(raise_errors=False).outcomes == ["retried", "accepted"]
+    assert Queue.objects.using(alias).filter(name__startswith="written").get().name == "written 2"
+
+
+def test_functions_of_on_commit_are_called_as_after_a_commit(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    seen: list[str] = []
+
+    def note(word: str) -> Callable[[], None]:
+        return lambda: seen.append(word)
+
+    def work(message: Any) -> None:
+        transaction.on_commit(note("at once"), using=alias)
+        seen.append("before")
+        with transaction.atomic(using=alias, durable=True):
+            transaction.on_commit(lambda: publish("mails", 1), using=alias)
+            transaction.on_commit(note("after the block"), using=alias)
+            with transaction.atomic(using=alias):
+                transaction.on_commit(note("after the outer block"), using=alias)
+            seen.append("in the block")
+        seen.append("end")
+
+    def undone(message: Any) -> None:
+        with suppress(ValueError), transaction.atomic(using=alias):
+            transaction.on_commit(note("never"), using=alias)
+            raise a_fault()
+
+    handle("orders", work)
+    handle("mails", undone)
+    with transaction.atomic(using=alias):
+        transaction.on_commit(lambda: publish("orders", 1), using=alias)
+
+    mq.drain()
+
+    blocks = ["in the block", "after the block", "after the outer block"]
+    assert seen == ["at once", "before", *blocks, "end"]
+    assert [len(mq.published(queue)) for queue in ("orders", "mails")] == [1, 1]
+    assert not connections[alias].needs_rollback
+
+
+def test_a_function_of_on_commit_that_fails_fails_the_handler_that_is_not_settled(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    def work(_: Any) -> None:
+        with transaction.atomic(using=alias):
+            transaction.on_commit(raise_it, using=alias)
+
+    def settled(_: Any) -> None:
+        transaction.on_commit(raise_it, using=alias)
+
+    handle("orders", work)
+    handle("mails", settled, transactional=True)
+    publish("orders", 1)
+    publish("mails", 1)
+
+    drained = mq.drain(raise_errors=False)
+
+    assert {attempt.queue: attempt.outcome for attempt in drained} == {"orders": "retried", "mails": "accepted"}
+
+
+def raise_it() -> None:
+    raise a_fault()
+
+
+def test_a_failed_statement_of_a_handler_leaves_the_test_usable(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    declare(shared_store(alias), "orders", max_attempts=1)
+
+    def write_twice(_: Any) -> None:
+        Queue.objects.using(alias).create(name="twice")
+        Queue.objects.using(alias).create(name="twice")
+
+    handle("orders", write_twice)
+    publish("orders", 1)
+
+    [attempt] = mq.drain(raise_errors=False)
+
+    assert (attempt.outcome, type(attempt.error)) == ("dead", IntegrityError)
+    assert [letter.body for letter in mq.dead_letters("orders")] == [1]
+
+
+def test_it_refuses_what_cannot_be_drained(alias: str, mq: QueueTester, handle: Callable[..., None]) -> None:
+    handle("orders", lambda _: None)
+
+    with pytest.raises(NoHandler, match="'receipts'"):
+        mq.drain("receipts")
+    with pytest.raises(UnknownQueue, match="typo"):
+        mq.published("typo")
+    with pytest.raises(WorkerInTransaction, match=r"outside of atomic"), transaction.atomic(using=alias):
+        mq.drain()
+    for move in (mq.move_clock, lambda by: mq.drain(ahead=by)):
+        with pytest.raises(ValueError, match="only moves on"):
+            move(-1)
+
+
+def test_the_end_of_the_block_puts_the_clock_right() -> None:
+    with QueueTester() as mq:
+        mq.move_clock(timedelta(days=3))
+
+    assert clock.offset == timedelta(0)
