@@ -29,7 +29,7 @@ from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_man
 from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import count_of, existing, queue_name
 from django_mq.engine.states import State
-from django_mq.errors import Decline, Reject, Release, Retry, Skip
+from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "BrowsedMessage",
+    "Cancelled",
     "Decline",
     "Effect",
     "OutgoingMessage",

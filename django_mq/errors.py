@@ -247,6 +247,10 @@ class HandlerTimeout(MQError):
     """The handler ran longer than its time limit."""
 
 
+class SoftTimeLimitExceeded(HandlerTimeout):
+    """The handler ran longer than its soft time limit."""
+
+
 class WorkerInTransaction(MQError):
     """A worker sees no row of its caller's transaction; in a test, drain the queues with django_mq.testing."""
 
@@ -320,6 +324,14 @@ class Release(ChosenOutcome):
         if reason and isinstance(reason[0], timedelta | Number):
             raise TypeError(f"Release takes no delay, but was given {reason[0]!r}; raise Retry({reason[0]!r}).")
         super().__init__(*reason)
+
+
+class WorkerStopping(Release):
+    """The worker ends: give the message back to its place, uncounted."""
+
+
+class Cancelled(ChosenOutcome):
+    """Remove the message: it was cancelled while its handler ran, or the handler finds that it is obsolete."""
 
 
 class Decline(ChosenOutcome):

@@ -28,13 +28,16 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.functional import cached_property  # that of functools takes a lock in Python 3.11
 
 from django_mq import conf
+from django_mq.engine.decisions.interruption import ERRORS, EndRequest
 from django_mq.engine.states import State
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown
 from django_mq.seams.middleware import named
+from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from django_mq.engine.decisions.interruption import Interruption
     from django_mq.stores.records import Browsed, Claimed
 
 
@@ -277,6 +280,9 @@ class DecodedMessage:
 class ReceivedMessage(DecodedMessage):
     """One delivery of a message to a handler. A message that cannot be decoded becomes a dead letter."""
 
+    #: On the class: a plain message has none.
+    _end_request: EndRequest | None = None
+
     def __init__(self, claimed: Claimed) -> None:
         super().__init__(claimed)
         #: 1 for the first attempt. A delivery that was given back before the handler began is not counted.
@@ -288,7 +294,43 @@ class ReceivedMessage(DecodedMessage):
 
     def changed(self, **stored: Any) -> ReceivedMessage:
         """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""
-        return ReceivedMessage(replace(self._claimed, **stored))
+        copy = ReceivedMessage(replace(self._claimed, **stored))
+        copy._end_request = self.end_request
+        return copy
+
+    @property
+    def end_request(self) -> EndRequest:
+        """Whether the handler was asked to end, which all copies of the message share."""
+        # One call, which no other thread can come between.
+        return self._end_request or self.__dict__.setdefault("_end_request", EndRequest())
+
+    @property
+    def deadline(self) -> dt.datetime | None:
+        """When the handler has to end, by its soft time limit or else its time limit; None if it has neither."""
+        return None if self._end_request is None else self._end_request.deadline
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the handler is asked to end: by a cancel, a time limit, or a worker that ends."""
+        return self.interruption is not None
+
+    @property
+    def interruption(self) -> Interruption | None:
+        """Why the handler is asked to end; None if it is not."""
+        return None if self._end_request is None else self._end_request.at(time.monotonic())
+
+    def raise_if_cancelled(self) -> None:
+        """Return if the handler may go on. Raises Cancelled, SoftTimeLimitExceeded and WorkerStopping."""
+        if (reason := self.interruption) is not None:
+            raise ERRORS[reason]
+
+    def limit(self, seconds: float | None, soft_seconds: float | None) -> None:
+        """Begin the time limits of the handler; the worker calls this."""
+        within = seconds if soft_seconds is None else soft_seconds
+        if within is not None:
+            self.end_request.deadline = clock.now() + dt.timedelta(seconds=within)
+        if soft_seconds is not None:
+            self.end_request.soft_at = time.monotonic() + soft_seconds
 
     def __repr__(self) -> str:
         return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"

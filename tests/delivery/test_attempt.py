@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections, transaction
 
+from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.unit_of_work import unit_of_work
+from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Decline, Reject, Release, Retry
 from django_mq.stores.connections import has_connected
@@ -321,3 +323,88 @@ def test_a_handled_message_is_a_line_at_debug(caplog: pytest.LogCaptureFixture) 
 
     (record,) = caplog.records
     assert (record.levelname, "has handled message" in record.getMessage()) == ("DEBUG", True)
+
+
+# Handlers that are asked to end.
+
+
+def interrupted(reason: Interruption, error: BaseException | None = None) -> Settlement:
+    """Run an attempt that is asked to end while it runs, and raises an error or heeds."""
+
+    def function(message: ReceivedMessage) -> None:
+        assert not message.cancelled
+        message.raise_if_cancelled()
+        delivery.message.end_request.ask(reason)
+        assert message.cancelled
+        if error is not None:
+            raise error
+        message.raise_if_cancelled()
+
+    delivery = Delivery(a_claimed(), a_handler(function), a_policy(max_attempts=5))
+    return delivery.run()
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "expected"),
+    [
+        (Interruption.CANCELLED, None, (Verdict.CANCEL, False, None)),
+        (Interruption.CANCELLED, ValueError(), (Verdict.CANCEL, False, None)),
+        (Interruption.CANCELLED, Reject("kept"), (Verdict.DEAD, True, "Reject")),
+        (Interruption.STOPPING, None, (Verdict.RELEASE, False, None)),
+        (Interruption.STOPPING, ValueError(), (Verdict.RELEASE, True, "ValueError")),
+        (Interruption.SOFT_TIME_LIMIT, None, (Verdict.RELEASE, True, "SoftTimeLimitExceeded")),
+        (Interruption.TIME_LIMIT, None, (Verdict.RELEASE, True, "HandlerTimeout")),
+    ],
+)
+def test_what_an_attempt_counts_that_was_asked_to_end(
+    reason: Interruption, error: BaseException | None, expected: tuple[Any, ...]
+) -> None:
+    settlement = interrupted(reason, error)
+
+    failure = settlement.failure and settlement.failure.error
+    assert (settlement.verdict, settlement.counted, failure) == expected
+
+
+def test_a_handler_that_returns_accepts_although_it_was_asked_to_end() -> None:
+    delivery = Delivery(a_claimed(), a_handler(lambda _: None), a_policy())
+    delivery.message.end_request.ask(Interruption.CANCELLED)
+
+    assert delivery.run().verdict is Verdict.ACCEPT
+
+
+def test_a_message_that_a_middleware_has_changed_is_cancelled_with_the_first_one() -> None:
+    first = ReceivedMessage(a_claimed())
+    copy = first.changed(body=b"1").changed(body=b"2")
+
+    first.end_request.ask(Interruption.CANCELLED)
+
+    assert copy.cancelled
+
+
+@pytest.mark.parametrize(("hard", "soft", "within"), [(50, None, 50), (None, 20, 20), (50, 20, 20)])
+def test_the_deadline_of_a_message_is_the_first_time_limit(hard: Any, soft: Any, within: float) -> None:
+    found: list[Any] = []
+    handler = a_handler(
+        lambda message: found.append(message.deadline), time_limit_seconds=hard, soft_time_limit_seconds=soft
+    )
+    before = datetime.now(UTC)
+
+    Delivery(a_claimed(), handler, a_policy()).run()
+
+    assert before + timedelta(seconds=within) <= found[0] <= datetime.now(UTC) + timedelta(seconds=within)
+
+
+def test_a_message_without_a_time_limit_has_no_deadline() -> None:
+    assert ReceivedMessage(a_claimed()).deadline is None
+
+
+def test_a_soft_time_limit_ends_a_handler_that_heeds_it() -> None:
+    def function(message: ReceivedMessage) -> None:
+        while True:
+            message.raise_if_cancelled()
+
+    handler = a_handler(function, soft_time_limit_seconds=0.001)
+    settlement = Delivery(a_claimed(), handler, a_policy()).run()
+
+    assert settlement.failure is not None
+    assert (settlement.counted, settlement.failure.error) == (True, "SoftTimeLimitExceeded")

@@ -85,10 +85,17 @@ def test_a_consumer_without_credit_is_refused(credit: int) -> None:
         consumer("handled-here", credit=credit)
 
 
-@pytest.mark.parametrize("limit", [0, -1, float("nan")])
-def test_a_time_limit_that_is_over_at_once_is_refused(limit: float) -> None:
-    with pytest.raises(ConfigurationError, match="time_limit_seconds"):
-        consumer("handled-here", time_limit_seconds=limit)
+@pytest.mark.parametrize("name", ["time_limit_seconds", "soft_time_limit_seconds"])
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), True, "60"])
+def test_a_time_limit_that_is_none_is_refused(name: str, limit: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name} of the handler of 'handled-here' is .*more than 0"):
+        consumer("handled-here", **{name: limit})
+
+
+@pytest.mark.parametrize("soft", [5, 6])
+def test_a_soft_time_limit_that_is_not_the_shorter_one_is_refused(soft: float) -> None:
+    with pytest.raises(ConfigurationError, match=f"is {soft}, and time_limit_seconds is 5"):
+        consumer("handled-here", time_limit_seconds=5, soft_time_limit_seconds=soft)
 
 
 @pytest.mark.parametrize("queue", ["", "q" * 201, print])

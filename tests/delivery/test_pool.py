@@ -177,7 +177,7 @@ def test_a_time_limit_that_is_not_over_leaves_the_attempt_alone() -> None:
     attempt = counter.add(lambda _: gate.wait(PATIENCE_SECONDS), time_limit_seconds=3600)
     with pool_of(1, counter) as pool:
         wait_until(lambda: pool.running)
-        [(running, deadline)] = pool._running.values()
+        [(running, _, deadline)] = pool._running.values()
         assert running is attempt
         assert deadline is not None
         assert deadline > time.monotonic()

@@ -27,6 +27,8 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from pytest_django import Settings
 
+    from django_mq.delivery.codecs import ReceivedMessage
+
 STATUS = Message.Status
 
 
@@ -719,3 +721,19 @@ def test_two_workers_get_what_each_wants(alias: str) -> None:
 
     assert (sorted(eu.bodies), sorted(us.bodies)) == ([1, 3, 5, 7, 9], [0, 2, 4, 6, 8])
     assert shown <= {"region = 'eu'", "region = 'us'"}
+
+
+def test_a_worker_that_ends_asks_its_handlers_to_end_and_gives_the_message_back(alias: str) -> None:
+    begun = threading.Event()
+
+    def work(message: ReceivedMessage) -> None:
+        begun.set()
+        wait_until(lambda: message.cancelled)
+        message.raise_if_cancelled()
+
+    publish("orders", "long")
+    with running(a_handler(work), using=alias, threads=1):
+        assert begun.wait(PATIENCE_SECONDS)
+
+    left = Message.objects.using(alias).get()
+    assert (left.state, left.attempts) == (STATUS.READY, 0)

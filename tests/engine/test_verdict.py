@@ -17,13 +17,17 @@ from django_mq.engine.decisions.verdict import (
 )
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import (
+    Cancelled,
     CorruptMessage,
+    Decline,
     HandlerTimeout,
     Reject,
     Release,
     ResultNotSerialisable,
     Retry,
+    SoftTimeLimitExceeded,
     WorkerLost,
+    WorkerStopping,
 )
 from django_mq.inprocess.rules import Rules
 
@@ -43,11 +47,25 @@ STEADY = QueueOptions(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.
         (SystemExit(), Ending.FAILED),
         (HandlerTimeout(), Ending.FAILED),
         (WorkerLost(), Ending.FAILED),
+        (SoftTimeLimitExceeded(), Ending.FAILED),
+        (WorkerStopping(), Ending.RELEASED),
+        (Cancelled(), Ending.REVOKED),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_what_a_handler_raises_says_how_its_delivery_ended(error: BaseException, ending: Ending) -> None:
     assert ending_of(error) is ending
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError(), Retry(), Release(), Decline(), Cancelled(), SoftTimeLimitExceeded()]
+)
+def test_a_message_that_was_cancelled_while_it_ran_does_not_come_back(error: BaseException) -> None:
+    assert ending_of(error, cancelled=True) is Ending.REVOKED
+
+
+def test_a_handler_may_reject_a_message_that_was_cancelled() -> None:
+    assert ending_of(Reject("kept for later"), cancelled=True) is Ending.REJECTED
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 99])

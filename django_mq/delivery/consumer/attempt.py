@@ -18,6 +18,7 @@ from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.delivery.validation import moment
+from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Retry
 from django_mq.seams.middleware import Execution, surrounded
@@ -57,6 +58,9 @@ class Delivery:
 
     def run(self) -> Settlement:
         """Run the steps and return the outcome. Never raises."""
+        limit, soft_limit = self.handler.time_limit_seconds, self.handler.soft_time_limit_seconds
+        if limit is not None or soft_limit is not None:
+            self.message.limit(limit, soft_limit)
         if not (signals.is_wanted(signals.attempt_started) or signals.is_wanted(signals.attempt_finished)):
             return self._go()
         begin, before = time.monotonic(), transactions()
@@ -126,7 +130,7 @@ class Delivery:
         """Name what becomes of the message if the call ends with this error; None if the handler returns."""
         if error is None or self.settled:
             return named(Verdict.ACCEPT)
-        decision = verdict(ending_of(error), self.message.attempt, self.policy)
+        decision = verdict(self._ending(error), self.message.attempt, self.policy)
         return named(decision.verdict, counted=decision.counted)
 
     def judge(self) -> Settlement:
@@ -136,7 +140,11 @@ class Delivery:
             if logger.isEnabledFor(logging.DEBUG):
                 logger.debug("Handler %s has handled message %s of queue %r", *self._names())
             return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
-        decision = verdict(ending_of(error), number, self.policy, _wished_delay(error))
+        decision = verdict(self._ending(error), number, self.policy, _wished_delay(error))
+        if decision.verdict is Verdict.CANCEL:
+            logger.info(
+                "Handler %s was cancelled while it ran on message %s of queue %r: %r", *self._names(), error
+            )
         if not decision.counted:
             return Settlement.of(self.claimed, decision)
         if decision.verdict is not Verdict.DEAD:
@@ -166,6 +174,9 @@ class Delivery:
         )
         return Settlement.of(self.claimed, decision, reason, failure)
 
+    def _ending(self, error: BaseException) -> Ending:
+        return ending_of(error, cancelled=self.message.interruption is Interruption.CANCELLED)
+
     def _names(self) -> tuple[str, str, str]:
         # All of Django's tasks have one handler: the type names the task.
         kind = f" ({self.message.type!r})" if self.message.type else ""
@@ -178,6 +189,7 @@ class Delivery:
     def expire(self) -> Settlement:
         """Judge a call that exceeds its time limit."""
         self.abandoned = True
+        self.message.end_request.ask(Interruption.TIME_LIMIT)  # the thread may heed it yet
         limit = self.handler.time_limit_seconds
         self.error = HandlerTimeout(f"{self.handler.name} ran longer than {limit} seconds.")
         return self.judge()
@@ -189,6 +201,8 @@ def named(decided: Verdict, *, counted: bool = False) -> str:
         return "retried" if counted else "released"
     if decided is Verdict.DECLINE:
         return "declined"
+    if decided is Verdict.CANCEL:
+        return "cancelled"
     return "dead" if decided is Verdict.DEAD else "accepted"
 
 

@@ -22,7 +22,7 @@ from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.validation import check_selector, plain
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.decisions.selection import common_example
-from django_mq.engine.options import is_name
+from django_mq.engine.options import LONGEST_SECONDS, is_name
 from django_mq.engine.selector import Selector
 from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, MalformedSelector, NoHandler, shown
 from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
@@ -60,6 +60,7 @@ class Handler:
     #: How many bytes of bodies a worker holds for it; None for no limit.
     credit_bytes: int | None = None
     time_limit_seconds: float | None
+    soft_time_limit_seconds: float | None = None
     transactional: bool = False
     priority: int = 0
     #: Whether other handlers of the queue may take the same messages.
@@ -94,6 +95,7 @@ def consumer(
     credit: int | None = None,
     credit_bytes: int | None = None,
     time_limit_seconds: float | None = None,
+    soft_time_limit_seconds: float | None = None,
     transactional: bool = False,
     priority: int = 0,
     shared: bool = False,
@@ -107,7 +109,9 @@ def consumer(
     ``Decline`` and ``Retry`` choose an outcome. ``credit`` is how many messages one worker holds for the handler
     at a time: by default four for each of the worker's threads, and at least 20. ``credit_bytes`` is how many
     bytes their bodies have together; a message that is larger by itself is held alone. A call that exceeds
-    ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot stop it.
+    ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot stop it. After
+    ``soft_time_limit_seconds``, ``message.cancelled`` is true and ``message.raise_if_cancelled()`` raises
+    SoftTimeLimitExceeded, so that the handler can end by itself.
 
     With ``transactional``, the call runs in a transaction on the queues' database, which also accepts the
     message: the handler's writes there and the acknowledgement commit together or not at all, so each effect
@@ -128,7 +132,8 @@ def consumer(
     not shared, and for a function that does not run when it is called with one message, such as a coroutine
     function or a generator. Raises MalformedSelector for a selector that cannot be parsed.
     """
-    _check_options(queue, credit, credit_bytes, time_limit_seconds, priority)
+    _check_options(queue, credit, credit_bytes, priority)
+    _check_limits(queue, time_limit_seconds, soft_time_limit_seconds)
     _check_added(queue, added)
 
     condition = _condition(queue, selector)
@@ -156,6 +161,7 @@ def consumer(
             credit=credit or 0,
             credit_bytes=credit_bytes,
             time_limit_seconds=time_limit_seconds,
+            soft_time_limit_seconds=soft_time_limit_seconds,
             transactional=transactional,
             priority=priority,
             shared=shared,
@@ -168,9 +174,7 @@ def consumer(
     return register
 
 
-def _check_options(
-    queue: object, credit: int | None, credit_bytes: int | None, time_limit_seconds: float | None, priority: int
-) -> None:
+def _check_options(queue: object, credit: int | None, credit_bytes: int | None, priority: int) -> None:
     """Raise ConfigurationError for options of ``consumer`` that are impossible for any function."""
     if not is_name(queue):
         raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
@@ -180,11 +184,29 @@ def _check_options(
         raise ConfigurationError(
             f"credit_bytes of the handler of {queue!r} is {shown(credit_bytes)}; use a whole number, 1 or more."
         )
-    if time_limit_seconds is not None and not time_limit_seconds > 0:
-        raise ConfigurationError(f"time_limit_seconds of the handler of {queue!r} is {time_limit_seconds}.")
     if not isinstance(priority, int) or not -PRIORITIES <= priority <= PRIORITIES:
         raise ConfigurationError(
             f"priority of the handler of {queue!r} is {priority!r}; use a whole number, 0 being the usual one."
+        )
+
+
+def _check_limits(queue: str, time_limit_seconds: object, soft_time_limit_seconds: object) -> None:
+    """Raise ConfigurationError for time limits that are impossible."""
+    given = {"time_limit_seconds": time_limit_seconds, "soft_time_limit_seconds": soft_time_limit_seconds}
+    limits = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LONGEST_SECONDS:
+            raise ConfigurationError(
+                f"{name} of the handler of {queue!r} is {shown(value)}; use a number of seconds, more than 0 and"
+                " less than a century."
+            )
+        limits.append(value)
+    if len(limits) == 2 and limits[0] <= limits[1]:
+        raise ConfigurationError(
+            f"soft_time_limit_seconds of the handler of {queue!r} is {limits[1]}, and time_limit_seconds is"
+            f" {limits[0]}; the soft limit has to be the shorter one."
         )
 
 

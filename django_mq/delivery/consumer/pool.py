@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.delivery.consumer.attempt import Delivery
+    from django_mq.engine.decisions.interruption import Interruption
     from django_mq.stores.records import Settlement
 
 #: A patient caller of ``wake`` waits at most so long, in seconds, until an idle thread has taken a message.
@@ -53,6 +54,15 @@ class HandlerPool(Protocol):
 
     def abandon_overdue(self) -> list[tuple[Delivery, Settlement]]:
         """Give up the attempts that exceed their time limit; return those that the caller is to settle."""
+
+    def attempts(self) -> list[tuple[Delivery, float]]:
+        """Return the attempts that run, each with its begin on the monotonic clock. Any thread may call this."""
+
+    def interrupt(self, attempt: Delivery, reason: Interruption) -> None:
+        """Ask an attempt to end, as far as it can be asked. Any thread may call this, also again."""
+
+    def abandon(self, attempt: Delivery) -> bool:
+        """Give up an attempt, which the caller is to settle; False if it has just ended."""
 
     def stop(self) -> None:
         """Begin no other attempt."""
@@ -95,8 +105,8 @@ class Pool:
         self._next_attempt = next_attempt
         self._on_done = on_done
         self._on_idle = on_idle
-        # By thread, with the end of its time limit on the monotonic clock.
-        self._running: dict[int, tuple[Delivery, float | None]] = {}
+        # By thread, with its begin and the end of its time limit on the monotonic clock.
+        self._running: dict[int, tuple[Delivery, float, float | None]] = {}
         # Threads that still run an attempt that was taken away.
         self._abandoned: set[int] = set()
         self._news = 0
@@ -144,10 +154,23 @@ class Pool:
         """Give up and return the attempts that exceed their time limit; new threads replace theirs."""
         now = time.monotonic()
         given_up = []
-        for thread_id, (attempt, deadline) in list(self._running.items()):
+        for thread_id, (attempt, _, deadline) in list(self._running.items()):
             if deadline is not None and now >= deadline and self._abandon(thread_id):
                 given_up.append((attempt, attempt.expire()))
         return given_up
+
+    def attempts(self) -> list[tuple[Delivery, float]]:
+        """Return the attempts that run, each with when it began."""
+        return [(attempt, begun_at) for attempt, begun_at, _ in list(self._running.values())]
+
+    def interrupt(self, attempt: Delivery, reason: Interruption) -> None:
+        """Ask an attempt to end: nothing can end its thread."""
+        attempt.message.end_request.ask(reason)
+
+    def abandon(self, attempt: Delivery) -> bool:
+        """Give up an attempt; a new thread replaces its own."""
+        found = [thread_id for thread_id, (each, *_) in list(self._running.items()) if each is attempt]
+        return any(map(self._abandon, found))
 
     def disown(self) -> None:
         """Forget the running attempts: their outcomes are ignored."""
@@ -208,7 +231,8 @@ class Pool:
         """Run an attempt; False if it was given up meanwhile, and another thread replaces this one."""
         me = threading.get_ident()
         limit = attempt.handler.time_limit_seconds
-        self._running[me] = attempt, None if limit is None else time.monotonic() + limit
+        begun_at = time.monotonic()
+        self._running[me] = attempt, begun_at, None if limit is None else begun_at + limit
         begin_unit()
         try:
             settlement = attempt.run()

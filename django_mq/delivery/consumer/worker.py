@@ -23,6 +23,7 @@ from django_mq.delivery.consumer.pool import MakePool, Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import (
@@ -423,6 +424,8 @@ class Worker:
             self.session.release(claimed)
         self.session.flush()
         while self.unfinished and not self._leaving:
+            for attempt, _ in self._pool.attempts():  # again: one may have begun just now
+                self._pool.interrupt(attempt, Interruption.STOPPING)
             self.wake.wait(WATCH_SECONDS)
             self._give_up_overdue()
             self.session.flush()

@@ -12,7 +12,7 @@ from random import random as system_random
 from typing import Final, NamedTuple, Protocol
 
 from django_mq.engine.decisions.backoff import Backoff
-from django_mq.errors import CorruptMessage, Decline, Reject, Release, ResultNotSerialisable, Skip
+from django_mq.errors import Cancelled, CorruptMessage, Decline, Reject, Release, ResultNotSerialisable, Skip
 
 
 class Ending(Enum):
@@ -117,12 +117,17 @@ def verdict(
 _FINAL: Final = (Reject, CorruptMessage, ResultNotSerialisable)
 
 
-def ending_of(error: BaseException) -> Ending:
-    """Return how a handler's call ended that raised this error."""
-    if isinstance(error, Release):
-        return Ending.RELEASED
-    if isinstance(error, Decline):
-        return Ending.DECLINED
+def ending_of(error: BaseException, *, cancelled: bool = False) -> Ending:
+    """Return how a handler's call ended that raised this error.
+
+    A message that was ``cancelled`` while its handler ran does not come back, whatever the error.
+    """
+    if isinstance(error, _FINAL):
+        return Ending.REJECTED
     if isinstance(error, Skip):
         return Ending.RETURNED
-    return Ending.REJECTED if isinstance(error, _FINAL) else Ending.FAILED
+    if cancelled or isinstance(error, Cancelled):
+        return Ending.REVOKED
+    if isinstance(error, Release):
+        return Ending.RELEASED
+    return Ending.DECLINED if isinstance(error, Decline) else Ending.FAILED

@@ -33,7 +33,7 @@ from django_mq.delivery.consumer.handlers import Handler, carries_task, handler_
 from django_mq.delivery.consumer.unit_of_work import unit_of_work
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.engine.selector import Selector
-from django_mq.errors import CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
+from django_mq.errors import Cancelled, CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.attempts import DELIVER
 from django_mq.integrations.celery.internals import is_ended_by_parent, receiver_of
 from django_mq.integrations.celery.message import ClaimedMessage, judged
@@ -338,7 +338,14 @@ class NativeConsumer:
 #: because Celery acts on some.
 TRACES = frozenset({"traceparent", "tracestate", "baggage", "sentry-trace"})
 #: How a handler chooses an outcome; and exceptions that mean something else to Celery's parent.
-UNREPORTED = (Release, Decline, Reject, TaskPredicate, MemoryError, Terminated, TimeLimitExceeded, WorkerLostError)
+UNREPORTED = (
+    *(Cancelled, Release, Decline, Reject),
+    TaskPredicate,
+    MemoryError,
+    Terminated,
+    TimeLimitExceeded,
+    WorkerLostError,
+)
 
 
 def for_celery(error: BaseException | None, settlement: Settlement) -> BaseException:
