@@ -29,10 +29,12 @@ from django.utils.functional import cached_property  # that of functools takes a
 
 from django_mq import conf
 from django_mq.engine.decisions.interruption import ERRORS, EndRequest
+from django_mq.engine.decisions.retries import releases_in
 from django_mq.engine.states import State
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown
 from django_mq.seams.middleware import named
 from django_mq.stores.clock import clock
+from django_mq.stores.records import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -291,6 +293,11 @@ class ReceivedMessage(DecodedMessage):
         self.redelivered: bool = claimed.redelivered
         self.group_key: str | None = claimed.group_key
         self._claimed = claimed
+
+    @cached_property
+    def releases(self) -> int:
+        """How often the message was given back for a while without an attempt, as by ``Release(60)``."""
+        return releases_in(headers_in(self._claimed.properties or "{}"))
 
     def changed(self, **stored: Any) -> ReceivedMessage:
         """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.engine.decisions.retries import Retries
 from django_mq.engine.options import QueueOptions
 from django_mq.stores.records import Claimed, QueueRecord
 from tests.support.waiting import PATIENCE_SECONDS
@@ -72,6 +73,7 @@ def a_handler(
     transactional: bool = False,
     priority: int = 0,
     selector: str = "",
+    **retries: Any,
 ) -> Handler:
     """A handler that is not registered."""
     return Handler(
@@ -84,6 +86,7 @@ def a_handler(
         transactional=transactional,
         priority=priority,
         selector=selector,
+        retries=Retries(**retries) if retries else None,
     )
 
 

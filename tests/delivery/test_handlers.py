@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from django_mq.api import consumer
 from django_mq.delivery.consumer.handlers import discover, forget, handler_of, overlaps, sole_handlers
+from django_mq.engine.decisions.retries import Retries
 from django_mq.errors import ConfigurationError, MalformedSelector, NoHandler
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 def afterwards() -> Iterator[None]:
     """The registry belongs to the process."""
     yield
-    forget("handled-here")
+    for queue in ("handled-here", "plain", "own"):
+        forget(queue)
 
 
 def test_a_decorated_function_handles_its_queue_and_stays_callable() -> None:
@@ -290,3 +292,28 @@ def test_a_celery_worker_runs_a_handler_with_a_selector_but_not_several() -> Non
     consumer("handled-here", selector="a = 2")(print)
     with pytest.raises(ConfigurationError, match="several handlers"):
         sole_handlers()
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"max_attempts": -1}, "The handler of 'orders' cannot have these retries: max_attempts is -1; use 0 to"),
+        ({"backoff": "fibonacci"}, "backoff is 'fibonacci'"),
+        ({"retry_on": (str,)}, "retry_on has <class 'str'>"),
+        ({"retries": 3}, "has no option 'retries'"),
+    ],
+    ids=str,
+)
+def test_retries_that_cannot_be_are_refused_where_the_handler_is_declared(own: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        consumer("orders", **own)
+
+
+def test_a_handler_without_rules_of_its_own_has_none() -> None:
+    def handle(message: Any) -> None:
+        """Do nothing."""
+
+    consumer("plain")(handle)
+    consumer("own", max_attempts=3, retry_on=[])(handle)
+
+    assert [handler_of(name).retries for name in ("plain", "own")] == [None, Retries(max_attempts=3, retry_on=[])]

@@ -21,6 +21,7 @@ from django_mq import conf
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.validation import check_selector, plain
 from django_mq.engine.decisions.claim import is_byte_credit
+from django_mq.engine.decisions.retries import OF_THE_QUEUE, RELEASE_SECONDS, Retries
 from django_mq.engine.decisions.selection import common_example
 from django_mq.engine.options import LONGEST_SECONDS, is_name
 from django_mq.engine.selector import Selector
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.delivery.codecs import ReceivedMessage
+    from django_mq.engine.decisions.retries import BackoffFunction, BackoffKind, Errors
     from django_mq.stores.records import Claimed
 
 
@@ -69,6 +71,8 @@ class Handler:
     selector: str = ""
     #: How a worker process runs it.
     way: Way = Way.THREADS
+    #: What it says of its failures; None if all rules are those of the queue.
+    retries: Retries | None = field(default=None, hash=False)
     #: The values of options that extensions declare.
     added: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -100,6 +104,17 @@ def consumer(
     priority: int = 0,
     shared: bool = False,
     selector: str = "",
+    max_attempts: int | None = None,
+    backoff: BackoffKind | BackoffFunction | None = None,
+    backoff_seconds: float | None = None,
+    backoff_multiplier: float | None = None,
+    backoff_cap_seconds: float | None = None,
+    backoff_jitter: float | None = None,
+    retry_on: Errors = (),
+    reject_on: Errors = (),
+    release_on: Errors = (),
+    release_seconds: float = RELEASE_SECONDS,
+    retry_within_seconds: float | None = None,
     **added: Any,
 ) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
@@ -126,6 +141,13 @@ def consumer(
     Otherwise a queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of
     them, by priority, and to those of equal priority in turn. Only ``mq_worker`` runs several handlers of a queue.
 
+    ``max_attempts`` and the options of ``backoff`` replace those of the queue for the failures of this handler.
+    ``backoff`` is "constant", "linear", "exponential", or a function of an attempt's number and its error, which
+    returns the delay. An error whose class is in ``reject_on`` makes the message a dead letter at once; one in
+    ``release_on`` gives the message back uncounted, for ``release_seconds``. With ``retry_on``, all other errors
+    are rejected. Of several classes that match, the most specific one counts. No retry begins later than
+    ``retry_within_seconds`` after the publication, or after the time for which the message was published.
+
     Extensions may declare further options.
 
     Raises ConfigurationError for impossible options, for a second handler with the same selector, or none, that is
@@ -135,6 +157,20 @@ def consumer(
     _check_options(queue, credit, credit_bytes, priority)
     _check_limits(queue, time_limit_seconds, soft_time_limit_seconds)
     _check_added(queue, added)
+    retries = Retries(
+        max_attempts=max_attempts,
+        backoff=backoff,
+        backoff_seconds=backoff_seconds,
+        backoff_multiplier=backoff_multiplier,
+        backoff_cap_seconds=backoff_cap_seconds,
+        backoff_jitter=backoff_jitter,
+        retry_on=retry_on,
+        reject_on=reject_on,
+        release_on=release_on,
+        release_seconds=release_seconds,
+        retry_within_seconds=retry_within_seconds,
+    )
+    _check_retries(queue, retries)
 
     condition = _condition(queue, selector)
 
@@ -142,21 +178,8 @@ def consumer(
         if problem := unfit(function):
             named = ".".join(_place_of(function)) if hasattr(function, "__qualname__") else repr(function)
             raise ConfigurationError(f"The handler of {queue!r}, {named}, {problem}.")
-        name: str = plain(queue)
-        others = [
-            known
-            for known in _handlers.get(name, [])
-            if known.selector != condition or not _same(known.function, function)
-        ]
-        rivals = [known for known in others if known.selector == condition]
-        if rivals and not (shared and all(known.shared for known in rivals)):
-            names = ", ".join(known.name for known in rivals)
-            raise ConfigurationError(
-                f"Queue {queue!r} already has a handler{_for(condition)}, {names}; if each message may go to any"
-                " of them, give each of them shared=True."
-            )
         handler = Handler(
-            queue=name,
+            queue=plain(queue),
             function=function,
             credit=credit or 0,
             credit_bytes=credit_bytes,
@@ -166,12 +189,31 @@ def consumer(
             priority=priority,
             shared=shared,
             selector=condition,
+            retries=None if retries == OF_THE_QUEUE else retries,
             added=added,
         )
-        _handlers[name] = [*others, handler]
+        _add(handler)
         return function
 
     return register
+
+
+def _add(handler: Handler) -> None:
+    """Register a handler in place of the same one. Raises ConfigurationError if another takes its messages."""
+    queue, condition = handler.queue, handler.selector
+    others = [
+        known
+        for known in _handlers.get(queue, [])
+        if known.selector != condition or not _same(known.function, handler.function)
+    ]
+    rivals = [known for known in others if known.selector == condition]
+    if rivals and not (handler.shared and all(known.shared for known in rivals)):
+        names = ", ".join(known.name for known in rivals)
+        raise ConfigurationError(
+            f"Queue {queue!r} already has a handler{_for(condition)}, {names}; if each message may go to any"
+            " of them, give each of them shared=True."
+        )
+    _handlers[queue] = [*others, handler]
 
 
 def _check_options(queue: object, credit: int | None, credit_bytes: int | None, priority: int) -> None:
@@ -208,6 +250,13 @@ def _check_limits(queue: str, time_limit_seconds: object, soft_time_limit_second
             f"soft_time_limit_seconds of the handler of {queue!r} is {limits[1]}, and time_limit_seconds is"
             f" {limits[0]}; the soft limit has to be the shorter one."
         )
+
+
+def _check_retries(queue: str, retries: Retries) -> None:
+    """Raise ConfigurationError for rules that cannot be."""
+    problem = None if retries == OF_THE_QUEUE else next(retries.problems(), None)
+    if problem is not None:
+        raise ConfigurationError(f"The handler of {queue!r} cannot have these retries: {problem}.")
 
 
 def _check_added(queue: str, added: Mapping[str, Any]) -> None:
