@@ -143,6 +143,7 @@ PAGES = (
         # The threads may print between each other's words.
         prints=("a small order from Europe:", "a large order from Europe:", "any other order:"),
     ),
+    Page("messages/carry-context.md", prints=("de acme 6f2c fruit",)),
     Page(
         "messages/exactly-once.md",
         after="python manage.py mq_publish payments '[5]'\npython manage.py mq_worker --until-empty",
