@@ -148,7 +148,7 @@ class Site:
 
     def _record(self, name: str) -> Any:
         record = self.store.queues.find(name)
-        return None if record is None else asdict(replace(record, id=0))
+        return None if record is None else asdict(replace(record, id=0, covered_by=None))
 
     def _told(self, moment: datetime | None) -> int | None:
         return None if moment is None else (moment - self.base) // TOLD
