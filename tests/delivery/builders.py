@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ def a_policy(**given: Any) -> QueueRecord:
     """A queue's record, the defaults where nothing is given."""
     defaults = QueueOptions()
     values: dict[str, Any] = {"id": 1, "name": "orders", "closed": False, "paused": False}
-    for name in QueueRecord.__dataclass_fields__:
+    for name in [each.name for each in fields(QueueRecord) if each.init]:
         values.setdefault(name, getattr(defaults, name, None))
     return QueueRecord(**values | given)
 
