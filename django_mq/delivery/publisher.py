@@ -328,7 +328,7 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
     queue = queue_records.known(store, name)
     if queue is None:
         raise undeclared(name)
-    return queue if queue.is_ruled else None
+    return queue if queue.is_constrained else None
 
 
 class CapacityWait:
