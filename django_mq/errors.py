@@ -235,6 +235,10 @@ class MiddlewareMisused(MQError):
     """A middleware called ``proceed`` twice, or neither called it nor raised an exception."""
 
 
+class UnfitBody(CorruptMessage):
+    """The body does not fit the annotation of the handler's parameter."""
+
+
 class NoHandler(MQError):
     """No handler is registered for the queue."""
 

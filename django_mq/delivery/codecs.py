@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, SafeUUID
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.utils.functional import cached_property  # that of functools takes a lock in Python 3.11
+from django.utils.functional import Promise, cached_property  # that of functools takes a lock in Python 3.11
 
 from django_mq import conf
 from django_mq.engine.decisions.interruption import ERRORS, EndRequest
@@ -103,6 +103,10 @@ LARGEST_FRACTION = 2.0**53
 CODECS = {"utf_8", "utf_16", "utf_32", "ascii", "latin_1"}
 
 
+#: What Django's encoder knows.
+KNOWN = (dt.date, dt.time, dt.timedelta, Decimal, UUID, Promise)
+
+
 class JSONEncoder(DjangoJSONEncoder):
     """Django's encoder, which cuts times to milliseconds, with their microseconds."""
 
@@ -112,6 +116,17 @@ class JSONEncoder(DjangoJSONEncoder):
             return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
         if isinstance(o, dt.time) and o.tzinfo is None:
             return o.isoformat()
+        return super().default(o)
+
+
+class BodyEncoder(JSONEncoder):
+    """The same for bodies, with the values that extensions know."""
+
+    def default(self, o: Any) -> Any:
+        if not isinstance(o, KNOWN):
+            for encode in conf.extensions().encoders:
+                if (found := encode(o)) is not NotImplemented:
+                    return found
         return super().default(o)
 
 
@@ -144,14 +159,14 @@ def _encoder(kind: type[JSONEncoder]) -> Callable[[Any], str]:
     return lambda value: "".join(pieces(value, 0))
 
 
-_encode, _encode_headers = _encoder(JSONEncoder), _encoder(HeaderEncoder)
+_encode, _encode_headers = _encoder(BodyEncoder), _encoder(HeaderEncoder)
 
 
 def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
     """Return the body as bytes with its content type.
 
-    Bytes stay as they are; everything else becomes JSON, as Django's encoder writes it. Raises
-    BodyNotSerialisable.
+    Bytes stay as they are; everything else becomes JSON, as Django's encoder and those of extensions write it.
+    Raises BodyNotSerialisable.
     """
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body), content_type or BINARY

@@ -31,7 +31,7 @@ def test_a_decorated_function_handles_its_queue_and_stays_callable() -> None:
         return f"got {message}"
 
     handler = handler_of("handled-here")
-    assert (handler.credit, handler.time_limit_seconds, handler.function) == (3, 2.5, handle)
+    assert (handler.credit, handler.time_limit_seconds, handler.function) == (3, 2.5, handle.function)
     assert handle("it") == "got it"
     assert handler.name.endswith(
         "test_handlers.test_a_decorated_function_handles_its_queue_and_stays_callable.<locals>.handle"
@@ -234,6 +234,26 @@ def test_a_queue_may_have_handlers_with_different_selectors() -> None:
     selectors = [handler.selector for handler in discover()["handled-here"]]
 
     assert selectors == ["region = 'eu'", "region = 'us'", ""]
+
+
+def test_a_type_is_a_selector_and_a_selector_may_narrow_it() -> None:
+    consumer("handled-here", type="it's.v2")(print)
+    consumer("handled-here", type="order.v2", selector="a = 1 OR b = 2")(print)
+    consumer("handled-here")(repr)
+
+    assert [(each.type, each.selector) for each in discover()["handled-here"]] == [
+        ("it's.v2", "JMSType = 'it''s.v2'"),
+        ("order.v2", "JMSType = 'order.v2' AND (a = 1 OR b = 2)"),
+        ("", ""),
+    ]
+    with pytest.raises(ConfigurationError, match=r"already has a handler for JMSType = 'it''s\.v2'"):
+        consumer("handled-here", type="it's.v2")(repr)
+
+
+@pytest.mark.parametrize("kind", ["x" * 256, "\x00", 7])
+def test_a_type_that_no_message_can_have_is_refused(kind: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"The handler of 'handled-here' has a wrong type\. type "):
+        consumer("handled-here", type=kind)
 
 
 def test_two_handlers_with_one_selector_are_refused_unless_they_share() -> None:

@@ -130,6 +130,15 @@ PAGES = (
         prints=("7",),
     ),
     Page(
+        "messages/typed-messages.md",
+        after="python manage.py mq_worker --until-empty",
+        prints=(
+            "receipt over 12.50 for 1 lines, attempt 1",
+            "receipt over 3 for 2 lines",
+            "receipt over 1250 cents",
+        ),
+    ),
+    Page(
         "messages/several-handlers.md",
         settings='DJANGO_MQ = {"QUEUES": {"orders": {}}}',
         before=(

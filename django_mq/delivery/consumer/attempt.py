@@ -108,11 +108,11 @@ class Delivery:
         _ = message.headers, message.body  # a corrupt message does not reach the handler
         lease = self.lease
         if not self.handler.transactional or lease is None:
-            return result_of(self.handler.function(message))
+            return result_of(self.handler.call(message))
         with transaction.atomic(using=lease.alias):
             # Before the functions that the handler registers, which may raise after the commit.
             transaction.on_commit(self._note_commit, using=lease.alias)
-            result = result_of(self.handler.function(message))
+            result = result_of(self.handler.call(message))
             accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
             if accept.id in shared_store(lease.alias).settlements.settle(lease.session_id, [accept]):
                 raise LeaseLost  # rolls the transaction back
