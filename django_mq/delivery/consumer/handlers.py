@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.handler_function import HandlerDecorator, P, R
     from django_mq.engine.decisions.retries import BackoffFunction, BackoffKind, Errors
     from django_mq.seams.arguments import Arguments
-    from django_mq.stores.records import Claimed
+    from django_mq.stores.records import Browsed, Claimed
 
 
 #: The least credit of a handler that names none, and the messages for each thread of its worker if that is more.
@@ -477,7 +477,7 @@ def is_task(headers: Mapping[str, Any]) -> bool:
     return headers.keys() >= TASK_HEADERS
 
 
-def carries_task(claimed: Claimed) -> bool:
+def carries_task(claimed: Claimed | Browsed) -> bool:
     """Return whether a message is a Celery task; False if its headers cannot be read."""
     if f'"{TASK}"' not in (claimed.headers or ""):
         return False  # nearly every native message, without decoding its headers

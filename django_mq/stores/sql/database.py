@@ -196,6 +196,11 @@ class Database(Connection):
         return bool(self.connection.in_atomic_block) or not self._commits_each_statement
 
     @property
+    def in_test(self) -> bool:
+        blocks: list[Any] = self.connection.atomic_blocks
+        return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001 - as Django's durable blocks
+
+    @property
     def _commits_each_statement(self) -> bool:
         opened = self.connection.connection is not None
         return bool(self.connection.autocommit if opened else self.connection.settings_dict["AUTOCOMMIT"])
