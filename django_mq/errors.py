@@ -231,6 +231,21 @@ class CorruptMessage(MQError):
     """A stored message cannot be decoded."""
 
 
+class LostKey(CorruptMessage):
+    """The body is encrypted with a key that DJANGO_MQ["ENCRYPTION_KEYS"] does not have."""
+
+    def __init__(self, key_id: str = "") -> None:
+        super().__init__(
+            f"The body is encrypted with the key {key_id!r}, which this process does not have. Name the key in"
+            " DJANGO_MQ['ENCRYPTION_KEYS'] and EncryptionMiddleware in MIDDLEWARE, and redrive the message."
+        )
+        #: The id of the key.
+        self.key_id = key_id
+
+    def __reduce__(self) -> tuple[type[LostKey], tuple[str]]:
+        return type(self), (self.key_id,)
+
+
 class MiddlewareMisused(MQError):
     """A middleware called ``proceed`` twice, or neither called it nor raised an exception."""
 

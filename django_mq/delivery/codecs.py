@@ -31,7 +31,7 @@ from django_mq import conf
 from django_mq.engine.decisions.interruption import ERRORS, EndRequest
 from django_mq.engine.decisions.retries import releases_in
 from django_mq.engine.states import State
-from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown
+from django_mq.errors import BodyNotSerialisable, CorruptMessage, LostKey, shown
 from django_mq.seams.middleware import named
 from django_mq.stores.clock import clock
 from django_mq.stores.records import headers_in
@@ -215,6 +215,30 @@ def codec_of(content_encoding: str) -> str | None:
     return codec if codec in CODECS else None
 
 
+#: The content encoding of an encrypted body.
+ENCRYPTED = "encrypted"
+#: How its bytes begin, and what is around the id of the key. They say so themselves, because the history and the
+#: archive have no content encodings.
+_MARK, _END = b"\x00encrypted\x00", b"\x00"
+
+
+def marked_with_key(key_id: str, encrypted: bytes) -> bytes:
+    """Return the bytes of a body that is encrypted with this key."""
+    return _MARK + key_id.encode() + _END + encrypted
+
+
+def key_of(body: bytes) -> str | None:
+    """Return the id of the key with which a body is encrypted, of which the first bytes are enough; else None."""
+    if bytes(body[: len(_MARK)]) != _MARK:
+        return None
+    return bytes(body[len(_MARK) :]).partition(_END)[0].decode("utf-8", "backslashreplace")
+
+
+def without_key(body: bytes) -> bytes:
+    """Return what ``marked_with_key`` was given."""
+    return bytes(body[len(_MARK) :]).partition(_END)[2]
+
+
 def as_published(body: bytes, content_encoding: str) -> tuple[bytes, str]:
     """Return the bytes and the content encoding that a body had before middleware changed them.
 
@@ -233,6 +257,8 @@ def as_published(body: bytes, content_encoding: str) -> tuple[bytes, str]:
                 f"{named(decode)} cannot decode a body of content encoding {content_encoding!r}: {error!r}"
             ) from error
         body, content_encoding = found or (body, content_encoding)
+    if content_encoding == ENCRYPTED:
+        raise LostKey(key_of(body) or "")
     return body, content_encoding
 
 
