@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import django
 import pytest
+from cryptography.fernet import Fernet
 from django.db.utils import ConnectionHandler
 
 from tests.conftest import skip_or_fail, url_or_skip
@@ -153,6 +154,11 @@ PAGES = (
         prints=("a small order from Europe:", "a large order from Europe:", "any other order:"),
     ),
     Page("messages/carry-context.md", prints=("de acme 6f2c fruit",)),
+    Page(
+        "messages/encrypt-bodies.md",
+        settings=f"import os; os.environ['CARDS_KEY'] = {Fernet.generate_key().decode()!r}",
+        prints=("encrypted", "charge 4111 1111"),
+    ),
     Page(
         "messages/exactly-once.md",
         after="python manage.py mq_publish payments '[5]'\npython manage.py mq_worker --until-empty",
