@@ -50,6 +50,14 @@ def at_least_one(text: str) -> int:
     return number
 
 
+def port(text: str) -> int:
+    """Read the number of a port."""
+    number = int(text)
+    if not 1 <= number <= 65535:
+        raise ArgumentTypeError("must be from 1 to 65535.")
+    return number
+
+
 def more_than_zero(text: str) -> float:
     """Read a number of seconds, more than 0 and finite."""
     seconds = float(text)

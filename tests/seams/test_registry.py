@@ -9,29 +9,27 @@ import pytest
 from django_mq import conf
 from django_mq.checks import check_settings
 from django_mq.errors import UnusableExtension
-from django_mq.typed.extension import EXTENSION as TYPED
+from django_mq.seams.extension import Extension
 from tests.seams import values
 
 if TYPE_CHECKING:
     from pytest_django import Settings
 
 HERE = "tests.seams.values"
-#: Those of django_mq itself, which the settings do not name.
-OURS = (TYPED,)
 
 
-def test_without_extensions_nothing_is_added_to_those_of_django_mq(settings: Settings) -> None:
+def test_without_extensions_nothing_is_added(settings: Settings) -> None:
     settings.DJANGO_MQ = {}
 
-    assert conf.load().EXTENSIONS == OURS
+    assert conf.extensions() == Extension(name="all")
 
 
 def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(settings: Settings) -> None:
     settings.DJANGO_MQ = {"EXTENSIONS": [f"{HERE}.SECOND", f"{HERE}.FIRST"]}
-    assert (values.SECOND, values.FIRST, *OURS) == conf.load().EXTENSIONS
+    assert conf.load().EXTENSIONS == (values.SECOND, values.FIRST)
 
     settings.DJANGO_MQ = {"EXTENSIONS": [f"{HERE}.FIRST"]}
-    assert (values.FIRST, *OURS) == conf.load().EXTENSIONS
+    assert conf.load().EXTENSIONS == (values.FIRST,)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +50,7 @@ def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(set
         ([f"{HERE}.STRAY"], "which has a panel for the page 'worker'; use one of queue, message"),
         (
             [f"{HERE}.UNCALLED"],
-            "whose middleware builtins.int has none of the methods publish, process, aprocess, encode, decode",
+            "whose middleware builtins.int has none of the methods publish, process, aprocess, decode",
         ),
         (
             [f"{HERE}.ASYNCHRONOUS"],

@@ -24,6 +24,7 @@ from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.interruption import Interruption
+from django_mq.engine.decisions.session import LoopState
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import (
@@ -188,6 +189,21 @@ class Worker:
         self._stopping = True
         self.session.renew_soon()  # shows operators that it stops
         self.wake.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopping
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its loop turns, or waits for what runs before it ends."""
+        return self._stopping or self._loop.state is LoopState.TURNS
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it claims: it has a session, and no other worker can have its messages."""
+        return not self._stopping and self.session.may_begin
 
     @property
     def running(self) -> int:

@@ -86,11 +86,8 @@ class NativeMessage(ClaimedMessage):
             self.session.settle(self.settled, is_written=True)
             return
         attempt = Delivery(self.claimed, self.handler, self._policy)
-        if isinstance(self.cause, HandlerTimeout):
-            attempt.error = self.cause
-            self.session.settle(attempt.judge())
-        else:
-            self.session.settle(attempt.lose(self.cause or WorkerLost()))
+        attempt.error = self.cause or WorkerLost()
+        self.session.settle(attempt.judge())
 
     @property
     def _policy(self) -> Policy:

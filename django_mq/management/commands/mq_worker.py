@@ -17,15 +17,17 @@ from django_mq.delivery.queues import check_handled
 from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
+from django_mq.management.processes import ARGUMENTS, monitor_of, run_processes, watching
 from django_mq.stores.registry import shared_store
+from django_mq.supervisor.monitor import LEFT_EARLY
+from django_mq.supervisor.reload import is_reloaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.delivery.consumer.handlers import Handler
-
-#: The exit code after a second signal: the running messages were given back, unfinished.
-LEFT_EARLY = 3
+    from django_mq.supervisor.child import SupervisorLine
+    from django_mq.supervisor.monitor import Monitor
 
 
 class Command(MQCommand):
@@ -41,6 +43,7 @@ class Command(MQCommand):
 
     arguments: ClassVar = (
         argument("--queues", help="Comma-separated names; default: every queue that has a handler."),
+        argument("--exclude", metavar="QUEUES", help="Comma-separated names of queues to leave out."),
         argument(
             "--threads", type=at_least_one, default=4, help="How many messages are handled at a time; default: 4."
         ),
@@ -52,26 +55,36 @@ class Command(MQCommand):
         ),
         argument("--name", default="", help="The name that the admin shows; default: native@HOST:PID."),
         argument("--until-empty", action="store_true", help="End when no message can be delivered and none runs."),
+        *ARGUMENTS,
     )
     json = ""
 
     def run(self, alias: str, **options: Any) -> None:
-        handlers = _chosen(options["queues"])
+        _show_log()
+        run_processes(self, options, lambda line: self._work(alias, line, options))
+
+    def _work(self, alias: str, line: SupervisorLine | None, options: dict[str, Any]) -> None:
+        """Run the workers of this process until it ends."""
+        handlers = _chosen(options["queues"], options["exclude"])
         queues = [handler.queue for handler in handlers]
         check_handled(queues, using=alias)
-        _show_log()
         log_differences(queues, using=alias)
-        workers = Workers(self._workers(handlers, alias, options))
+        name = f"{options['name']}-{line.number}" if line and options["name"] else options["name"]
+        monitor = monitor_of(options, line)
+        workers = Workers(self._workers(handlers, alias, {**options, "name": name}, monitor))
         signals = _Signals(self, workers)
         self.stdout.flush()
         collect_less_often()
         shared_store(alias).database.disconnect()  # the workers have connections of their own
-        workers.run(until_empty=options["until_empty"])
+        with watching(monitor, workers, options):
+            workers.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
-        if signals.count > 1:
+        if signals.count > 1 or monitor.has_hurried:
             raise SystemExit(LEFT_EARLY)
 
-    def _workers(self, handlers: list[Handler], alias: str, options: dict[str, Any]) -> Iterator[Worker]:
+    def _workers(
+        self, handlers: list[Handler], alias: str, options: dict[str, Any], monitor: Monitor
+    ) -> Iterator[Worker]:
         """Make a worker for each way of running that the handlers need, and print what it consumes."""
         for way in Way:
             if not (own := [handler for handler in handlers if handler.way is way]):
@@ -80,7 +93,7 @@ class Command(MQCommand):
             worker = Worker(
                 own,
                 threads=slots,
-                pool=pool,
+                pool=monitor.limit(pool),
                 of_process=handlers,
                 using=alias,
                 name=options["name"],
@@ -106,7 +119,8 @@ class _Signals:
         self._command = command
         self._workers = workers
         self.count = 0
-        on_signals(self._on_signal)
+        if not is_reloaded():
+            on_signals(self._on_signal)
 
     def _on_signal(self, number: int, _frame: object) -> None:
         self.count += 1
@@ -126,16 +140,25 @@ def _where(handler: Handler) -> str:
     return f" where {handler.selector}" if handler.selector else ""
 
 
-def _chosen(queues: str | None) -> list[Handler]:
+def _chosen(queues: str | None, exclude: str | None) -> list[Handler]:
     known = discover()
     if not known:
         where = "in the consumers.py of an app of INSTALLED_APPS"
         raise CommandError(f"No handler is registered; decorate one with @consumer {where}.")
-    names = list(known) if queues is None else list(dict.fromkeys(name.strip() for name in queues.split(",")))
-    missing = [repr(name) for name in names if name not in known]
+    names = list(known) if queues is None else _names(queues)
+    excluded = [] if exclude is None else _names(exclude)
+    missing = [repr(name) for name in [*names, *excluded] if name not in known]
     if missing:
         raise CommandError(f"No handler for {', '.join(missing)}; there are handlers for {', '.join(known)}.")
-    return [handler for name in names for handler in known[name]]
+    chosen = [handler for name in names if name not in excluded for handler in known[name]]
+    if not chosen:
+        raise CommandError(f"--exclude {exclude} leaves no queue to consume.")
+    return chosen
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in a list with commas, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def _credit_of(handler: Handler, slots: int, options: dict[str, Any]) -> str:

@@ -65,3 +65,8 @@ def handle_without_giving_way(_message: Any) -> None:
     # Unlike os.read it holds the interpreter's lock.
     ctypes.PyDLL(None).read(pipe, ctypes.create_string_buffer(1), 1)
     os.close(pipe)
+
+
+@consumer("traced")
+def handle_and_name_the_process(message: Any) -> None:
+    note(f"{message.body} {os.getpid()}")

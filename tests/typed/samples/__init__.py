@@ -1,1 +1,0 @@
-"""Files that are type-checked, and never run."""
