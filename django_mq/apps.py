@@ -14,6 +14,14 @@ class DjangoMQConfig(AppConfig):
     verbose_name = _("Message queues")
     default_auto_field = "django.db.models.BigAutoField"
 
+    def import_models(self) -> None:
+        """Import the models. Other apps may declare handlers from now on, before they are ready."""
+        from django_mq import conf  # noqa: PLC0415 - apps are being loaded until now
+        from django_mq.typed.extension import EXTENSION as TYPED  # noqa: PLC0415 - as above
+
+        conf.add_extension(TYPED)
+        super().import_models()
+
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now
 

@@ -7,6 +7,8 @@ problems with codes and hints. Nothing else reads ``django.conf.settings``.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import chain
@@ -35,7 +37,7 @@ from django_mq.seams.middleware import Chains, chains_of
 from django_mq.seams.registry import imported, made
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from django_mq.engine.options import Option
 
@@ -108,6 +110,9 @@ class Settings:
     #: What is around publishing and around attempts: dotted paths of classes, the outermost first.
     MIDDLEWARE: tuple[str, ...] = ()
 
+    #: The keys of ``django_mq.middleware.encryption`` by their ids; the first one encrypts.
+    ENCRYPTION_KEYS: Mapping[str, str] = field(default_factory=dict, repr=False)
+
     #: What other packages add: dotted paths of values of ``seams.extension.Extension``.
     EXTENSIONS: tuple[Extension, ...] = ()
     #: The values of settings that extensions declare.
@@ -131,6 +136,9 @@ class Settings:
             yield f"MASK is {self.MASK!r}; give a list of keys, or a function or its dotted path"
         if not isinstance(self.MIDDLEWARE, tuple) or not all(isinstance(path, str) for path in self.MIDDLEWARE):
             yield f"MIDDLEWARE is {shown(self.MIDDLEWARE)}; give a list of dotted paths"
+        if not _are_keys(self.ENCRYPTION_KEYS):
+            # Without the value: it has keys.
+            yield "ENCRYPTION_KEYS is wrong; give keys by their ids, each of 1 to 40 letters, digits, or . _ -"
         if self.REDIS_URL:
             yield from _url_problems(self.REDIS_URL)
         if not is_storable(self.REDIS_PREFIX, NAME_LENGTH):
@@ -207,6 +215,20 @@ def _is_mask(given: Any) -> bool:
     if isinstance(given, tuple):
         return all(isinstance(key, str) and key for key in given)
     return callable(given)
+
+
+#: What the id of a key may be: it stands in rows, reasons and logs.
+KEY_ID = re.compile(r"[A-Za-z0-9._-]{1,40}")
+
+
+def _are_keys(given: Any) -> bool:
+    """Whether it is a dictionary of keys by their ids. The middleware says whether the keys can be used."""
+    if not isinstance(given, Mapping):
+        return False
+    return all(
+        isinstance(key_id, str) and KEY_ID.fullmatch(key_id) and isinstance(key, str | bytes)
+        for key_id, key in given.items()
+    )
 
 
 def uses_time_zones() -> bool:

@@ -231,8 +231,27 @@ class CorruptMessage(MQError):
     """A stored message cannot be decoded."""
 
 
+class LostKey(CorruptMessage):
+    """The body is encrypted with a key that DJANGO_MQ["ENCRYPTION_KEYS"] does not have."""
+
+    def __init__(self, key_id: str = "") -> None:
+        super().__init__(
+            f"The body is encrypted with the key {key_id!r}, which this process does not have. Name the key in"
+            " DJANGO_MQ['ENCRYPTION_KEYS'] and EncryptionMiddleware in MIDDLEWARE, and redrive the message."
+        )
+        #: The id of the key.
+        self.key_id = key_id
+
+    def __reduce__(self) -> tuple[type[LostKey], tuple[str]]:
+        return type(self), (self.key_id,)
+
+
 class MiddlewareMisused(MQError):
     """A middleware called ``proceed`` twice, or neither called it nor raised an exception."""
+
+
+class UnfitBody(CorruptMessage):
+    """The body does not fit the annotation of the handler's parameter."""
 
 
 class NoHandler(MQError):
@@ -318,12 +337,16 @@ class Skip(ChosenOutcome):
 
 
 class Release(ChosenOutcome):
-    """Give the message back to its place, uncounted, at once."""
+    """Give the message back to its place, uncounted: at once, or after a delay.
 
-    def __init__(self, *reason: object) -> None:
-        if reason and isinstance(reason[0], timedelta | Number):
-            raise TypeError(f"Release takes no delay, but was given {reason[0]!r}; raise Retry({reason[0]!r}).")
-        super().__init__(*reason)
+    ``Release(60)`` is ``Release(delay_seconds=60)``: nothing but a delay is given as a number.
+    """
+
+    def __init__(
+        self, reason: timedelta | float | str = "", *, delay_seconds: timedelta | float | None = None
+    ) -> None:
+        reasons, self.delay_seconds = _told_apart(type(self).__name__, reason, delay_seconds)
+        super().__init__(*reasons)
 
 
 class WorkerStopping(Release):
@@ -347,11 +370,16 @@ class Retry(ChosenOutcome):
     def __init__(
         self, reason: timedelta | float | str = "", *, delay_seconds: timedelta | float | None = None
     ) -> None:
-        if isinstance(reason, timedelta | Number):
-            if delay_seconds is not None:
-                raise TypeError(f"Retry was given two delays, {reason!r} and {delay_seconds!r}; give one.")
-            super().__init__()
-            self.delay_seconds: timedelta | float | None = reason
-        else:
-            super().__init__(reason)
-            self.delay_seconds = delay_seconds
+        reasons, self.delay_seconds = _told_apart(type(self).__name__, reason, delay_seconds)
+        super().__init__(*reasons)
+
+
+def _told_apart(
+    name: str, reason: timedelta | float | str, delay_seconds: timedelta | float | None
+) -> tuple[tuple[object, ...], timedelta | float | None]:
+    """Return the reason of an outcome, if there is one, and its delay, which may be given in its place."""
+    if not isinstance(reason, timedelta | Number):
+        return (reason,) if reason else (), delay_seconds
+    if delay_seconds is not None:
+        raise TypeError(f"{name} was given two delays, {reason!r} and {delay_seconds!r}; give one.")
+    return (), reason

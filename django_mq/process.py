@@ -96,6 +96,7 @@ PURE: Final = frozenset(
         "stores.sql.database.option_texts",
         "stores.sql.database.statement",
         "stores.sqlite.database.as_driver_reads",
+        "typed.models._adapter",
     }
 )
 

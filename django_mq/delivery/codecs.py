@@ -25,14 +25,16 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, SafeUUID
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.utils.functional import cached_property  # that of functools takes a lock in Python 3.11
+from django.utils.functional import Promise, cached_property  # that of functools takes a lock in Python 3.11
 
 from django_mq import conf
 from django_mq.engine.decisions.interruption import ERRORS, EndRequest
+from django_mq.engine.decisions.retries import releases_in
 from django_mq.engine.states import State
-from django_mq.errors import BodyNotSerialisable, CorruptMessage, shown
+from django_mq.errors import BodyNotSerialisable, CorruptMessage, LostKey, shown
 from django_mq.seams.middleware import named
 from django_mq.stores.clock import clock
+from django_mq.stores.records import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,6 +103,10 @@ LARGEST_FRACTION = 2.0**53
 CODECS = {"utf_8", "utf_16", "utf_32", "ascii", "latin_1"}
 
 
+#: What Django's encoder knows.
+KNOWN = (dt.date, dt.time, dt.timedelta, Decimal, UUID, Promise)
+
+
 class JSONEncoder(DjangoJSONEncoder):
     """Django's encoder, which cuts times to milliseconds, with their microseconds."""
 
@@ -110,6 +116,17 @@ class JSONEncoder(DjangoJSONEncoder):
             return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
         if isinstance(o, dt.time) and o.tzinfo is None:
             return o.isoformat()
+        return super().default(o)
+
+
+class BodyEncoder(JSONEncoder):
+    """The same for bodies, with the values that extensions know."""
+
+    def default(self, o: Any) -> Any:
+        if not isinstance(o, KNOWN):
+            for encode in conf.extensions().encoders:
+                if (found := encode(o)) is not NotImplemented:
+                    return found
         return super().default(o)
 
 
@@ -142,14 +159,14 @@ def _encoder(kind: type[JSONEncoder]) -> Callable[[Any], str]:
     return lambda value: "".join(pieces(value, 0))
 
 
-_encode, _encode_headers = _encoder(JSONEncoder), _encoder(HeaderEncoder)
+_encode, _encode_headers = _encoder(BodyEncoder), _encoder(HeaderEncoder)
 
 
 def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
     """Return the body as bytes with its content type.
 
-    Bytes stay as they are; everything else becomes JSON, as Django's encoder writes it. Raises
-    BodyNotSerialisable.
+    Bytes stay as they are; everything else becomes JSON, as Django's encoder and those of extensions write it.
+    Raises BodyNotSerialisable.
     """
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body), content_type or BINARY
@@ -198,6 +215,30 @@ def codec_of(content_encoding: str) -> str | None:
     return codec if codec in CODECS else None
 
 
+#: The content encoding of an encrypted body.
+ENCRYPTED = "encrypted"
+#: How its bytes begin, and what is around the id of the key. They say so themselves, because the history and the
+#: archive have no content encodings.
+_MARK, _END = b"\x00encrypted\x00", b"\x00"
+
+
+def marked_with_key(key_id: str, encrypted: bytes) -> bytes:
+    """Return the bytes of a body that is encrypted with this key."""
+    return _MARK + key_id.encode() + _END + encrypted
+
+
+def key_of(body: bytes) -> str | None:
+    """Return the id of the key with which a body is encrypted, of which the first bytes are enough; else None."""
+    if bytes(body[: len(_MARK)]) != _MARK:
+        return None
+    return bytes(body[len(_MARK) :]).partition(_END)[0].decode("utf-8", "backslashreplace")
+
+
+def without_key(body: bytes) -> bytes:
+    """Return what ``marked_with_key`` was given."""
+    return bytes(body[len(_MARK) :]).partition(_END)[2]
+
+
 def as_published(body: bytes, content_encoding: str) -> tuple[bytes, str]:
     """Return the bytes and the content encoding that a body had before middleware changed them.
 
@@ -216,6 +257,8 @@ def as_published(body: bytes, content_encoding: str) -> tuple[bytes, str]:
                 f"{named(decode)} cannot decode a body of content encoding {content_encoding!r}: {error!r}"
             ) from error
         body, content_encoding = found or (body, content_encoding)
+    if content_encoding == ENCRYPTED:
+        raise LostKey(key_of(body) or "")
     return body, content_encoding
 
 
@@ -291,6 +334,11 @@ class ReceivedMessage(DecodedMessage):
         self.redelivered: bool = claimed.redelivered
         self.group_key: str | None = claimed.group_key
         self._claimed = claimed
+
+    @cached_property
+    def releases(self) -> int:
+        """How often the message was given back for a while without an attempt, as by ``Release(60)``."""
+        return releases_in(headers_in(self._claimed.properties or "{}"))
 
     def changed(self, **stored: Any) -> ReceivedMessage:
         """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""

@@ -22,7 +22,7 @@ from django_mq.seams.ends import mark_of
 from django_mq.seams.middleware import Publication, surrounded
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
-from django_mq.stores.connections import ApartThreads, works_for_event_loop
+from django_mq.stores.connections import ApartThreads, in_test, works_for_event_loop
 from django_mq.stores.errors import undeclared
 from django_mq.stores.records import NewMessage, headers_in
 from django_mq.stores.registry import shared_store
@@ -87,11 +87,14 @@ def as_outgoing(given: OutgoingMessage | tuple[str, Any]) -> OutgoingMessage:
 def check(outgoing: OutgoingMessage) -> NewMessage:
     """Return the message as a store writes it. Raises InvalidMessage or a subclass."""
     target = validation.check_target(outgoing.queue, outgoing.exchange)
-    validation.text(outgoing.routing_key, "routing_key")
-    deliver_at, delay_seconds = validation.moment(outgoing.deliver_at, outgoing.delay, "deliver_at", "delay")
-    expires_at, ttl_seconds = validation.moment(outgoing.expires_at, outgoing.ttl, "expires_at", "ttl")
-    validation.check_lifetime(deliver_at, expires_at)
-    validation.check_lifetime(delay_seconds, ttl_seconds)
+    _text(outgoing.routing_key, "routing_key")
+    deliver_at = delay_seconds = expires_at = ttl_seconds = None
+    if outgoing.deliver_at is not None or outgoing.delay is not None:
+        deliver_at, delay_seconds = validation.moment(outgoing.deliver_at, outgoing.delay, "deliver_at", "delay")
+    if outgoing.expires_at is not None or outgoing.ttl is not None:
+        expires_at, ttl_seconds = validation.moment(outgoing.expires_at, outgoing.ttl, "expires_at", "ttl")
+        validation.check_lifetime(deliver_at, expires_at)
+        validation.check_lifetime(delay_seconds, ttl_seconds)
     body, content_type = encode_body(outgoing.body, outgoing.content_type)
     headers = _checked_headers(outgoing.headers)
     validation.check_size(body)
@@ -102,16 +105,21 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
         content_type=validation.text(content_type, "content_type", limit=100),
         headers=headers,
         priority=validation.priority(outgoing.priority),
-        type=validation.text(outgoing.type, "type"),
-        correlation_id=validation.text(outgoing.correlation_id, "correlation_id") or None,
-        group_key=validation.text(outgoing.group_key, "group_key") or None,
-        dedup_id=validation.text(outgoing.dedup_id, "dedup_id") or None,
+        type=_text(outgoing.type, "type") or "",
+        correlation_id=_text(outgoing.correlation_id, "correlation_id"),
+        group_key=_text(outgoing.group_key, "group_key"),
+        dedup_id=_text(outgoing.dedup_id, "dedup_id"),
         deliver_at=deliver_at,
         delay_seconds=delay_seconds,
         expires_at=expires_at,
         ttl_seconds=ttl_seconds,
         exchange=target if outgoing.exchange is not None else "",
     )
+
+
+def _text(given: Any, name: str) -> str | None:
+    """Return a text that was given, and None for no text, which most messages have."""
+    return None if given is None or given == "" else validation.text(given, name)
 
 
 def with_headers(message: NewMessage, headers: Mapping[str, Any]) -> NewMessage:
@@ -303,6 +311,8 @@ async def apublish_many(
 
 async def run_apart(function: Callable[..., T], *args: Any) -> T:
     """Call a function that uses the database from async code."""
+    if in_test.get():
+        return await sync_to_async(function)(*args)  # over the connection of the test
     return await sync_to_async(function, thread_sensitive=False, executor=async_threads.executor)(*args)
 
 
@@ -320,7 +330,7 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
     queue = queue_records.known(store, name)
     if queue is None:
         raise undeclared(name)
-    return queue if queue.has_publish_rules else None
+    return queue if queue.is_constrained else None
 
 
 class CapacityWait:

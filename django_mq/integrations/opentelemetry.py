@@ -2,6 +2,8 @@
 
     django_mq.integrations.opentelemetry.instrument()   # once per process, in AppConfig.ready()
 
+Or name ``django_mq.integrations.opentelemetry.Tracing`` in the setting ``MIDDLEWARE``, with the global provider.
+
 Within a trace, a publish is a span of kind PRODUCER, and the message carries its context in its headers
 (W3C: ``traceparent``, ``tracestate``, and baggage, as the configured propagator writes them). Each
 attempt is a span of kind CONSUMER under it, in any process and at any time. Names and
@@ -10,6 +12,7 @@ attributes are those of OpenTelemetry's semantic conventions for messaging.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +26,7 @@ from django_mq.seams.extension import Extension
 from django_mq.stores.records import headers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from uuid import UUID
 
     from opentelemetry.context import Context
@@ -53,13 +56,14 @@ class Tracing:
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer = trace.get_tracer("django_mq", __version__, tracer_provider)
 
-    def publish(self, publication: Publication, proceed: Proceed) -> None:
+    def publish(self, publication: Publication, proceed: Proceed) -> Any:
         """Write the context of a span of each publish into the headers, unless the caller has written one.
 
         Outside a trace there is no span: a load of a million messages must not become a million traces.
         """
         carriers: dict[UUID, dict[str, str]] = {}
-        proceed(replace(publication, messages=[self._traced(each, carriers) for each in publication.messages]))
+        messages = [self._traced(each, carriers) for each in publication.messages]
+        return proceed(replace(publication, messages=messages))
 
     def _traced(self, message: NewMessage, carriers: dict[UUID, dict[str, str]]) -> NewMessage:
         if message.properties is not None:
@@ -85,9 +89,20 @@ class Tracing:
 
     def process(self, attempt: Execution, proceed: Proceed) -> Any:
         """Open a span under the publisher's, linked to it, which is the current span while the handler runs."""
+        with self._span_around(attempt):
+            return proceed()
+
+    async def aprocess(self, attempt: Execution, proceed: Proceed) -> Any:
+        """Do the same for a coroutine function."""
+        with self._span_around(attempt):
+            return await proceed()
+
+    @contextmanager
+    def _span_around(self, attempt: Execution) -> Iterator[None]:
         message = attempt.message
         if not isinstance(message, ReceivedMessage):
-            return proceed()
+            yield
+            return
         published = propagate.extract(_texts(_headers_of(message)))
         parent, publisher = _under_current(published), _span_context(published)
         span = self._tracer.start_span(
@@ -100,7 +115,7 @@ class Tracing:
         token = context.attach(trace.set_span_in_context(span, parent))
         error: BaseException | None = None
         try:
-            return proceed()
+            yield
         except BaseException as raised:
             error = raised
             raise

@@ -2,6 +2,7 @@
 
 extension.py  what an extension may add
 middleware.py what is around publishing, and around an attempt
+arguments.py  what a handler is called with
 ends.py       which listenings are told which ends
 findings.py   what an examination found, and how to mend it
 registry.py   imports the extensions, and the middleware of the settings

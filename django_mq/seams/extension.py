@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.ends import End, Ended
     from django_mq.engine.options import Option
+    from django_mq.seams.arguments import Arguments
     from django_mq.seams.findings import Finding
 
 
@@ -83,6 +84,13 @@ class Extension:
     #: Objects around publishing and around attempts, the first one outermost: see ``seams.middleware``. They are
     #: inside of those that the setting ``MIDDLEWARE`` names.
     middleware: tuple[Any, ...] = ()
+    #: Functions that are called with the function of each handler that is declared. They return what makes its
+    #: arguments, or None for the message; the first one that returns something counts. They raise TypeError, with
+    #: the end of a sentence, for a function that cannot be a handler.
+    arguments: tuple[Callable[[Callable[..., Any]], Arguments | None], ...] = ()
+    #: Functions that are called with the values in a body that Django's encoder does not know. They return such a
+    #: value as JSON has it, or NotImplemented.
+    encoders: tuple[Callable[[Any], Any], ...] = ()
     #: Functions that yield what is wrong in the database of an alias. ``mq_doctor`` prints all that they yield.
     #: ``mq_health``, the health page, the metrics and the overview of the admin, which ask every few seconds, show
     #: problems and notices.

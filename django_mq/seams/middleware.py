@@ -7,6 +7,7 @@ A middleware is an object with some of these methods. The first three are called
     process(attempt, proceed)            around an attempt of a function
     aprocess(attempt, proceed)           around an attempt of a coroutine function: a coroutine function itself
     decode(body, content_encoding)       undoes what ``publish`` has done to the bytes of a body
+    encode(body, content_encoding)       does the same to what else of yours is stored: results of Django's tasks
 
 A middleware that has only one of ``process`` and ``aprocess`` is adapted, as Django does with its own.
 """
@@ -54,6 +55,9 @@ AsyncAttemptMiddleware: TypeAlias = Callable[[Execution, Proceed], Awaitable[Any
 #: Returns the bytes and the content encoding that they had before; None for an encoding that is not its own.
 Decoder: TypeAlias = Callable[[bytes, str], tuple[bytes, str] | None]
 
+#: Returns the bytes that are stored, and their content encoding.
+Encoder: TypeAlias = Callable[[bytes, str], tuple[bytes, str]]
+
 #: Functions that return before their body has run, and their names.
 NOT_RUN_BY_A_CALL = (
     (iscoroutinefunction, "a coroutine function"),
@@ -70,6 +74,8 @@ class Chains:
     #: Around attempts of functions, and of coroutine functions.
     attempts: tuple[AttemptMiddleware, ...] = ()
     async_attempts: tuple[AsyncAttemptMiddleware, ...] = ()
+    #: What changes the bytes of bodies, and undoes it, the innermost first.
+    encoders: tuple[Encoder, ...] = ()
     decoders: tuple[Decoder, ...] = ()
 
 
@@ -84,12 +90,13 @@ def chains_of(middleware: Iterable[Any]) -> Chains:
         tuple(each.publish for each in every if hasattr(each, "publish")),
         tuple(each.process if hasattr(each, "process") else _blocking(each.aprocess) for each in around),
         tuple(each.aprocess if hasattr(each, "aprocess") else _in_a_thread(each.process) for each in around),
+        tuple(each.encode for each in every if hasattr(each, "encode")),
         tuple(each.decode for each in reversed(every) if hasattr(each, "decode")),
     )
 
 
 #: The methods of a middleware. Each takes two arguments.
-METHODS = ("publish", "process", "aprocess", "decode")
+METHODS = ("publish", "process", "aprocess", "encode", "decode")
 
 
 def fault_of(middleware: Any) -> str | None:

@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -127,6 +128,9 @@ def _point_at_nothing(driver: Any) -> None:
 
 at_fork(before=_close_before_fork, after_in_parent=_release_after_fork, after_in_child=_abandon_in_child)
 
+
+#: Whether a handler runs in the transaction of a test: its coroutines publish in the thread of that transaction.
+in_test: ContextVar[bool] = ContextVar("django_mq_in_test", default=False)
 
 #: How PostgreSQL says, as a programming error, that a table or column is not there.
 MISSING_IN_POSTGRESQL = ("does not exist",)

@@ -107,6 +107,11 @@ class QueueRecord(QueueOptions):
     priorities_differ: bool = False
     #: The mark of the declared selectors that all of its messages were asked.
     covered_by: int | None = None
+    #: What ``has_publish_rules`` says: every publish asks.
+    is_constrained: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_constrained", self.has_publish_rules)
 
     @property
     def has_claim_rules(self) -> bool:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
-
-from django.db import transaction
 
 from django_mq import __version__
 from django_mq.delivery.codecs import ReceivedMessage
@@ -26,19 +25,20 @@ from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE, Verdict
+from django_mq.engine.states import State
 from django_mq.errors import Decline, DrainNeverEnds, Reject, Release, Retry
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.records import ClaimRequest, Lease, SessionInfo, Settlement
-from django_mq.testing.transactions import one_attempt
+from django_mq.testing.transactions import as_autocommit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, ClaimResult
+    from django_mq.stores.records import Browsed, Claimed, ClaimResult
 
 #: The duties of maintenance that change messages. The others look after workers and the history.
 MESSAGE_DUTIES: Final = ("promote", "expire", "bury_unwanted", "trim")
@@ -57,7 +57,7 @@ class DrainedMessage:
     message: ReceivedMessage
     #: The dotted name of the handler, or the name of the Celery task; blank for a message that has expired.
     handler: str
-    #: "accepted", "retried", "released", "declined", "dead" or "expired".
+    #: "accepted", "retried", "released", "declined", "dead", "expired"; of a Celery task also "failed", "revoked".
     outcome: str
     #: What the handler has raised.
     error: BaseException | None = None
@@ -97,10 +97,24 @@ class Drained(tuple[DrainedMessage, ...]):
 class Drain:
     """One session that runs what is ready, until nothing is."""
 
-    def __init__(self, store: Store, handlers: Iterable[Handler], *, limit: int, raise_errors: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Sequence[Handler]],
+        names: Sequence[str] | None,
+        *,
+        limit: int,
+        raise_errors: bool,
+    ) -> None:
+        """Drain the queues with these ``names``, None for all; ``handlers`` are those of all queues."""
         self._store = store
+        self._names = names
         # One message at a time: the next claim sees what a handler has published.
-        given = [replace(handler, credit=1, credit_bytes=None) for handler in handlers]
+        given = [
+            replace(handler, credit=1, credit_bytes=None)
+            for name in (handlers if names is None else names)
+            for handler in handlers.get(name, ())
+        ]
         self._dispatcher = Dispatcher(prefetch_of(given, self._begin))
         self._queues = tuple(dict.fromkeys(handler.queue for handler in given))
         self._limit = limit
@@ -121,14 +135,12 @@ class Drain:
 
         Raises DrainNeverEnds, and what a handler raises, if that is wished.
         """
-        if not self._queues:
-            clock.offset += ahead
-            return
         end = clock.offset + ahead
         with self._session():
             while True:
+                self._find_tasks()
                 due = self._run_ready()
-                if self._maintain():
+                if self._maintain() or self._find_tasks():
                     continue
                 if clock.offset == end:
                     return
@@ -148,12 +160,29 @@ class Drain:
         )
         self._session_id = self._store.sessions.open(info, deadline_seconds=DEADLINE_SECONDS)
         try:
-            self._know_queues()
-            for name in self._queues:
-                self._store.claims.subscribe(self._session_id, name)
+            self._consume(self._queues)
             yield
         finally:
             self._store.sessions.close(self._session_id)
+
+    def _consume(self, queues: Sequence[str]) -> None:
+        self._queues = tuple(dict.fromkeys([*self._queues, *queues]))
+        self._know_queues()
+        for name in queues:
+            self._store.claims.subscribe(self._session_id, name)  # of those that only one session may have
+
+    def _find_tasks(self) -> bool:
+        """Consume the queues that have tasks of Celery, too; return whether some are new."""
+        if "celery" not in sys.modules:
+            return False
+        waiting = self._store.queues.counts(self._names, limit=1)
+        others = [name for name, counts in waiting.items() if counts.total and name not in self._queues]
+        found = [name for name in others if any(map(carries_task, self._first(name)))]
+        self._consume(found)
+        return bool(found)
+
+    def _first(self, name: str) -> list[Browsed]:
+        return self._store.browser.browse(name, states=[State.READY, State.SCHEDULED], limit=1)
 
     def _know_queues(self) -> None:
         for name in self._queues:
@@ -168,6 +197,8 @@ class Drain:
 
     def _run_ready(self) -> float | None:
         """Run messages until none is ready; return in how many seconds one is due, None for never."""
+        if not self._queues:
+            return None
         tries = TRIES
         while True:
             result = self._claim()
@@ -197,30 +228,37 @@ class Drain:
     def _serve(self, message: Claimed) -> None:
         self._served = message.queue_name
         self.taken[message.id] = ReceivedMessage(message)
-        if carries_task(message):
-            self._settle(Settlement(message.id, message.claim, RELEASE, delay_seconds=60))
-            return
         if message.expired:
             self._settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
             self._note(self.taken[message.id], "", "expired")
+            return
+        if carries_task(message):
+            self._run_task(message)
             return
         self._dispatcher.offer([message])
         while (delivery := self._dispatcher.next_attempt()) is not None:
             self._attempt(delivery)
 
-    def _attempt(self, delivery: Delivery) -> None:
+    def _run_task(self, message: Claimed) -> None:
+        from django_mq.testing.tasks import run_task  # noqa: PLC0415 - only projects with Celery import it
+
+        self._count(message)
+        alias = self._store.database.alias
+        with as_autocommit():
+            run = run_task(message, queue_records.last_read(alias, message.queue_name), alias)
+        self._settle(run.settlement)
+        self._note(self.taken[message.id], message.type, run.outcome, run.error, is_choice=run.is_choice)
+
+    def _count(self, message: Claimed) -> None:
+        """Give the message back, and raise DrainNeverEnds, if as many attempts were made as may be."""
         if len(self.attempts) >= self._limit:
-            self._settle(Settlement(delivery.claimed.id, delivery.claimed.claim, RELEASE))
-            raise self._endless(delivery)
-        with one_attempt() as undone:
+            self._settle(Settlement(message.id, message.claim, RELEASE))
+            raise self._endless(message)
+
+    def _attempt(self, delivery: Delivery) -> None:
+        self._count(delivery.claimed)
+        with as_autocommit():
             settlement = delivery.run()
-        if undone and delivery.error is None:
-            delivery.error = transaction.TransactionManagementError(
-                f"A statement of {delivery.handler.name} has failed on the database {undone[0]!r}. Everything that"
-                " the handler has written there is undone, because the test is one transaction. Put a statement"
-                " that may fail into atomic(), or use TransactionTestCase."
-            )
-            settlement = delivery.judge()
         handed_on = settlement.verdict is DECLINE and self._dispatcher.hand_on(delivery)
         if not handed_on:
             if not delivery.settled:
@@ -231,16 +269,23 @@ class Drain:
             delivery.handler.name,
             named(settlement.verdict, counted=settlement.counted),
             delivery.error,
+            is_choice=isinstance(delivery.error, CHOICES),
         )
 
     def _settle(self, settlement: Settlement) -> None:
         self._store.claims.settle_and_claim(self._session_id, [settlement], None)
 
     def _note(
-        self, message: ReceivedMessage, handler: str, outcome: str, error: BaseException | None = None
+        self,
+        message: ReceivedMessage,
+        handler: str,
+        outcome: str,
+        error: BaseException | None = None,
+        *,
+        is_choice: bool = False,
     ) -> None:
         self.attempts.append(attempt := DrainedMessage(message, handler, outcome, error))
-        if error is None or isinstance(error, CHOICES) or not self._raise_errors:
+        if error is None or is_choice or not self._raise_errors:
             return
         error.add_note(
             f"{attempt.handler} raised this on {message!r} in a drain; the message is {outcome}."
@@ -248,11 +293,11 @@ class Drain:
         )
         raise error
 
-    def _endless(self, delivery: Delivery) -> DrainNeverEnds:
+    def _endless(self, message: Claimed) -> DrainNeverEnds:
         runs = Counter((attempt.queue, attempt.handler) for attempt in self.attempts)
         [((queue, handler), times)] = runs.most_common(1)
         return DrainNeverEnds(
-            f"A drain has run {self._limit} attempts, and {delivery.message!r} is ready. {handler} ran {times}"
-            f" times on queue {queue!r}: does it publish or release messages for ever? If not, give drain() a"
-            " larger limit."
+            f"A drain has run {self._limit} attempts, and {self.taken[message.id]!r} is ready. {handler} ran"
+            f" {times} times on queue {queue!r}: does it publish or release messages for ever? If not, give"
+            " drain() a larger limit."
         )

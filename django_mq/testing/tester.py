@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from django_mq import conf, process
 from django_mq.delivery.codecs import BrowsedMessage
-from django_mq.delivery.consumer.handlers import discover
+from django_mq.delivery.consumer.handlers import carries_task, discover
 from django_mq.delivery.operator.browser import browsed
 from django_mq.delivery.validation import existing
 from django_mq.engine.states import State
@@ -20,12 +21,11 @@ from django_mq.testing.transactions import as_committed
 
 if TYPE_CHECKING:
     import unittest
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
     from types import TracebackType
 
     from django_mq.delivery.codecs import DecodedMessage, ReceivedMessage
-    from django_mq.delivery.consumer.handlers import Handler
     from django_mq.stores.records import Browsed
 
     class Base(unittest.TestCase):
@@ -81,7 +81,13 @@ class QueueTester:
         Raises DrainNeverEnds after ``limit`` attempts, NoHandler for a queue without a handler, and
         WorkerInTransaction in a transaction of the test.
         """
-        drain = Drain(shared_store(self._alias), self._handlers(queue), limit=limit, raise_errors=raise_errors)
+        handlers = discover()
+        names = (
+            None if queue is None else [existing(name) for name in ([queue] if isinstance(queue, str) else queue)]
+        )
+        for name in names or ():
+            self._check_consumed(name, handlers)
+        drain = Drain(shared_store(self._alias), handlers, names, limit=limit, raise_errors=raise_errors)
         process.reset()  # the test may have changed a queue
         try:
             with as_committed():
@@ -90,14 +96,16 @@ class QueueTester:
             self._taken |= drain.taken
         return Drained(drain.attempts)
 
-    @staticmethod
-    def _handlers(queue: str | Iterable[str] | None) -> Iterator[Handler]:
-        known = discover()
-        names = known if queue is None else [queue] if isinstance(queue, str) else queue
-        for name in map(existing, names):
-            if name not in known:
-                raise NoHandler(f"No handler is registered for queue {name!r}; decorate one with @consumer.")
-            yield from known[name]
+    def _check_consumed(self, name: str, handlers: Mapping[str, object]) -> None:
+        """Raise NoHandler unless the queue has handlers, or may have tasks of Celery."""
+        if name in handlers:
+            return
+        if "celery" in sys.modules:
+            from django_mq.testing.tasks import is_consumed  # noqa: PLC0415 - only projects with Celery import it
+
+            if is_consumed(name) or any(map(carries_task, self._browsed(name, State.READY, State.SCHEDULED))):
+                return
+        raise NoHandler(f"No handler is registered for queue {name!r}; decorate one with @consumer.")
 
     def published(self, queue: str) -> list[DecodedMessage]:
         """Return what was published to the queue, in that order: what is there, and what drains have taken.

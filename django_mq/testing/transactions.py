@@ -12,9 +12,10 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 
-from django.db import DatabaseError, connections, transaction
+from django.db import connections, transaction
 
 from django_mq.errors import WorkerInTransaction
+from django_mq.stores.connections import in_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ def as_committed() -> Iterator[None]:
 
     Raises WorkerInTransaction in a transaction that is not the one of a ``TestCase``.
     """
-    tested = [each for each in connections.all(initialized_only=True) if each.in_atomic_block]
+    tested = tested_connections()
     for connection in tested:
         _refuse_transactions(connection)
     depths = {connection: len(connection.atomic_blocks) for connection in tested}
@@ -39,9 +40,15 @@ def as_committed() -> Iterator[None]:
             stack.enter_context(patch.object(connection, "on_commit", _on_commit(connection, depths[connection])))
         if tested:
             stack.enter_context(patch.object(transaction.Atomic, "__exit__", _exit(depths)))
+            stack.callback(in_test.reset, in_test.set(True))
         for connection in tested:
             _call_due(connection)
         yield
+
+
+def tested_connections() -> list[BaseDatabaseWrapper]:
+    """Return the connections of this thread that are in a transaction."""
+    return [each for each in connections.all(initialized_only=True) if each.in_atomic_block]
 
 
 def _refuse_transactions(connection: BaseDatabaseWrapper) -> None:
@@ -98,32 +105,65 @@ def _call(function: Callable[[], object], *, robust: bool) -> None:
         logger.exception("The function %r of on_commit() has failed", function)
 
 
+# Outside of blocks, Django commits each statement, and one that fails undoes only itself. In the transaction of a
+# ``TestCase`` it would break everything on some databases, so each statement has a savepoint.
+
+#: Statements that end or begin savepoints.
+OF_SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
+
+
 @contextmanager
-def one_attempt() -> Iterator[list[str]]:
-    """Let no failed statement of an attempt break the transaction of a ``TestCase``.
-
-    Elsewhere the statement would undo only itself, outside of the blocks of the code. Here it undoes what the
-    attempt has written: then the list has the alias of the database afterwards.
-    """
-    tested = [each for each in connections.all(initialized_only=True) if each.in_atomic_block]
-    savepoints = [(connection, str(connection.savepoint())) for connection in tested]
-    undone: list[str] = []
-    try:
-        yield undone
-    finally:
-        undone += [connection.alias for connection, savepoint in savepoints if not _is_kept(connection, savepoint)]
+def as_autocommit() -> Iterator[None]:
+    """Let a statement that fails outside of the blocks of the code undo only itself."""
+    tested = {connection: Statements(connection) for connection in tested_connections()}
+    with ExitStack() as stack:
+        if tested:
+            stack.enter_context(patch.object(transaction.Atomic, "__enter__", _enter(tested)))
+        for connection, statements in tested.items():
+            stack.callback(statements.end)
+            stack.enter_context(connection.execute_wrapper(statements))
+        yield
 
 
-def _is_kept(connection: BaseDatabaseWrapper, savepoint: str) -> bool:
-    """End the savepoint; return False if a failed statement has made it useless."""
-    if not connection.needs_rollback:
+class Statements:
+    """Runs the statements of a connection, each that is in no block of the code in a savepoint of its own."""
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self._connection = connection
+        self._depth = len(connection.atomic_blocks)
+        self._savepoint: str | None = None
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the code is in no block of its own."""
+        return len(self._connection.atomic_blocks) == self._depth
+
+    def __call__(self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
+        if not self.is_outside or str(sql).lstrip().upper().startswith(OF_SAVEPOINTS):
+            return execute(sql, params, many, context)
+        self.end()
+        self._savepoint = self._connection.savepoint()
         try:
-            connection.savepoint_commit(savepoint)
-        except DatabaseError:
-            connection.needs_rollback = True
-        else:
-            return True
-    connection.needs_rollback = False
-    connection.savepoint_rollback(savepoint)
-    connection.savepoint_commit(savepoint)
-    return False
+            return execute(sql, params, many, context)
+        except BaseException:
+            self._connection.savepoint_rollback(str(self._savepoint))
+            raise
+
+    def end(self) -> None:
+        """End the savepoint of the last statement, whose rows have been read by now."""
+        self._connection.needs_rollback = False
+        savepoint, self._savepoint = self._savepoint, None
+        if savepoint is not None:
+            self._connection.savepoint_commit(savepoint)
+
+
+def _enter(tested: dict[BaseDatabaseWrapper, Statements]) -> Callable[..., None]:
+    enter = transaction.Atomic.__enter__
+
+    def __enter__(self: transaction.Atomic) -> None:  # noqa: N807 - it takes its place
+        statements = tested.get(transaction.get_connection(self.using))
+        if statements is not None and statements.is_outside:
+            statements.end()  # Django has noted the failure of a statement that is undone
+        enter(self)
+
+    return __enter__

@@ -30,6 +30,7 @@ class Coverage:
         self.rules.update(
             f"finished: {History.Outcome(item['outcome']).name.lower()}" for item in view["finished"]
         )
+        self.rules.update(f"told: {end.lower()}" for _, _, end, *_ in view["ended"])
         self.rules.update(f"attempt failed: {item['error']}" for item in view["failed"])
         self.rules.update(self._moved(view))
         self.rules.update(self._in_advance(view))

@@ -7,8 +7,9 @@ from functools import partial
 from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
+from django_mq import conf
 from django_mq.stores.registry import MEMORY
-from tests.agreement.site import Site, now
+from tests.agreement.site import EXTENSION, Site, now
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -65,11 +66,13 @@ class Pair:
         return answers[0]
 
     def __enter__(self) -> Self:
+        conf.add_extension(EXTENSION)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        conf.remove_extension(EXTENSION.name)
         for site in self.sites:
             site.close()
 

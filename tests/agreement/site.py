@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit
+from django_mq.engine.decisions.dead_letters import DEATHS
+from django_mq.engine.decisions.ends import End, Ended
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.options import QueueOptions
@@ -28,6 +30,8 @@ from django_mq.errors import (
 )
 from django_mq.inprocess.memory.store import MemoryStore
 from django_mq.models import Attempt, History, Queue
+from django_mq.seams.ends import mark_of
+from django_mq.seams.extension import Extension, Listening
 from django_mq.stores import queue_records
 from django_mq.stores.records import (
     ClaimRequest,
@@ -68,6 +72,16 @@ REFUSALS = (
     SessionLost,
     UnknownQueue,
 )
+#: What the listening below was told since the last look, by the alias of the store.
+_ended: dict[str, list[Ended]] = {}
+#: Hears every end of the messages with even numbers.
+LISTENING = Listening(
+    name="agreement",
+    ends=frozenset(End),
+    wants=lambda message: message.message_id.int % 2 == 0,
+    tell=lambda store, ended: _ended.setdefault(store.alias, []).extend(ended),
+)
+EXTENSION = Extension(name="agreement", ends=(LISTENING,))
 #: Operations for whose refusal there may be several reasons.
 PUBLISHING = ("publish", "publish_again", "publish_batch")
 
@@ -101,6 +115,7 @@ class Site:
         self.held: list[list[Claimed]] = []
         self.past: list[tuple[int, Claimed]] = []
         self.pass_to(0)
+        _ended.pop(self.store.alias, None)
         for name in reversed(queues):
             self._make(name)
         self._told_history = self._told_attempts = 0
@@ -122,6 +137,10 @@ class Site:
             "counts": {name: self._counted(counts) for name, counts in self.store.queues.counts().items()},
             "finished": sorted(self._finished(), key=repr),
             "failed": sorted(self._failed(), key=repr),
+            "ended": sorted(
+                (item.message_id.int, item.queue, item.end.name, item.type, item.new_row is None)
+                for item in _ended.pop(self.store.alias, ())
+            ),
         }
 
     def _browse(self, name: str) -> list[Browsed]:
@@ -129,7 +148,7 @@ class Site:
 
     def _record(self, name: str) -> Any:
         record = self.store.queues.find(name)
-        return None if record is None else asdict(replace(record, id=0))
+        return None if record is None else asdict(replace(record, id=0, covered_by=None))
 
     def _told(self, moment: datetime | None) -> int | None:
         return None if moment is None else (moment - self.base) // TOLD
@@ -242,7 +261,7 @@ class Site:
     def _new(self, number: int, queue: str, **given: Any) -> NewMessage:
         times = {name: given[name] for name in ("deliver_at", "expires_at") if name in given}
         seconds = {"delay_seconds": given.get("delay"), "ttl_seconds": given.get("ttl")}
-        return NewMessage(
+        message = NewMessage(
             queue_name=queue,
             message_id=UUID(int=number),
             body=b"x" * given.get("size", 2),
@@ -261,6 +280,7 @@ class Site:
             **{name: self._moment(after) for name, after in times.items()},
             **seconds,
         )
+        return replace(message, told_to=mark_of(message, [LISTENING]))
 
     def _moment(self, seconds: float) -> datetime:
         return self.base + self.now + timedelta(seconds=seconds)
@@ -579,7 +599,10 @@ def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:
 
 
 def _headers(text: str) -> Any:
+    """The headers without the times of deaths, which are those of each store's clock."""
     headers = json.loads(text)
+    for death in headers.get(DEATHS, ()):
+        death.pop("time", None)
     return {name: value for name, value in headers.items() if name != "x-dead-at"}
 
 
@@ -592,6 +615,7 @@ def _settlement(message: Claimed, pick: int, how: str, **given: Any) -> Settleme
         delay_seconds=given.get("delay", 0.0),
         reason="no",
         failure=Failure("error") if given.get("failed") else None,
+        told_to=message.told_to,
     )
 
 

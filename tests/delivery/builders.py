@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from uuid import uuid4
 
 from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.engine.decisions.retries import Retries
 from django_mq.engine.options import QueueOptions
 from django_mq.stores.records import Claimed, QueueRecord
 from tests.support.waiting import PATIENCE_SECONDS
@@ -56,7 +58,7 @@ def a_policy(**given: Any) -> QueueRecord:
     """A queue's record, the defaults where nothing is given."""
     defaults = QueueOptions()
     values: dict[str, Any] = {"id": 1, "name": "orders", "closed": False, "paused": False}
-    for name in QueueRecord.__dataclass_fields__:
+    for name in [each.name for each in fields(QueueRecord) if each.init]:
         values.setdefault(name, getattr(defaults, name, None))
     return QueueRecord(**values | given)
 
@@ -72,6 +74,7 @@ def a_handler(
     transactional: bool = False,
     priority: int = 0,
     selector: str = "",
+    **retries: Any,
 ) -> Handler:
     """A handler that is not registered."""
     return Handler(
@@ -84,6 +87,7 @@ def a_handler(
         transactional=transactional,
         priority=priority,
         selector=selector,
+        retries=Retries(**retries) if retries else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -20,17 +21,37 @@ from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import Decline, Reject, Release, Retry
 from django_mq.stores.connections import has_connected
+from django_mq.stores.records import Settlement
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from django_mq.stores.records import Settlement
 
-
-def run(function: Callable[[Any], Any], policy: dict[str, Any] | None = None, **claimed: Any) -> Settlement:
+def run(
+    function: Callable[[Any], Any],
+    policy: dict[str, Any] | None = None,
+    own: dict[str, Any] | None = None,
+    **claimed: Any,
+) -> Settlement:
     """Run one attempt."""
-    return Delivery(a_claimed(**claimed), a_handler(function), a_policy(**policy or {})).run()
+    return Delivery(a_claimed(**claimed), a_handler(function, **own or {}), a_policy(**policy or {})).run()
+
+
+class IgnoringReceipt:
+    """Equals a settlement of any message with these values."""
+
+    def __init__(self, *decided: Any, **others: Any) -> None:
+        self.expected = Settlement(0, 0, *decided, **others)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settlement) and replace(other, id=0, claim=0) == self.expected
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return repr(self.expected)
 
 
 def raising(error: BaseException) -> Callable[[Any], Any]:
@@ -138,6 +159,27 @@ def test_release_gives_back_uncounted_and_without_a_failure() -> None:
     assert (settlement.verdict, settlement.counted, settlement.failure) == (Verdict.RELEASE, False, None)
 
 
+@pytest.mark.parametrize(
+    ("release", "delay"),
+    [
+        (Release(0), 0.0),
+        (Release(60), 60.0),
+        (Release("busy", delay_seconds=timedelta(minutes=1)), 60.0),
+        (Release("busy"), 0.0),
+        # Nonsense takes the backoff: at once would be without end.
+        (Release(-1), 2.0),
+        (Release(True), 2.0),
+        (Release(float("nan")), 2.0),
+        (Release(Decimal(60)), 2.0),
+    ],
+    ids=repr,
+)
+def test_a_release_waits_uncounted_as_long_as_it_says(release: Release, delay: float) -> None:
+    policy = {"max_attempts": 1, "backoff_seconds": 2.0, "backoff_jitter": 0.0}
+
+    assert run(raising(release), policy, attempts=5) == IgnoringReceipt(Verdict.RELEASE, delay_seconds=delay)
+
+
 def test_decline_gives_back_for_others_uncounted_and_without_a_failure() -> None:
     settlement = run(raising(Decline("not here")))
 
@@ -159,11 +201,10 @@ def test_a_number_alone_is_the_delay_of_a_retry(delay: Any) -> None:
     assert settlement.failure.detail == ""
 
 
-def test_a_retry_with_two_delays_and_a_release_with_one_are_refused() -> None:
-    with pytest.raises(TypeError, match="two delays, 60 and 5"):
-        Retry(60, delay_seconds=5)
-    with pytest.raises(TypeError, match=r"takes no delay.*raise Retry\(60\)"):
-        Release(60)
+@pytest.mark.parametrize("outcome", [Retry, Release])
+def test_two_delays_are_refused(outcome: type[Retry | Release]) -> None:
+    with pytest.raises(TypeError, match=f"{outcome.__name__} was given two delays, 60 and 5"):
+        outcome(60, delay_seconds=5)
 
 
 def test_retry_without_a_delay_takes_the_queues_backoff() -> None:
@@ -209,6 +250,100 @@ def test_an_outcome_that_cannot_be_judged_is_a_failed_attempt_like_any_other(
     assert (settlement.verdict, settlement.counted) == (expected, True)
     assert settlement.failure is not None
     assert settlement.failure.error == "ZeroDivisionError"
+
+
+STEADY = {"max_attempts": 3, "backoff_seconds": 2.0, "backoff_jitter": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("own", "error", "decided"),
+    [
+        ({"max_attempts": 1}, ValueError(), (Verdict.DEAD, True, 0.0)),
+        ({"max_attempts": 9}, ValueError(), (Verdict.RELEASE, True, 8.0)),
+        ({"backoff": "constant", "max_attempts": 0}, ValueError(), (Verdict.RELEASE, True, 2.0)),
+        ({"reject_on": ValueError, "max_attempts": 0}, ValueError(), (Verdict.DEAD, True, 0.0)),
+        ({"retry_on": KeyError, "max_attempts": 0}, ValueError(), (Verdict.DEAD, True, 0.0)),
+        ({"release_on": ValueError}, ValueError(), (Verdict.RELEASE, False, 60.0)),
+        ({"release_on": ValueError, "release_seconds": 5}, ValueError(), (Verdict.RELEASE, False, 5.0)),
+        ({"release_on": ValueError}, Retry(7), (Verdict.DEAD, True, 0.0)),
+        ({"max_attempts": 9, "retry_on": ValueError}, Retry(7), (Verdict.RELEASE, True, 7.0)),
+    ],
+    ids=str,
+)
+def test_the_rules_of_a_handler_stand_over_those_of_its_queue(
+    own: dict[str, Any], error: Exception, decided: tuple[Verdict, bool, float]
+) -> None:
+    settlement = run(raising(error), STEADY, own, attempts=2)
+
+    assert (settlement.verdict, settlement.counted, settlement.delay_seconds) == decided
+
+
+def seven(attempt: int, error: BaseException) -> Any:
+    return timedelta(seconds=7) if isinstance(error, KeyError) and attempt == 2 else None
+
+
+def failing(attempt: int, error: BaseException) -> Any:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("function", "delay", "is_logged"),
+    [
+        (seven, 7.0, False),
+        (lambda attempt, error: attempt * 100, 200.0, False),
+        (lambda attempt, error: 0, 0.0, False),
+        (lambda attempt, error: None, 4.0, False),
+        (failing, 4.0, True),
+        (lambda attempt, error: -1, 4.0, True),
+        (lambda attempt, error: float("nan"), 4.0, True),
+        (lambda attempt, error: True, 4.0, True),
+        (lambda attempt, error: "60", 4.0, True),
+        (lambda attempt, error: 10**20, 4.0, True),
+    ],
+)
+def test_a_backoff_of_ones_own_that_fails_is_logged_and_the_queues_is_used(
+    function: Callable[[int, BaseException], Any],
+    delay: float,
+    is_logged: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settlement = run(raising(KeyError()), STEADY, {"backoff": function}, attempts=1)
+
+    assert settlement.delay_seconds == delay
+    assert ("backoff of a handler has failed" in caplog.text) is is_logged
+
+
+def test_the_cap_of_a_handler_cuts_its_own_function() -> None:
+    own = {"backoff": lambda attempt, error: 100, "backoff_cap_seconds": 30}
+
+    assert run(raising(KeyError()), STEADY, own).delay_seconds == 30.0
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(5, Verdict.RELEASE), (15, Verdict.DEAD)])
+def test_a_message_that_is_too_old_for_a_retry_is_dead(minutes: int, expected: Verdict) -> None:
+    published = datetime.now(UTC) - timedelta(minutes=minutes)
+
+    settlement = run(raising(KeyError()), STEADY, {"retry_within_seconds": 600}, published_at=published)
+
+    assert settlement.verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("own", "runs"),
+    [({}, True), ({"max_attempts": 3}, False), ({"max_attempts": 4}, True), ({"max_attempts": 0}, True)],
+)
+def test_a_message_whose_worker_died_at_the_handlers_last_attempt_is_not_given_to_it_again(
+    own: dict[str, Any],
+    runs: bool,
+) -> None:
+    seen: list[Any] = []
+
+    settlement = run(seen.append, {"max_attempts": 9}, own, attempts=3, suspect=True)
+
+    assert bool(seen) is runs
+    if not runs:
+        # Its last attempt is counted and recorded.
+        assert settlement == IgnoringReceipt(Verdict.DEAD, reason="worker lost")
 
 
 @pytest.mark.parametrize("given", [{"body": b"{"}, {"headers": "["}, {"headers": "[]"}, {"body": b"\xff"}])

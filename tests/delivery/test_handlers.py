@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from django_mq.api import consumer
 from django_mq.delivery.consumer.handlers import discover, forget, handler_of, overlaps, sole_handlers
+from django_mq.engine.decisions.retries import Retries
 from django_mq.errors import ConfigurationError, MalformedSelector, NoHandler
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 def afterwards() -> Iterator[None]:
     """The registry belongs to the process."""
     yield
-    forget("handled-here")
+    for queue in ("handled-here", "plain", "own"):
+        forget(queue)
 
 
 def test_a_decorated_function_handles_its_queue_and_stays_callable() -> None:
@@ -29,7 +31,7 @@ def test_a_decorated_function_handles_its_queue_and_stays_callable() -> None:
         return f"got {message}"
 
     handler = handler_of("handled-here")
-    assert (handler.credit, handler.time_limit_seconds, handler.function) == (3, 2.5, handle)
+    assert (handler.credit, handler.time_limit_seconds, handler.function) == (3, 2.5, handle.function)
     assert handle("it") == "got it"
     assert handler.name.endswith(
         "test_handlers.test_a_decorated_function_handles_its_queue_and_stays_callable.<locals>.handle"
@@ -234,6 +236,26 @@ def test_a_queue_may_have_handlers_with_different_selectors() -> None:
     assert selectors == ["region = 'eu'", "region = 'us'", ""]
 
 
+def test_a_type_is_a_selector_and_a_selector_may_narrow_it() -> None:
+    consumer("handled-here", type="it's.v2")(print)
+    consumer("handled-here", type="order.v2", selector="a = 1 OR b = 2")(print)
+    consumer("handled-here")(repr)
+
+    assert [(each.type, each.selector) for each in discover()["handled-here"]] == [
+        ("it's.v2", "JMSType = 'it''s.v2'"),
+        ("order.v2", "JMSType = 'order.v2' AND (a = 1 OR b = 2)"),
+        ("", ""),
+    ]
+    with pytest.raises(ConfigurationError, match=r"already has a handler for JMSType = 'it''s\.v2'"):
+        consumer("handled-here", type="it's.v2")(repr)
+
+
+@pytest.mark.parametrize("kind", ["x" * 256, "\x00", 7])
+def test_a_type_that_no_message_can_have_is_refused(kind: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"The handler of 'handled-here' has a wrong type\. type "):
+        consumer("handled-here", type=kind)
+
+
 def test_two_handlers_with_one_selector_are_refused_unless_they_share() -> None:
     consumer("handled-here", selector="a = 1")(print)
 
@@ -290,3 +312,28 @@ def test_a_celery_worker_runs_a_handler_with_a_selector_but_not_several() -> Non
     consumer("handled-here", selector="a = 2")(print)
     with pytest.raises(ConfigurationError, match="several handlers"):
         sole_handlers()
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"max_attempts": -1}, "The handler of 'orders' cannot have these retries: max_attempts is -1; use 0 to"),
+        ({"backoff": "fibonacci"}, "backoff is 'fibonacci'"),
+        ({"retry_on": (str,)}, "retry_on has <class 'str'>"),
+        ({"retries": 3}, "has no option 'retries'"),
+    ],
+    ids=str,
+)
+def test_retries_that_cannot_be_are_refused_where_the_handler_is_declared(own: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        consumer("orders", **own)
+
+
+def test_a_handler_without_rules_of_its_own_has_none() -> None:
+    def handle(message: Any) -> None:
+        """Do nothing."""
+
+    consumer("plain")(handle)
+    consumer("own", max_attempts=3, retry_on=[])(handle)
+
+    assert [handler_of(name).retries for name in ("plain", "own")] == [None, Retries(max_attempts=3, retry_on=[])]

@@ -88,6 +88,7 @@ def extension_module(page: Path, place: str) -> ModuleType:
 def test_every_example_of_settings_can_be_loaded(
     page: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("CARDS_KEY", "a secret of the environment")
     module: dict[str, Any] = {"INSTALLED_APPS": [], "DATABASES": {"default": {}}, "DJANGO_MQ": {}}
     for text in python(page):
         if "DJANGO_MQ" in text:

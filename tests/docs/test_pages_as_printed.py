@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import django
 import pytest
+from cryptography.fernet import Fernet
 from django.db.utils import ConnectionHandler
 
 from tests.conftest import skip_or_fail, url_or_skip
@@ -130,6 +131,15 @@ PAGES = (
         prints=("7",),
     ),
     Page(
+        "messages/typed-messages.md",
+        after="python manage.py mq_worker --until-empty",
+        prints=(
+            "receipt over 12.50 for 1 lines, attempt 1",
+            "receipt over 3 for 2 lines",
+            "receipt over 1250 cents",
+        ),
+    ),
+    Page(
         "messages/several-handlers.md",
         settings='DJANGO_MQ = {"QUEUES": {"orders": {}}}',
         before=(
@@ -142,6 +152,12 @@ PAGES = (
         after="python manage.py mq_worker --until-empty",
         # The threads may print between each other's words.
         prints=("a small order from Europe:", "a large order from Europe:", "any other order:"),
+    ),
+    Page("messages/carry-context.md", prints=("de acme 6f2c fruit",)),
+    Page(
+        "messages/encrypt-bodies.md",
+        settings=f"import os; os.environ['CARDS_KEY'] = {Fernet.generate_key().decode()!r}",
+        prints=("encrypted", "charge 4111 1111"),
     ),
     Page(
         "messages/exactly-once.md",
@@ -158,6 +174,8 @@ PAGES = (
         "messages/retry-and-dead-letters.md",
         settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
         before="from django_mq.api import publish; publish('receipts', 1)",
+        after="python manage.py mq_publish payments '{\"card\": 1}'\npython manage.py mq_worker --until-empty",
+        prints=("charged 1",),
     ),
     Page(
         "messages/schedule-and-prioritise.md",

@@ -9,27 +9,29 @@ import pytest
 from django_mq import conf
 from django_mq.checks import check_settings
 from django_mq.errors import UnusableExtension
-from django_mq.seams.extension import Extension
+from django_mq.typed.extension import EXTENSION as TYPED
 from tests.seams import values
 
 if TYPE_CHECKING:
     from pytest_django import Settings
 
 HERE = "tests.seams.values"
+#: Those of django_mq itself, which the settings do not name.
+OURS = (TYPED,)
 
 
-def test_without_extensions_nothing_is_added(settings: Settings) -> None:
+def test_without_extensions_nothing_is_added_to_those_of_django_mq(settings: Settings) -> None:
     settings.DJANGO_MQ = {}
 
-    assert conf.extensions() == Extension(name="all")
+    assert conf.load().EXTENSIONS == OURS
 
 
 def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(settings: Settings) -> None:
     settings.DJANGO_MQ = {"EXTENSIONS": [f"{HERE}.SECOND", f"{HERE}.FIRST"]}
-    assert conf.load().EXTENSIONS == (values.SECOND, values.FIRST)
+    assert (values.SECOND, values.FIRST, *OURS) == conf.load().EXTENSIONS
 
     settings.DJANGO_MQ = {"EXTENSIONS": [f"{HERE}.FIRST"]}
-    assert conf.load().EXTENSIONS == (values.FIRST,)
+    assert (values.FIRST, *OURS) == conf.load().EXTENSIONS
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(set
         ([f"{HERE}.STRAY"], "which has a panel for the page 'worker'; use one of queue, message"),
         (
             [f"{HERE}.UNCALLED"],
-            "whose middleware builtins.int has none of the methods publish, process, aprocess, decode",
+            "whose middleware builtins.int has none of the methods publish, process, aprocess, encode, decode",
         ),
         (
             [f"{HERE}.ASYNCHRONOUS"],

@@ -281,22 +281,36 @@ def raise_it() -> None:
     raise a_fault()
 
 
-def test_a_failed_statement_of_a_handler_leaves_the_test_usable(
+def test_a_failed_statement_of_a_handler_undoes_only_itself(
     alias: str, mq: QueueTester, handle: Callable[..., None]
 ) -> None:
     declare(shared_store(alias), "orders", max_attempts=1)
+    queues = Queue.objects.using(alias)
 
-    def write_twice(_: Any) -> None:
-        Queue.objects.using(alias).create(name="twice")
-        Queue.objects.using(alias).create(name="twice")
+    def write(message: Any) -> None:
+        queues.create(name=f"{message.body} 1")
+        with suppress(IntegrityError):
+            queues.create(name=f"{message.body} 1")
+        with transaction.atomic(using=alias):
+            queues.create(name=f"{message.body} 2")
+        with suppress(IntegrityError), transaction.atomic(using=alias):
+            queues.create(name=f"{message.body} 3")
+            queues.create(name=f"{message.body} 1")
+        publish("mails", 1)
+        if message.body == "fails":
+            queues.create(name=f"{message.body} 1")
 
-    handle("orders", write_twice)
-    publish("orders", 1)
+    handle("orders", write)
+    publish("orders", "returns")
+    publish("orders", "fails")
 
-    [attempt] = mq.drain(raise_errors=False)
+    drained = mq.drain(raise_errors=False)
 
-    assert (attempt.outcome, type(attempt.error)) == ("dead", IntegrityError)
-    assert [letter.body for letter in mq.dead_letters("orders")] == [1]
+    assert drained.outcomes == ["accepted", "dead"]
+    assert [type(error) for error in drained.errors] == [IntegrityError]
+    assert len(mq.published("mails")) == 2
+    names = queues.filter(name__regex="s [123]$").order_by("name").values_list("name", flat=True)
+    assert list(names) == ["fails 1", "fails 2", "returns 1", "returns 2"]
 
 
 def test_it_refuses_what_cannot_be_drained(alias: str, mq: QueueTester, handle: Callable[..., None]) -> None:

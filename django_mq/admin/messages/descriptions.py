@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from django_mq.admin.messages import failures, payload
 from django_mq.admin.table import alias
+from django_mq.delivery.codecs import ENCRYPTED
 from django_mq.delivery.consumer.handlers import is_task
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages import masking
@@ -111,6 +112,8 @@ def _headers(text: str | None) -> dict[str, Any]:
 
 def _preview(row: Message, headers: dict[str, Any], head: Any, size: int) -> str:
     """Return the arguments of a task or the body in one line, masked."""
+    if row.content_encoding == ENCRYPTED:
+        return _("encrypted")
     if not masking.is_masking() and "argsrepr" in headers:
         return _line(" ".join(text for name in ARGUMENTS if (text := str(headers.get(name, ""))) not in EMPTY))
     if size > BODY_HEAD:

@@ -16,7 +16,7 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
 from django_mq.admin.table import alias
-from django_mq.delivery.codecs import codec_of
+from django_mq.delivery.codecs import ENCRYPTED, codec_of, key_of
 from django_mq.diagnosis.messages import masking
 
 if TYPE_CHECKING:
@@ -93,6 +93,9 @@ def body(
     """
     # SQLite may have text in a binary column.
     stored = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else bytes(data)
+    if encoding in ("", ENCRYPTED) and (key_id := key_of(stored)) is not None:
+        words = _("encrypted with the key %(key)s") % {"key": key_id}
+        return Shown("encrypted", sendable(words), len(stored), masked=True)
     problem = ""
     for kind in _readings(content_type):
         try:

@@ -132,7 +132,7 @@ class PublishForm(forms.Form):
 
 
 def copied(message: Message) -> dict[str, Any] | None:
-    """Return the initial values for a copy; None if the message is binary, too long or partly hidden.
+    """Return the initial values for a copy; None if the message is binary, too long, encrypted or partly hidden.
 
     The copy of a dead letter goes where the dead letter came from, and replaces it.
     """

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from django_mq.admin.language import LOCAL
 from django_mq.admin.messages import failures, payload
 from django_mq.admin.paginator import BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin
+from django_mq.delivery.codecs import key_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -89,9 +91,10 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
         envelope = record.get("envelope")
         known = envelope if isinstance(envelope, dict) else {}
         arguments = {name: known.get(name) for name in ("args", "kwargs")}
+        hidden = _hidden(record)
         return {
-            "arguments": _shown(arguments, queue),
-            "value": _shown(record.get("value"), queue) if row.successful else None,
+            "arguments": hidden or _shown(arguments, queue),
+            "value": (hidden or _shown(record.get("value"), queue)) if row.successful else None,
             "attempts": failures.of_message(row.message_id, None),
         }
 
@@ -103,6 +106,15 @@ def _read(record: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _hidden(record: dict[str, Any]) -> payload.Shown | None:
+    """Return what to show of a record that is encrypted; None if it is not."""
+    try:
+        stored = b64decode(str(record.get("encoded", "")))
+    except ValueError:
+        return None
+    return payload.body(stored, queue="") if key_of(stored) is not None else None
 
 
 def _shown(value: Any, queue: str) -> payload.Shown:

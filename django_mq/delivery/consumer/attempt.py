@@ -9,6 +9,7 @@ import logging
 import time
 import traceback
 from dataclasses import KW_ONLY, dataclass, field
+from random import random
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -19,15 +20,19 @@ from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.delivery.validation import moment
 from django_mq.engine.decisions.interruption import Interruption
-from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict, ending_of, verdict
-from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Retry
+from django_mq.engine.decisions.verdict import RELEASE, RETURNED, Decision, Ending, Verdict, ending_of, verdict
+from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Release, Retry, WorkerLost
 from django_mq.seams.middleware import Execution, surrounded
+from django_mq.stores.clock import clock
 from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.delivery.consumer.handlers import Handler
-    from django_mq.engine.decisions.verdict import Policy
+    from django_mq.engine.decisions.retries import Retries
+    from django_mq.engine.decisions.verdict import Delays, Policy
     from django_mq.stores.records import Claimed
 
 logger = logging.getLogger("django_mq.delivery")
@@ -52,12 +57,16 @@ class Delivery:
     settled: bool = field(default=False, init=False)
     #: Whether the time limit was exceeded: the outcome of the call is ignored.
     abandoned: bool = field(default=False, init=False)
+    #: The last error that was judged, and how: a delay is drawn once.
+    _decided: tuple[BaseException, Decision] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.message = ReceivedMessage(self.claimed)
 
     def run(self) -> Settlement:
         """Run the steps and return the outcome. Never raises."""
+        if self.claimed.suspect and (settlement := self._judge_lost()) is not None:
+            return settlement
         limit, soft_limit = self.handler.time_limit_seconds, self.handler.soft_time_limit_seconds
         if limit is not None or soft_limit is not None:
             self.message.limit(limit, soft_limit)
@@ -99,11 +108,11 @@ class Delivery:
         _ = message.headers, message.body  # a corrupt message does not reach the handler
         lease = self.lease
         if not self.handler.transactional or lease is None:
-            return result_of(self.handler.function(message))
+            return result_of(self.handler.call(message))
         with transaction.atomic(using=lease.alias):
             # Before the functions that the handler registers, which may raise after the commit.
             transaction.on_commit(self._note_commit, using=lease.alias)
-            result = result_of(self.handler.function(message))
+            result = result_of(self.handler.call(message))
             accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
             if accept.id in shared_store(lease.alias).settlements.settle(lease.session_id, [accept]):
                 raise LeaseLost  # rolls the transaction back
@@ -130,8 +139,29 @@ class Delivery:
         """Name what becomes of the message if the call ends with this error; None if the handler returns."""
         if error is None or self.settled:
             return named(Verdict.ACCEPT)
-        decision = verdict(self._ending(error), self.message.attempt, self.policy)
+        decision = self._decide(error)
         return named(decision.verdict, counted=decision.counted)
+
+    def _decide(self, error: BaseException) -> Decision:
+        """Return what becomes of the message after this error."""
+        if self._decided is None or self._decided[0] is not error:
+            cancelled = self.message.interruption is Interruption.CANCELLED
+            self._decided = (
+                error,
+                decide(error, self.claimed, self.policy, self.handler.retries, cancelled=cancelled),
+            )
+        return self._decided[1]
+
+    def _judge_lost(self) -> Settlement | None:
+        """Judge a message whose worker died at its last attempt, as far as the handler says; None if it is to run.
+
+        The maintenance knows the queue only, and has given the message back.
+        """
+        own = self.handler.retries
+        if own is None or verdict(Ending.FAILED, self.claimed.attempts, own.over(self.policy)).verdict is RELEASE:
+            return None
+        logger.error("Message %s of queue %r is dead: its worker died at the last attempt", *self._names()[1:])
+        return Settlement.of(self.claimed, Decision(Verdict.DEAD), "worker lost")
 
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
@@ -140,12 +170,19 @@ class Delivery:
             if logger.isEnabledFor(logging.DEBUG):
                 logger.debug("Handler %s has handled message %s of queue %r", *self._names())
             return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
-        decision = verdict(self._ending(error), number, self.policy, _wished_delay(error))
+        decision = self._decide(error)
         if decision.verdict is Verdict.CANCEL:
             logger.info(
                 "Handler %s was cancelled while it ran on message %s of queue %r: %r", *self._names(), error
             )
         if not decision.counted:
+            if decision.delay_seconds:
+                logger.info(
+                    "Handler %s has released message %s of queue %r for %.1f s: %r",
+                    *self._names(),
+                    decision.delay_seconds,
+                    error,
+                )
             return Settlement.of(self.claimed, decision)
         if decision.verdict is not Verdict.DEAD:
             # A Retry is the wish of the handler, and no fault.
@@ -174,9 +211,6 @@ class Delivery:
         )
         return Settlement.of(self.claimed, decision, reason, failure)
 
-    def _ending(self, error: BaseException) -> Ending:
-        return ending_of(error, cancelled=self.message.interruption is Interruption.CANCELLED)
-
     def _names(self) -> tuple[str, str, str]:
         # All of Django's tasks have one handler: the type names the task.
         kind = f" ({self.message.type!r})" if self.message.type else ""
@@ -194,6 +228,12 @@ class Delivery:
         self.error = HandlerTimeout(f"{self.handler.name} ran longer than {limit} seconds.")
         return self.judge()
 
+    def lose(self, error: BaseException) -> Settlement:
+        """Judge a call whose process died: the error is not the handler's, so no class of its options matches."""
+        self.error = error
+        self._decided = error, decide(WorkerLost(), self.claimed, self.policy, self.handler.retries)
+        return self.judge()
+
 
 def named(decided: Verdict, *, counted: bool = False) -> str:
     """Return the name that signals and middleware have for a verdict."""
@@ -206,15 +246,63 @@ def named(decided: Verdict, *, counted: bool = False) -> str:
     return "dead" if decided is Verdict.DEAD else "accepted"
 
 
+def decide(
+    error: BaseException, claimed: Claimed, queue: Policy, own: Retries | None, *, cancelled: bool = False
+) -> Decision:
+    """Return what becomes of a message whose handler, with rules of its own or none, has raised an error."""
+    number, policy, left_seconds = claimed.attempts + 1, queue, None
+    if own is None:
+        ending = ending_of(error, cancelled=cancelled)
+    else:
+        ending, policy = own.ending_of(error, cancelled=cancelled), own.over(queue)
+        now = clock.now().timestamp()
+        left_seconds = own.left_seconds(claimed.published_at.timestamp(), claimed.place, now)
+        if callable(own.backoff):
+            policy = policy._replace(backoff=OwnBackoff(own, own.backoff, error, policy.backoff))
+    delay_seconds = _wished_delay(error)
+    if delay_seconds is None and ending is Ending.RELEASED:
+        delay_seconds = _release_delay(error, own, policy)
+    return verdict(ending, number, policy, delay_seconds, left_seconds=left_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBackoff:
+    """The handler's own function as a backoff. If it fails, that is logged, and the queue's backoff is used."""
+
+    retries: Retries
+    function: Callable[[int, BaseException], Any]
+    error: BaseException
+    otherwise: Delays
+
+    def delay(self, attempt: int, random: Callable[[], float] = random) -> float:
+        """Return the seconds to wait after the ``attempt``-th failure."""
+        try:
+            wish = self.function(attempt, self.error)
+            if wish is not None:
+                return self.retries.shaped(moment(None, wish, "deliver_at", "backoff")[1] or 0.0).delay(1, random)
+        except Exception:
+            logger.exception("The backoff of a handler has failed, that of the queue is used")
+        return self.otherwise.delay(attempt, random)
+
+
+def _release_delay(error: BaseException, own: Retries | None, policy: Policy) -> float | None:
+    """Return the delay of a message that is given back without a possible delay in its error."""
+    if not isinstance(error, Release):
+        return None if own is None else own.release_seconds
+    if error.delay_seconds is None:
+        return None
+    return 0.0 if policy.backoff is None else policy.backoff.delay(1)  # at once would be without end
+
+
 def _wished_delay(error: BaseException) -> float | None:
-    """Return the delay that a Retry asks for, in seconds; None if it asks for none, or for an impossible one."""
-    wish = error.delay_seconds if isinstance(error, Retry) else None
+    """Return the seconds that a Retry or Release asks for; None if it asks for none, or for nonsense."""
+    wish = error.delay_seconds if isinstance(error, Retry | Release) else None
     if wish is None:
         return None
     try:
         return moment(None, wish, "deliver_at", "delay_seconds")[1]
     except InvalidMessage as refusal:
-        logger.warning("Retry was given an impossible delay, the queue's backoff is used: %s", refusal)
+        logger.warning("%s was given an impossible delay, the backoff is used: %s", type(error).__name__, refusal)
         return None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations, repeat
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections
@@ -19,12 +19,22 @@ from django.utils.module_loading import autodiscover_modules
 
 from django_mq import conf
 from django_mq.delivery.codecs import decode_headers
-from django_mq.delivery.validation import check_selector, plain
+from django_mq.delivery.consumer.handler_function import HandlerFunction
+from django_mq.delivery.validation import check_selector, plain, text
 from django_mq.engine.decisions.claim import is_byte_credit
-from django_mq.engine.decisions.selection import common_example
+from django_mq.engine.decisions.retries import OF_THE_QUEUE, RELEASE_SECONDS, Retries
+from django_mq.engine.decisions.selection import common_example, selector_for
 from django_mq.engine.options import LONGEST_SECONDS, is_name
 from django_mq.engine.selector import Selector
-from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, MalformedSelector, NoHandler, shown
+from django_mq.errors import (
+    ConfigurationError,
+    CorruptMessage,
+    HandlerNotRun,
+    InvalidMessage,
+    MalformedSelector,
+    NoHandler,
+    shown,
+)
 from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
 from django_mq.stores.registry import MEMORY
 
@@ -33,7 +43,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.delivery.codecs import ReceivedMessage
-    from django_mq.stores.records import Claimed
+    from django_mq.delivery.consumer.handler_function import HandlerDecorator, P, R
+    from django_mq.engine.decisions.retries import BackoffFunction, BackoffKind, Errors
+    from django_mq.seams.arguments import Arguments
+    from django_mq.stores.records import Browsed, Claimed
 
 
 #: The least credit of a handler that names none, and the messages for each thread of its worker if that is more.
@@ -54,7 +67,7 @@ class Handler:
     """A registered function and the options of its decorator."""
 
     queue: str
-    function: Callable[[ReceivedMessage], Any]
+    function: Callable[..., Any]
     #: How many messages a worker holds for it; 0 for a number that follows the worker's threads.
     credit: int
     #: How many bytes of bodies a worker holds for it; None for no limit.
@@ -65,10 +78,16 @@ class Handler:
     priority: int = 0
     #: Whether other handlers of the queue may take the same messages.
     shared: bool = False
-    #: Which messages it takes, blank for those that no other handler of the queue takes.
+    #: The only type of messages that it takes, and of those that it publishes; blank for all types.
+    type: str = ""
+    #: Which messages it takes, blank for those that no other handler of the queue takes. It includes the type.
     selector: str = ""
     #: How a worker process runs it.
     way: Way = Way.THREADS
+    #: What it says of its failures; None if all rules are those of the queue.
+    retries: Retries | None = field(default=None, hash=False)
+    #: What the function is called with; None for the message.
+    arguments: Arguments | None = None
     #: The values of options that extensions declare.
     added: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -76,6 +95,12 @@ class Handler:
     def name(self) -> str:
         """The function's dotted name, for the operator."""
         return ".".join(_place_of(self.function))
+
+    def call(self, message: ReceivedMessage) -> Any:
+        """Call the function for a message. Raises CorruptMessage if the body is not what the function asks for."""
+        if self.arguments is None:
+            return self.function(message)
+        return self.function(*self.arguments(message))
 
     def credit_with(self, threads: int) -> int:
         """Return the credit in a worker with this number of threads."""
@@ -99,19 +124,33 @@ def consumer(
     transactional: bool = False,
     priority: int = 0,
     shared: bool = False,
+    type: str = "",  # noqa: A002 - as publish names it
     selector: str = "",
+    max_attempts: int | None = None,
+    backoff: BackoffKind | BackoffFunction | None = None,
+    backoff_seconds: float | None = None,
+    backoff_multiplier: float | None = None,
+    backoff_cap_seconds: float | None = None,
+    backoff_jitter: float | None = None,
+    retry_on: Errors = (),
+    reject_on: Errors = (),
+    release_on: Errors = (),
+    release_seconds: float = RELEASE_SECONDS,
+    retry_within_seconds: float | None = None,
     **added: Any,
-) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
+) -> HandlerDecorator:
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
 
-    It is called with one message, in some thread. Returning accepts the message. Raising counts a failed
-    attempt, which is repeated after the queue's backoff up to its maximum; ``errors.Reject``, ``Release``,
-    ``Decline`` and ``Retry`` choose an outcome. ``credit`` is how many messages one worker holds for the handler
-    at a time: by default four for each of the worker's threads, and at least 20. ``credit_bytes`` is how many
-    bytes their bodies have together; a message that is larger by itself is held alone. A call that exceeds
-    ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot stop it. After
-    ``soft_time_limit_seconds``, ``message.cancelled`` is true and ``message.raise_if_cancelled()`` raises
-    SoftTimeLimitExceeded, so that the handler can end by itself.
+    It is called with one message, in some thread. If its parameter has the annotation of another type than that of
+    the message, it is called with the body as an object of this type.
+
+    Returning accepts the message. Raising counts a failed attempt, which is repeated after the queue's backoff up
+    to its maximum; ``errors.Reject``, ``Release``, ``Decline`` and ``Retry`` choose an outcome. ``credit`` is how
+    many messages one worker holds for the handler at a time: by default four for each of the worker's threads, and
+    at least 20. ``credit_bytes`` is how many bytes their bodies have together; a message that is larger by itself
+    is held alone. A call that exceeds ``time_limit_seconds`` counts as failed; its thread is given up, since
+    Python cannot stop it. After ``soft_time_limit_seconds``, ``message.cancelled`` is true and
+    ``message.raise_if_cancelled()`` raises SoftTimeLimitExceeded, so that the handler can end by itself.
 
     With ``transactional``, the call runs in a transaction on the queues' database, which also accepts the
     message: the handler's writes there and the acknowledgement commit together or not at all, so each effect
@@ -121,10 +160,18 @@ def consumer(
 
     With a ``selector``, the handler gets only messages that the selector matches; the others stay in the queue
     for other workers. A queue may have several handlers with different selectors: each message goes to the first
-    one, in the order of declaration, whose selector matches. A handler without a selector gets the rest.
+    one, in the order of declaration, whose selector matches. A handler without a selector gets the rest. With a
+    ``type``, the selector matches messages that were published with this type.
 
     Otherwise a queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of
     them, by priority, and to those of equal priority in turn. Only ``mq_worker`` runs several handlers of a queue.
+
+    ``max_attempts`` and the options of ``backoff`` replace those of the queue for the failures of this handler.
+    ``backoff`` is "constant", "linear", "exponential", or a function of an attempt's number and its error, which
+    returns the delay. An error whose class is in ``reject_on`` makes the message a dead letter at once; one in
+    ``release_on`` gives the message back uncounted, for ``release_seconds``. With ``retry_on``, all other errors
+    are rejected. Of several classes that match, the most specific one counts. No retry begins later than
+    ``retry_within_seconds`` after the publication, or after the time for which the message was published.
 
     Extensions may declare further options.
 
@@ -135,28 +182,30 @@ def consumer(
     _check_options(queue, credit, credit_bytes, priority)
     _check_limits(queue, time_limit_seconds, soft_time_limit_seconds)
     _check_added(queue, added)
+    retries = Retries(
+        max_attempts=max_attempts,
+        backoff=backoff,
+        backoff_seconds=backoff_seconds,
+        backoff_multiplier=backoff_multiplier,
+        backoff_cap_seconds=backoff_cap_seconds,
+        backoff_jitter=backoff_jitter,
+        retry_on=retry_on,
+        reject_on=reject_on,
+        release_on=release_on,
+        release_seconds=release_seconds,
+        retry_within_seconds=retry_within_seconds,
+    )
+    _check_retries(queue, retries)
 
-    condition = _condition(queue, selector)
+    kind, condition = _type(queue, type), _condition(queue, selector)
+    if kind:
+        condition = _condition(queue, selector_for(kind, condition))
 
-    def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
-        if problem := unfit(function):
-            named = ".".join(_place_of(function)) if hasattr(function, "__qualname__") else repr(function)
-            raise ConfigurationError(f"The handler of {queue!r}, {named}, {problem}.")
-        name: str = plain(queue)
-        others = [
-            known
-            for known in _handlers.get(name, [])
-            if known.selector != condition or not _same(known.function, function)
-        ]
-        rivals = [known for known in others if known.selector == condition]
-        if rivals and not (shared and all(known.shared for known in rivals)):
-            names = ", ".join(known.name for known in rivals)
-            raise ConfigurationError(
-                f"Queue {queue!r} already has a handler{_for(condition)}, {names}; if each message may go to any"
-                " of them, give each of them shared=True."
-            )
+    def register(function: Callable[P, R], /) -> HandlerFunction[P, R]:
+        if isinstance(function, HandlerFunction):  # of another queue
+            function = function.function
         handler = Handler(
-            queue=name,
+            queue=plain(queue),
             function=function,
             credit=credit or 0,
             credit_bytes=credit_bytes,
@@ -165,13 +214,51 @@ def consumer(
             transactional=transactional,
             priority=priority,
             shared=shared,
+            type=kind,
             selector=condition,
+            retries=None if retries == OF_THE_QUEUE else retries,
+            arguments=_arguments(queue, function),
             added=added,
         )
-        _handlers[name] = [*others, handler]
-        return function
+        _add(handler)
+        return HandlerFunction(function, handler)
 
     return register
+
+
+def _add(handler: Handler) -> None:
+    """Register a handler in place of the same one. Raises ConfigurationError if another takes its messages."""
+    queue, condition = handler.queue, handler.selector
+    others = [
+        known
+        for known in _handlers.get(queue, [])
+        if known.selector != condition or not _same(known.function, handler.function)
+    ]
+    rivals = [known for known in others if known.selector == condition]
+    if rivals and not (handler.shared and all(known.shared for known in rivals)):
+        names = ", ".join(known.name for known in rivals)
+        raise ConfigurationError(
+            f"Queue {queue!r} already has a handler{_for(condition)}, {names}; if each message may go to any"
+            " of them, give each of them shared=True."
+        )
+    _handlers[queue] = [*others, handler]
+
+
+def _arguments(queue: str, function: Any) -> Arguments | None:
+    """Return what a function is called with, None for the message. Raises ConfigurationError if it cannot be."""
+    try:
+        found = (ask(function) for ask in conf.extensions().arguments)
+        arguments = next((each for each in found if each is not None), None)
+    except TypeError as error:
+        raise _refusal(queue, function, str(error)) from None
+    if problem := unfit(function, 1 if arguments is None else arguments.number):
+        raise _refusal(queue, function, problem)
+    return arguments
+
+
+def _refusal(queue: str, function: Any, problem: str) -> ConfigurationError:
+    named = ".".join(_place_of(function)) if hasattr(function, "__qualname__") else repr(function)
+    return ConfigurationError(f"The handler of {queue!r}, {named}, {problem}.")
 
 
 def _check_options(queue: object, credit: int | None, credit_bytes: int | None, priority: int) -> None:
@@ -210,6 +297,13 @@ def _check_limits(queue: str, time_limit_seconds: object, soft_time_limit_second
         )
 
 
+def _check_retries(queue: str, retries: Retries) -> None:
+    """Raise ConfigurationError for rules that cannot be."""
+    problem = None if retries == OF_THE_QUEUE else next(retries.problems(), None)
+    if problem is not None:
+        raise ConfigurationError(f"The handler of {queue!r} cannot have these retries: {problem}.")
+
+
 def _check_added(queue: str, added: Mapping[str, Any]) -> None:
     """Raise ConfigurationError for options that no extension declares, or does not take."""
     known = {option.name: option for option in conf.extensions().handler_options} if added else {}
@@ -218,6 +312,14 @@ def _check_added(queue: str, added: Mapping[str, Any]) -> None:
             raise ConfigurationError(f"@consumer({queue!r}) has no option {name!r}; correct or remove it.")
         if (fault := known[name].fault(value)) is not None:
             raise ConfigurationError(f"{name} of the handler of {queue!r} is {shown(value)}; {fault}.")
+
+
+def _type(queue: str, given: Any) -> str:
+    """Return the type of a handler's messages. Raises ConfigurationError."""
+    try:
+        return text(given, "type")
+    except InvalidMessage as error:
+        raise ConfigurationError(f"The handler of {queue!r} has a wrong type. {error}") from None
 
 
 def _condition(queue: str, selector: str) -> str:
@@ -265,8 +367,17 @@ def _place_of(function: Callable[..., Any]) -> tuple[str, str]:
 
 
 def discover() -> dict[str, list[Handler]]:
-    """Import the ``consumers`` module of every installed app; return the handlers by queue."""
+    """Import the ``consumers`` module of every installed app; return the handlers by queue.
+
+    Raises ConfigurationError for a handler whose arguments cannot be made.
+    """
     autodiscover_modules("consumers")
+    for handler in chain.from_iterable(_handlers.values()):
+        try:
+            if handler.arguments is not None:
+                handler.arguments.check()
+        except TypeError as error:
+            raise _refusal(handler.queue, handler.function, str(error)) from None
     return {queue: list(handlers) for queue, handlers in _handlers.items()}
 
 
@@ -308,15 +419,18 @@ def forget(queue: str) -> None:
     _handlers.pop(queue, None)
 
 
-def unfit(function: Any) -> str | None:
+def unfit(function: Any, arguments: int = 1) -> str | None:
     """Return why this cannot be a handler, as the end of a sentence; None if it can."""
     if not callable(function):
         return "cannot be called; decorate a function"
     for is_such, word in NOT_RUN_BY_A_CALL:
         if is_such(function) or is_such(_call_of(function)):
             return f"is {word}, which does not run when it is called; write a plain function"
-    if not _takes_one(function):
-        return "cannot be called with one positional argument, the message"
+    if not _takes(function, arguments):
+        return (
+            "cannot be called with one positional argument, the message or its body; a second one is the message,"
+            " if its annotation is ReceivedMessage"
+        )
     return None
 
 
@@ -338,10 +452,10 @@ def _call_of(function: Any) -> Any:
     return None if isinstance(function, type) else getattr(type(function), "__call__", None)  # noqa: B004 - not whether, but which
 
 
-def _takes_one(function: Callable[..., Any]) -> bool:
+def _takes(function: Callable[..., Any], number: int) -> bool:
     try:
         # The arguments of a wrapper count, not those of the wrapped function.
-        inspect.signature(function, follow_wrapped=False).bind(None)
+        inspect.signature(function, follow_wrapped=False).bind(*repeat(None, number))
     except ValueError:
         return True  # some built-in callables have no signature
     except TypeError:
@@ -363,7 +477,7 @@ def is_task(headers: Mapping[str, Any]) -> bool:
     return headers.keys() >= TASK_HEADERS
 
 
-def carries_task(claimed: Claimed) -> bool:
+def carries_task(claimed: Claimed | Browsed) -> bool:
     """Return whether a message is a Celery task; False if its headers cannot be read."""
     if f'"{TASK}"' not in (claimed.headers or ""):
         return False  # nearly every native message, without decoding its headers

@@ -103,6 +103,8 @@ def copy_of_line(line: Mapping[str, Any], template: OutgoingMessage) -> Outgoing
         raise InvalidMessage("Its headers are not an object.")
     if masking.is_masking() and f'"{masking.HIDDEN}"' in json.dumps([headers, line["body"]], default=str):
         raise InvalidMessage("MASK has hidden a part of it, and a copy would lack that part.")
+    if (key_id := line.get("encrypted_with")) is not None:
+        raise InvalidMessage(f"Its body is encrypted with the key {key_id!r}, and a copy would lack it.")
     properties = ("body", "type", "priority", "group_key", "content_type")
     outgoing = replace(
         template,

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.codecs import decode_body, decode_headers
+from django_mq.delivery.codecs import ENCRYPTED, decode_body, decode_headers, key_of
 from django_mq.diagnosis.messages import masking
 from django_mq.engine.states import State
 from django_mq.errors import CorruptMessage
@@ -62,7 +62,12 @@ def as_json(message: Browsed) -> str:
 
 
 def seen_body(message: Browsed) -> dict[str, Any]:
-    """Return the body under ``body``, or under ``body_base64`` if it is bytes or does not match its type."""
+    """Return the body under ``body``, or under ``body_base64`` if it is bytes or does not match its type.
+
+    For an encrypted body, ``encrypted_with`` has the id of its key.
+    """
+    if message.content_encoding == ENCRYPTED:
+        return {"body": ENCRYPTED, "encrypted_with": key_of(message.body)}
     try:
         body = decode_body(message.body, message.content_type, message.content_encoding)
     except CorruptMessage:

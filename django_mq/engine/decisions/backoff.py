@@ -16,7 +16,8 @@ DEFAULT_CAP_FACTOR: Final = 10
 class Backoff:
     """A delay that grows with the attempts, after Artemis's redelivery delay.
 
-    The delay after the first failure is ``base_seconds``, after each further one ``multiplier`` times as long.
+    The delay after the first failure is ``base_seconds``, after each further one ``multiplier`` times as long, and
+    ``step_seconds`` longer.
     ``jitter`` (0..1) moves the result up or down by at most that share of itself. No result
     exceeds ``cap_seconds`` (None: ten times the base): the cap comes last, so at the cap
     jitter only shortens. With ``ticks_per_second`` the grown delay is cut to whole ticks of a
@@ -32,10 +33,11 @@ class Backoff:
     cap_seconds: float | None = None
     jitter: float = 0.0
     ticks_per_second: int = 0
+    step_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         check_bounds(0, base_seconds=self.base_seconds, multiplier=self.multiplier, cap_seconds=self.cap_seconds)
-        check_bounds(0, ticks_per_second=self.ticks_per_second)
+        check_bounds(0, ticks_per_second=self.ticks_per_second, step_seconds=self.step_seconds)
         check_bounds(0, 1, jitter=self.jitter)
 
     @property
@@ -60,8 +62,9 @@ class Backoff:
         return self.delay(attempt) * (0.5 + random() / 2)
 
     def _grown(self, attempt: int) -> float:
+        further = max(attempt - 1, 0)
         try:
-            return float(self.base_seconds * self.multiplier ** max(attempt - 1, 0))
+            return float(self.base_seconds * self.multiplier**further + self.step_seconds * further)
         except OverflowError:  # a message may fail for years; its delay is the cap by then
             return self.cap
 

@@ -27,6 +27,12 @@ class Wanted(NamedTuple):
     limit: int
 
 
+def selector_for(message_type: str, selector: str = "") -> str:
+    """Return the selector of a handler of one type of messages, which may also have a selector of its own."""
+    quoted = message_type.replace("'", "''")
+    return f"JMSType = '{quoted}'" + (f" AND ({selector})" if selector else "")
+
+
 def first_matching(selectors: Iterable[Selector], message: Message) -> int | None:
     """Return the number of the first selector that matches, None if none does."""
     return next((number for number, each in enumerate(selectors) if each.matches(message)), None)

@@ -11,7 +11,6 @@ from enum import Enum, auto
 from random import random as system_random
 from typing import Final, NamedTuple, Protocol
 
-from django_mq.engine.decisions.backoff import Backoff
 from django_mq.errors import Cancelled, CorruptMessage, Decline, Reject, Release, ResultNotSerialisable, Skip
 
 
@@ -62,8 +61,16 @@ class Decision(NamedTuple):
     delay_seconds: float = 0.0
 
 
+class Delays(Protocol):
+    """A backoff: it says how long to wait after the ``attempt``-th failure."""
+
+    def delay(self, attempt: int, random: Callable[[], float] = ..., /) -> float:
+        """Return the seconds."""
+        ...
+
+
 class Policy(Protocol):
-    """A queue's rules for failed deliveries.
+    """The rules of a queue, or of a handler over them, for failed deliveries.
 
     After ``max_attempts`` of them a message is dead, None or 0 for never; before each further one it waits for
     the ``backoff``.
@@ -72,7 +79,7 @@ class Policy(Protocol):
     @property
     def max_attempts(self) -> int | None: ...
     @property
-    def backoff(self) -> Backoff | None: ...
+    def backoff(self) -> Delays | None: ...
 
 
 class AtOnce(NamedTuple):
@@ -82,9 +89,10 @@ class AtOnce(NamedTuple):
     backoff: None = None
 
 
+_RELEASED: Final = Decision(RELEASE)
 _DECIDED: Final = {
     Ending.RETURNED: Decision(ACCEPT),
-    Ending.RELEASED: Decision(RELEASE),
+    Ending.RELEASED: _RELEASED,
     Ending.DECLINED: Decision(DECLINE),
     Ending.REJECTED: Decision(Verdict.DEAD, counted=True),
     Ending.REVOKED: Decision(Verdict.CANCEL),
@@ -97,19 +105,24 @@ def verdict(
     policy: Policy,
     delay_seconds: float | None = None,
     random: Callable[[], float] = system_random,
+    *,
+    left_seconds: float | None = None,
 ) -> Decision:
     """Return how the ``attempt``-th delivery of a message is settled (1 is the first).
 
-    A failed delivery is retried after ``delay_seconds``, None for the queue's backoff, unless it was
-    the last one that the queue allows.
+    A failed delivery is retried after ``delay_seconds``, None for the backoff of the policy, unless it was the
+    last one that the policy allows, or the retry would not begin within ``left_seconds``, None for no end. A
+    released message waits for ``delay_seconds``, too, and is not counted.
     """
     decided = _DECIDED.get(ending)
     if decided is not None:
-        return decided
+        return decided._replace(delay_seconds=delay_seconds) if delay_seconds and decided is _RELEASED else decided
     if policy.max_attempts and attempt >= policy.max_attempts:
         return _DECIDED[Ending.REJECTED]
     if delay_seconds is None:
         delay_seconds = 0.0 if policy.backoff is None else policy.backoff.delay(attempt, random)
+    if left_seconds is not None and delay_seconds > left_seconds:
+        return _DECIDED[Ending.REJECTED]
     return Decision(RELEASE, counted=True, delay_seconds=delay_seconds)
 
 

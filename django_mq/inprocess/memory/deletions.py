@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.dead_letters import REJECTED, destination
+from django_mq.engine.decisions.ends import End
 from django_mq.engine.states import CLAIMED, DEAD, QUEUE_DELETED, STEALABLE, Cause
 from django_mq.errors import QueueInUse
 from django_mq.inprocess.memory.part import Part, locked
@@ -78,6 +79,7 @@ class Deletions(Part, subjects.Deletions):
         for name, copies in sorted(plan.copies.items()):
             self.dead_letters.copy(name, copies, now, evicts=True)
         for row in rows:
+            self.broker.note_end(row, End.DEAD)
             row.queue.inner.control.discard(row.entry, Cause.DEAD)
         return len(rows)
 

@@ -14,6 +14,7 @@ from django_mq.engine.decisions.dead_letters import EXPIRED, destination
 from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.queue_life import QueueLife
+from django_mq.engine.decisions.retries import RELEASES, releases_in
 from django_mq.engine.states import CLAIMED, DEAD, GONE, STEALABLE
 from django_mq.inprocess.consumers.consumer import holder_of
 from django_mq.inprocess.entries.entry import Entry
@@ -170,6 +171,12 @@ class LiveMessage:
         self.headers = others if value is None else {**others, name: value}
         self.message = replace(self.message, headers=json.dumps(self.headers))
         self.entry.message = replace(self.entry.message, headers=self.headers)
+
+    def count_release(self) -> None:
+        """Count that the message is given back for a while without an attempt."""
+        properties = dict(headers_in(self.message.properties or "{}"))
+        properties[RELEASES] = releases_in(properties) + 1
+        self.message = replace(self.message, properties=json.dumps(properties))
 
     def let_go(self) -> None:
         self.session_id = self.claimed_at = None

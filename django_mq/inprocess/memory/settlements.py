@@ -152,5 +152,7 @@ class Settlements(Part, subjects.Settlements):
                 due = later(now, settlement.delay_seconds) if settlement.delay_seconds > 0 else None
                 row.deliver_at, row.released_at = due or row.deliver_at, now
                 entry.suspect = entry.suspect and not counted
+                if due is not None and not counted:
+                    row.count_release()
                 retry_at = None if due is None else due.timestamp()
                 inner.release(entry, consumer, retry_at=retry_at, counted=counted)

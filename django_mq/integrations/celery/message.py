@@ -24,7 +24,7 @@ from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, deaths_in
 from django_mq.engine.decisions.routing import address_in
-from django_mq.engine.decisions.verdict import verdict
+from django_mq.engine.decisions.verdict import Ending, verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
 from django_mq.stores.clock import clock
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django_mq.delivery.consumer.session import Session
-    from django_mq.engine.decisions.verdict import Ending, Policy
+    from django_mq.engine.decisions.verdict import Policy
     from django_mq.engine.options import Argument
     from django_mq.stores.records import Claimed, Failure
 
@@ -98,6 +98,12 @@ def judged(
     """Return the settlement of a delivery that ended so; ``reason`` is for a dead message."""
     decision = verdict(ending, claimed.attempts + 1, policy, delay_seconds)
     return Settlement.of(claimed, decision, reason, failure)
+
+
+def rejected(claimed: Claimed, policy: Policy, reason: str, *, requeue: bool) -> Settlement:
+    """Return the settlement of a rejected message, which comes back at once with ``requeue``, unless too often."""
+    ending, why = (Ending.FAILED, "requeued too often") if requeue else (Ending.REJECTED, reason)
+    return judged(claimed, ending, policy, why, delay_seconds=0.0)
 
 
 def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMessage:

@@ -86,8 +86,11 @@ class NativeMessage(ClaimedMessage):
             self.session.settle(self.settled, is_written=True)
             return
         attempt = Delivery(self.claimed, self.handler, self._policy)
-        attempt.error = self.cause or WorkerLost()
-        self.session.settle(attempt.judge())
+        if isinstance(self.cause, HandlerTimeout):
+            attempt.error = self.cause
+            self.session.settle(attempt.judge())
+        else:
+            self.session.settle(attempt.lose(self.cause or WorkerLost()))
 
     @property
     def _policy(self) -> Policy:

@@ -87,9 +87,9 @@ class Publisher:
         owner = failures.owner() or _retried(message)
         if batch is not None and owner is None:
             batch.add(rows)
-        elif owner is None or not shared_store(self._alias).database.in_transaction:
+        elif owner is None or not (shared := shared_store(self._alias)).database.in_transaction:
             self.write(rows, again=again)
-        elif shared_store(self._alias).features.concurrent_writers:
+        elif shared.features.concurrent_writers and not shared.database.in_test:
             self._write_apart(rows, again=again)
         else:
             # A second writer would wait for the transaction of this thread, which waits for the write.
@@ -245,8 +245,10 @@ class Committing:
     @contextmanager
     def private(self) -> Iterator[Store]:
         """Use a store that commits each statement, even inside a transaction."""
-        session = self._session()
-        if self._in_worker() and not shared_store(self._alias).database.in_transaction:
+        session, shared = self._session(), shared_store(self._alias)
+        if shared.database.in_test:
+            yield shared
+        elif self._in_worker() and not shared.database.in_transaction:
             kept = session.store if session is not None else _store_beside(self._alias)
             with _replacing_a_broken_connection(kept):
                 yield kept

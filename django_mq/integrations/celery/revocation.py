@@ -24,7 +24,7 @@ from kombu.serialization import prepare_accept_content
 from kombu.utils.functional import maybe_list
 from kombu.utils.imports import symbol_by_name
 
-from django_mq.delivery.codecs import decode_headers
+from django_mq.delivery.codecs import as_published, decode_headers
 from django_mq.delivery.consumer.handlers import TASK
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.attempts import DELIVER
@@ -143,7 +143,8 @@ def _announce(waiting: Browsed, state: Any) -> None:
 def _received(waiting: Browsed, app: Any) -> tuple[Message, dict[str, Any]]:
     """Return what Celery would have received, and what it would have made of a message of its first protocol."""
     headers = decode_headers(waiting.headers)
-    body = waiting.body, waiting.content_type, waiting.content_encoding
+    stored, content_encoding = as_published(waiting.body, waiting.content_encoding)
+    body = stored, waiting.content_type, content_encoding
     if TASK in headers:
         return _message(waiting, headers, body, app), {}
     if waiting.properties is None:  # a handler's message: its run has other headers, and no arguments

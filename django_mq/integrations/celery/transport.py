@@ -57,6 +57,7 @@ from django_mq.integrations.celery.message import (
     has_more_priorities,
     judged,
     options_in,
+    rejected,
     with_attributes,
 )
 from django_mq.integrations.celery.publisher import (
@@ -564,9 +565,8 @@ class Channel(virtual.Channel):
         It also becomes a dead letter if it has come back too often. This makes no query, because it may interrupt
         a claim, or run in another thread.
         """
-        ending, reason = (Ending.FAILED, "requeued too often") if requeue else (Ending.REJECTED, _reason(message))
         policy = self.policy_of(message.claimed.queue_name)
-        message.session.settle(judged(message.claimed, ending, policy, reason, delay_seconds=0.0))
+        message.session.settle(rejected(message.claimed, policy, _reason(message), requeue=requeue))
 
 
 def _becomes_transient(transport: Transport, queue: str) -> bool:

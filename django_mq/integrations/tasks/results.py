@@ -7,6 +7,7 @@ the transaction that removes it writes the row.
 
 from __future__ import annotations
 
+import base64
 import builtins
 import json
 from datetime import UTC, timedelta
@@ -16,10 +17,10 @@ from uuid import UUID
 from django.db import connections
 
 from django_mq import conf, errors
-from django_mq.delivery.codecs import decode_body
+from django_mq.delivery.codecs import ENCRYPTED, as_published, decode_body, key_of
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.engine.decisions.ends import End
-from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
+from django_mq.errors import CorruptMessage, LostKey, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import result_days
 from django_mq.integrations.tasks.envelope import as_django, is_envelope, time_of, unpack
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 READY, RUNNING = compat.TaskResultStatus.READY, compat.TaskResultStatus.RUNNING
 FAILED, SUCCESSFUL = compat.TaskResultStatus.FAILED, compat.TaskResultStatus.SUCCESSFUL
+#: The parts of an envelope that middleware may change.
+ARGUMENTS = ("args", "kwargs")
+#: The key of what middleware has changed, in a record.
+ENCODED = "encoded"
 #: How many errors of one task are kept, the last ones.
 ERRORS = 20
 
@@ -74,7 +79,7 @@ def write(result: Any, envelope: Any, *, successful: bool, days: float, using: s
         message_id=UUID(result.id),
         successful=successful,
         queue_name=result.task.queue_name,
-        record=json.dumps(_record(result, envelope)),
+        record=stored_record(_record(result, envelope)),
         started_at=result.started_at.astimezone(UTC),
         last_attempted_at=result.last_attempted_at.astimezone(UTC),
         finished_at=end,
@@ -87,8 +92,8 @@ BEGINNING = b'{"task":'
 
 
 def may_be_task(message: NewMessage) -> bool:
-    """Whether a message may be a task, by its first bytes."""
-    return message.body.startswith(BEGINNING)
+    """Whether a message may be a task, by its first bytes. An encrypted one may; Celery's messages are none."""
+    return message.body.startswith(BEGINNING) or (message.properties is None and key_of(message.body) is not None)
 
 
 def write_removed(store: Any, ended: Sequence[Ended]) -> None:
@@ -96,7 +101,11 @@ def write_removed(store: Any, ended: Sequence[Ended]) -> None:
     if not store.features.durable:
         return  # there, no task has a result
     for each in ended:
-        envelope = _decoded(each.body)
+        content_encoding = "utf-8" if key_of(each.body) is None else ENCRYPTED
+        try:
+            envelope = _decoded(each.body, content_encoding=content_encoding)
+        except LostKey:
+            continue  # a message that another program has encrypted may be removed, too
         if not is_envelope(envelope):
             continue
         error = error_of(MessageRemoved(f"The message was {each.end.name.lower()}."))
@@ -105,7 +114,7 @@ def write_removed(store: Any, ended: Sequence[Ended]) -> None:
         store.results.write_removed(
             message_id=each.message_id,
             queue_name=origin_of(each.queue, headers_in(each.headers)),
-            record=json.dumps({"envelope": envelope, "value": None, "errors": [error], "worker_ids": []}),
+            record=stored_record({"envelope": envelope, "value": None, "errors": [error], "worker_ids": []}),
             finished_at=now,
             expires_at=now + timedelta(days=result_days(envelope["backend"])),
         )
@@ -119,6 +128,35 @@ LISTENING = Listening(
 )
 #: Is added where ``TASKS`` has a backend of ours.
 EXTENSION = Extension(name="tasks", ends=(LISTENING,))
+
+
+def stored_record(record: dict[str, Any]) -> str:
+    """Return a record as JSON; its arguments and its value as middleware changes the bodies of messages."""
+    encoders = conf.middleware().encoders
+    if not encoders:
+        return json.dumps(record)
+    envelope = record["envelope"]
+    secret = {name: envelope[name] for name in ARGUMENTS} | {"value": record["value"]}
+    body, content_encoding = json.dumps(secret).encode(), "utf-8"
+    for encode in encoders:
+        body, content_encoding = encode(body, content_encoding)
+    text = base64.b64encode(body).decode()
+    return json.dumps(
+        record
+        | {"envelope": {**envelope, "args": [], "kwargs": {}}, "value": None}
+        | {ENCODED: text, "content_encoding": content_encoding}
+    )
+
+
+def record_in(text: str) -> dict[str, Any]:
+    """Return the record that was stored so. Raises CorruptMessage."""
+    record: dict[str, Any] = json.loads(text)
+    if ENCODED not in record:
+        return record
+    body, _ = as_published(base64.b64decode(record.pop(ENCODED)), record.pop("content_encoding"))
+    secret = json.loads(body)
+    value = secret.pop("value")
+    return record | {"envelope": record["envelope"] | secret, "value": value}
 
 
 def _record(result: Any, envelope: Any) -> dict[str, Any]:
@@ -149,7 +187,7 @@ def _waiting(message: Any, row: TaskResult | None) -> Any:
 def _result(
     envelope: Any, queue: str, status: Any, *, row: TaskResult | None, result_id: UUID, cause: Any = None
 ) -> Any:
-    record = json.loads(row.record) if row else {}
+    record = record_in(row.record) if row else {}
     is_complete = status == SUCCESSFUL
     ended, worker_ids = _recorded(record) if is_complete else earlier_attempts(record, result_id)
     envelope = record.get("envelope", envelope)
@@ -218,5 +256,7 @@ def error_of(error: BaseException, traceback: str = "") -> Any:
 def _decoded(body: Any, content_type: str = "application/json", content_encoding: str = "utf-8") -> Any:
     try:
         return decode_body(bytes(body), content_type, content_encoding)
+    except LostKey:
+        raise
     except CorruptMessage:
         return None

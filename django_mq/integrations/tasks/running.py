@@ -26,7 +26,7 @@ from django_mq.errors import ConfigurationError, Decline, Release, ResultNotSeri
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import AGREE, our_backends
 from django_mq.integrations.tasks.envelope import as_django, time_of, unpack
-from django_mq.integrations.tasks.results import earlier_attempts, error_of, row_of, write
+from django_mq.integrations.tasks.results import earlier_attempts, error_of, record_in, row_of, write
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 
@@ -80,7 +80,7 @@ def _now() -> Any:
 
 def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:
     now = _now()
-    record = json.loads(row.record) if row else {}
+    record = record_in(row.record) if row else {}
     errors, worker_ids = earlier_attempts(record, message.id) if _is_repeated(message) else ([], [])
     worker = f"{socket.gethostname()}:{os.getpid()}"
     return compat.TaskResult(

@@ -47,6 +47,7 @@ AT_ONCE: tuple[tuple[str, int, Callable[[Any], bytes]], ...] = (
 )
 TYPES_AT_ONCE = tuple((name, type_) for name, type_, _ in AT_ONCE)
 VALUES_AT_ONCE = attrgetter(*dict(TYPES_AT_ONCE))
+ENCODERS_AT_ONCE = tuple(encode for _, _, encode in AT_ONCE)
 
 
 def _at_once(message: NewMessage) -> dict[str, Any]:
@@ -54,8 +55,8 @@ def _at_once(message: NewMessage) -> dict[str, Any]:
 
 
 def _in_binary(message: NewMessage) -> list[bytes | None]:
-    values = zip(AT_ONCE, VALUES_AT_ONCE(message), strict=True)
-    return [None if value is None else encode(value) for (_, _, encode), value in values]
+    values = zip(ENCODERS_AT_ONCE, VALUES_AT_ONCE(message), strict=True)
+    return [None if value is None else encode(value) for encode, value in values]
 
 
 class PostgreSQLPublications(Publications):

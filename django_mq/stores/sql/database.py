@@ -54,18 +54,18 @@ class Database(Connection):
     begin: ClassVar[str] = "BEGIN"
     #: A comment before each statement, by which the server tells a worker's connection from others.
     mark: str = ""
+    #: Added to the database's clock for this store; only tests set it.
+    clock_offset = timedelta(0)
+    #: Whether a transaction of a private connection is open.
+    begun = False
+    #: How many blocks of ``transaction`` are open; what to do at the end of the first, and how to forget it.
+    blocks = 0
+    ending: tuple[Callable[[], None], Callable[[], None]] | None = None
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
         self.connection = connection
         self.alias: str = connection.alias
         self.private = private
-        #: Added to the database's clock for this store; only tests set it.
-        self.clock_offset = timedelta(0)
-        #: Whether a transaction of a private connection is open.
-        self.begun = False
-        #: How many blocks of ``transaction`` are open; what to do at the end of the first, and how to forget it.
-        self.blocks = 0
-        self.ending: tuple[Callable[[], None], Callable[[], None]] | None = None
 
     def offset(self) -> timedelta:
         """Return what is added to the database's clock: nothing, except in tests."""
@@ -194,6 +194,11 @@ class Database(Connection):
     @property
     def in_transaction(self) -> bool:
         return bool(self.connection.in_atomic_block) or not self._commits_each_statement
+
+    @property
+    def in_test(self) -> bool:
+        blocks: list[Any] = self.connection.atomic_blocks
+        return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001 - as Django's durable blocks
 
     @property
     def _commits_each_statement(self) -> bool:

@@ -32,6 +32,11 @@ class Connection(ABC):
     def in_transaction(self) -> bool:
         """Whether a message that is appended now waits for the caller's commit."""
 
+    @property
+    def in_test(self) -> bool:
+        """Whether the open transaction is that of a ``TestCase``: no other connection ever sees its rows."""
+        return False
+
     @abstractmethod
     def after_commit(self, callback: Callable[[], None]) -> None:
         """Call back when the caller's transaction commits; at once outside one, never if autocommit is off."""

@@ -126,7 +126,7 @@ def settled_late(store: Store, session: int, mark: dict[str, Any]) -> None:
 
 def cancelled(store: Store, _: int, mark: dict[str, Any]) -> None:
     declare(store)
-    assert store.operations.cancel([publish(store, **mark)]) == 1
+    assert len(store.operations.cancel([publish(store, **mark)])) == 1
 
 
 def purged(store: Store, _: int, mark: dict[str, Any]) -> None:

@@ -124,6 +124,34 @@ def test_a_message_released_with_delay_waits_and_then_retakes_its_place(
     assert again.id < later
 
 
+def test_a_delay_without_an_attempt_is_counted_apart(store: Store, session: int) -> None:
+    declare(store)
+    publish(store, properties='{"p": 1}')
+    publish(store)
+    for number in (1, 2):
+        for held in claim(store, session):
+            settle(store, session, held, Verdict.RELEASE, delay_seconds=5)
+            assert (held.attempts, json.loads(held.properties or "{}").get("mq_releases", 0)) == (0, number - 1)
+        pass_time(store, 6)
+    described, bare = claim(store, session)
+    for held in (described, bare):
+        settle(store, session, held, Verdict.RELEASE)
+    again = claim(store, session)
+    for held in again:
+        settle(store, session, held, Verdict.RELEASE, counted=True, delay_seconds=5)
+    pass_time(store, 6)
+
+    last = claim(store, session)
+    assert [json.loads(each.properties or "{}") for each in last] == [
+        {"p": 1, "mq_releases": 2},
+        {"mq_releases": 2},
+    ]
+    assert [(each.id, each.attempts, each.place) for each in last] == [
+        (described.id, 1, described.place),
+        (bare.id, 1, bare.place),
+    ]
+
+
 def test_of_two_returned_messages_the_first_stays_first_whatever_their_delays(
     store: Store, orders: str, session: int
 ) -> None:

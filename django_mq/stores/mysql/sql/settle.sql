@@ -10,14 +10,19 @@ ORDER BY id FOR UPDATE
 
 -- name: settle_released. Gives messages that lock_held locked back to their places, at once or after a delay. A
 -- suspect's attempt was counted when it was claimed: it is taken back when uncounted. The columns change from left to
--- right here, so that suspect must come after attempts.
+-- right here, so that suspect must come after attempts. A delay that is not counted as an attempt is counted among the
+-- properties: the doctor looks there.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message
 SET state = CASE WHEN %(delay_seconds)s > 0 THEN 0 ELSE 1 END,
     deliver_at = CASE WHEN %(delay_seconds)s > 0
                       THEN {now} + INTERVAL round(%(delay_seconds)s * 1000000) MICROSECOND ELSE deliver_at END,
     attempts = {counted}, suspect = suspect AND NOT %(counted)s,
-    redelivered = true, released_at = {now}, session_id = NULL, claim = NULL, claimed_at = NULL
+    redelivered = true, released_at = {now}, session_id = NULL, claim = NULL, claimed_at = NULL,
+    properties = CASE WHEN %(delay_seconds)s > 0 AND NOT %(counted)s
+                      THEN JSON_SET(coalesce(properties, '{}'), '$.mq_releases',
+                                    CAST(coalesce(JSON_EXTRACT(properties, '$.mq_releases'), 0) AS UNSIGNED) + 1)
+                      ELSE properties END
 WHERE id IN %(ids)s
 
 -- name: settle_dead. Marks messages dead, in place, that lock_held locked.

@@ -8,6 +8,10 @@ unnest(%(ids)s::bigint[], %(claims)s::bigint[], %(delay_seconds)s::float8[], %(c
 m.id = ANY(%(ids)s::bigint[]) AND
 -- name: _later
 {after:given.delay_seconds}
+-- name: _released_once_more
+coalesce(m.properties, '{}'::jsonb) || jsonb_build_object('mq_releases',
+        CASE WHEN jsonb_typeof(m.properties -> 'mq_releases') = 'number'
+             THEN (m.properties ->> 'mq_releases')::float8::bigint + 1 ELSE 1 END)
 
 -- name: settle_finished. Removes claimed messages and remembers them in the history, where the queue keeps one.
 -- Locks: the rows it removes. Index: the primary key. Fenced by session and claim token, which only a claimed row has;

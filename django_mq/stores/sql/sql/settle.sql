@@ -2,12 +2,14 @@
 -- settled.
 m.attempts + CASE WHEN given.counted AND NOT m.suspect THEN 1 WHEN m.suspect AND NOT given.counted THEN -1 ELSE 0 END
 
--- name: settle_released. Gives claimed messages back to their places, at once or after a delay.
+-- name: settle_released. Gives claimed messages back to their places, at once or after a delay. A delay that is not
+-- counted as an attempt is counted among the properties: the doctor looks there.
 -- Locks: the rows it changes. Index: the primary key. Fenced as settle_finished. Returns: the ids that were still held.
 UPDATE django_mq_message AS m
 SET state = CASE WHEN given.delay_seconds > 0 THEN 0 ELSE 1 END,
     deliver_at = CASE WHEN given.delay_seconds > 0 THEN {later} ELSE m.deliver_at END, attempts = {counted},
-    suspect = m.suspect AND NOT given.counted, redelivered = true, released_at = {now}, session_id = NULL, claim = NULL, claimed_at = NULL
+    suspect = m.suspect AND NOT given.counted, redelivered = true, released_at = {now}, session_id = NULL, claim = NULL, claimed_at = NULL,
+    properties = CASE WHEN given.delay_seconds > 0 AND NOT given.counted THEN {released_once_more} ELSE m.properties END
 FROM {released}
 WHERE {by_id} m.id = given.id AND m.session_id = %(session)s AND m.claim = given.claim
 RETURNING {own_id}

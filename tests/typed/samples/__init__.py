@@ -1,0 +1,1 @@
+"""Files that are type-checked, and never run."""
