@@ -159,7 +159,7 @@ def _encoder(kind: type[JSONEncoder]) -> Callable[[Any], str]:
     return lambda value: "".join(pieces(value, 0))
 
 
-_encode, _encode_headers = _encoder(BodyEncoder), _encoder(HeaderEncoder)
+_encode, _encode_body, _encode_headers = map(_encoder, (JSONEncoder, BodyEncoder, HeaderEncoder))
 
 
 def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
@@ -174,7 +174,7 @@ def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]
         return _encode_text(body), TEXT
     if content_type not in (None, JSON):
         raise BodyNotSerialisable(f"A body of content type {content_type!r} must be given as bytes.")
-    return encode_json(body, "body").encode(), JSON
+    return encode_json(body, "body", _encode_body).encode(), JSON
 
 
 def _encode_text(text: str) -> bytes:

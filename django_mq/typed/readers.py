@@ -318,11 +318,13 @@ def _key(kind: Any, read: Reader) -> Reader:
 
 
 def _literal(values: tuple[Any, ...]) -> Reader:
+    stored = [each.value if isinstance(each, Enum) else each for each in values]
+
     def read(value: Any) -> Any:
-        for each in values:
-            if each == value and type(each) is type(value):
+        for each, written in zip(values, stored, strict=True):
+            if written == value and type(written) is type(value):
                 return each
-        raise Misfit("must be one of " + ", ".join(map(repr, values)))
+        raise Misfit("must be one of " + ", ".join(map(repr, stored)))
 
     return read
 

@@ -8,6 +8,7 @@ the message; then the first one gets the body, with or without an annotation.
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from functools import partial
 from types import SimpleNamespace
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from django_mq.typed.readers import Reader
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-#: For modules that import it for the type checker only.
+#: For modules that import it, or the module that has it, for the type checker only.
 KNOWN = {"ReceivedMessage": ReceivedMessage}
+OF_A_MODULE = re.compile(r"[\w.]+\.ReceivedMessage")
 
 
 class Signature:
@@ -139,8 +141,9 @@ def _asks_for_message(function: Any, parameter: Parameter) -> bool:
 
 
 def is_received_message(annotation: Any) -> bool:
-    """Return whether an annotation asks for the message, and for nothing else."""
-    return isinstance(annotation, type) and issubclass(annotation, ReceivedMessage)
+    """Return whether an annotation asks for the message by its name, perhaps as one part of a union."""
+    kinds = (annotation, *_members(annotation))
+    return any(isinstance(kind, type) and issubclass(kind, ReceivedMessage) for kind in kinds)
 
 
 def _resolved(function: Any, parameter: Parameter) -> Any:
@@ -149,11 +152,14 @@ def _resolved(function: Any, parameter: Parameter) -> Any:
         return parameter.annotation
     holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
-        hints = typing.get_type_hints(holder, KNOWN | _names_of(function), include_extras=True)
-    except AttributeError as error:
+        # functools.wraps copies the annotations of the wrapped function.
+        hints = typing.get_type_hints(holder, KNOWN | _names_of(inspect.unwrap(function)), include_extras=True)
+    except (NameError, AttributeError) as error:
+        if OF_A_MODULE.fullmatch(str(parameter.annotation)):
+            return ReceivedMessage
         raise NameError(str(error)) from None
-    except SyntaxError as error:
-        raise TypeError(f"has the annotation {parameter.annotation!r}, which is no expression: {error}") from None
+    except (SyntaxError, TypeError) as error:
+        raise TypeError(f"has the annotation {parameter.annotation!r}, which names no type: {error}") from None
     return hints[parameter.name]
 
 

@@ -24,6 +24,7 @@ from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
 from django_mq.errors import ConfigurationError, InvalidMessage
 from tests.delivery.builders import a_claimed, a_policy
+from tests.typed.decorators import of_two_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from django.test import Client
     from pytest_django import Settings
 
+    from django_mq import api as mq
     from django_mq.api import ReceivedMessage
     from tests.nowhere import Missing
 
@@ -87,12 +89,24 @@ def of_a_plain_body(body, message: ReceivedMessage):  # type: ignore[no-untyped-
     return body, message.headers
 
 
+def of_both_or_one(receipt: Receipt, message: ReceivedMessage | None = None) -> Any:
+    return receipt, message.headers if message else None
+
+
 def of_a_message(message: ReceivedMessage) -> Any:
+    return message.body
+
+
+def of_a_message_of_a_module(message: mq.ReceivedMessage) -> Any:
     return message.body
 
 
 def of_a_body_and_a_default(receipt: Receipt, dry: bool = False) -> Any:
     return receipt, dry
+
+
+def parse(body: Receipt) -> Any:
+    return body.order
 
 
 class Receiver:
@@ -111,7 +125,10 @@ class Receiver:
         (of_a_body, Receipt(7)),
         (of_both, (Receipt(7), {"h": 1})),
         (of_a_plain_body, ({"order": 7}, {"h": 1})),
+        (of_both_or_one, (Receipt(7), {"h": 1})),
         (of_a_message, {"order": 7}),
+        (of_a_message_of_a_module, {"order": 7}),
+        (of_two_modules(parse), 7),
         (of_a_body_and_a_default, (Receipt(7), False)),
         (logged(of_both), (Receipt(7), {"h": 1})),
         (partial(of_both), (Receipt(7), {"h": 1})),

@@ -92,6 +92,7 @@ class Order:
     by_number: Mapping[int, Line]
     note: str | None
     way: Literal["mail", 1]
+    shade: Literal[Colour.RED]
     address: Address
     customer: Customer
     strict: Strict
@@ -118,6 +119,7 @@ ORDER = Order(
     by_number={1: Line(Sku("tea"))},
     note=None,
     way="mail",
+    shade=Colour.RED,
     address={"city": "Rome", "code": UUID(int=1)},
     customer=Customer(since=NOON.date(), tags={1, 2}, home=Path("/home"), creditLimit=Decimal("0.10")),
     strict=Strict(at=NOON, tags=frozenset({"x"})),
@@ -281,7 +283,8 @@ class WithInitVar:
         (T, "has the annotation ~T"),
         (Point, "has the annotation Point, and JSON has no such value as ORIGIN"),
         (WithInitVar, "has the annotation WithInitVar, whose InitVar 'b' is in no body"),
-        ("1 +", "which is no expression"),
+        ("1 +", "which names no type"),
+        ("3", "has the annotation 3, which no body can become"),
     ],
 )
 def test_a_type_that_no_body_can_become_is_refused_at_the_declaration(annotation: Any, words: str) -> None:
