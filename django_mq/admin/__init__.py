@@ -11,6 +11,7 @@ columns.py    values that several pages show
 actions.py    the base class of pages with actions
 forms.py      what an action asks before
 panels.py     the panels of extensions
+retries.py    what handlers say of failures
 report.py     the sentence at the end of an action, and log entries
 queues/       queues and bindings
 messages/     messages, history, failed attempts, task results

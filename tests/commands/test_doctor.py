@@ -154,6 +154,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
         "states",
         "queues",
         "options",
+        "releases",
         "operations",
     ]
     assert {item["level"] for item in findings.all} == {"ok"}
@@ -272,6 +273,20 @@ def test_a_paused_queue_is_a_notice_and_strictly_a_problem(run: Run, orders: str
 
     assert "Paused (stocktaking)" in Findings(run).about(f"queue {orders}", "notice")["sentence"]
     assert (Findings(run).code, Findings(run, "--strict").code) == (0, 1)
+
+
+def test_a_message_that_is_given_back_again_and_again_is_a_notice(run: Run, database: str, orders: str) -> None:
+    ids = [publish(orders, delay=3600) for _ in range(3)]
+    rows = Message.objects.using(database)
+    rows.update(redelivered=True)
+    for id_, properties in zip(ids, (None, {"mq_releases": 100}, {"mq_releases": 101}), strict=True):
+        rows.filter(message_id=id_).update(properties=properties)
+
+    found = Findings(run).about(f"queue {orders}", "notice")
+    assert found["sentence"] == (
+        f"1 message was given back for a while more than 100 times, without an attempt: {ids[2]} 101 times."
+    )
+    assert "message.releases" in found["mend"]
 
 
 def test_dead_letters_are_a_notice(run: Run, database: str, orders: str) -> None:

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns
+from django_mq.admin import columns, retries
 from django_mq.admin.filters import (
     DELIVERY,
     AttemptsFilter,
@@ -269,7 +269,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
             "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
             "attempts": attempts,
-            "panels": panels_of(request, row),
+            "panels": [*retries.of_message(row), *panels_of(request, row)],
             "timeline": timeline.of_message(row, attempts, origin="" if origin == row.queue.name else origin),
         }
 
@@ -292,7 +292,7 @@ def _worker(message: Message) -> str:
 
 def _retrying(message: Message) -> str:
     """Return how many attempts have failed, of how many, and when the next one is."""
-    failed = columns.attempts(message.attempts, message.queue.max_attempts)
+    failed = columns.attempts(message.attempts, retries.most_attempts(message.queue))
     next_time = columns.ago(message.deliver_at) if message.deliver_at else "-"
     return format_html(_("retrying: {attempts} failed, next {time}"), attempts=failed, time=next_time)
 

@@ -12,6 +12,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 
 from django_mq.admin.messages import failures, payload
+from django_mq.admin.retries import most_attempts
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import ENCRYPTED
 from django_mq.delivery.consumer.handlers import is_task
@@ -68,7 +69,7 @@ def describe(messages: Iterable[Message]) -> None:
         origin, known = origins[row.pk], headers.get(row.pk, {})
         is_sent = origin != row.queue.name
         failed = _number(known.get(ORIGIN_ATTEMPTS)) if is_sent else row.attempts
-        most = limits.get(origin, 0) if is_sent else row.queue.max_attempts
+        most = limits.get(origin, 0) if is_sent else most_attempts(row.queue)
         if is_task(known):
             failed, most = max(failed, failures.of_row(row).attempts), 0
         row.description = Description(  # type: ignore[attr-defined] # for this page
@@ -141,7 +142,7 @@ def _number(value: object) -> int:
 def _limits(names: set[str]) -> dict[str, int]:
     """Return the most attempts of these queues."""
     queues = Queue.objects.using(alias()).filter(name__in=names).order_by() if names else ()
-    return {queue.name: queue.max_attempts for queue in queues}
+    return {queue.name: most_attempts(queue) for queue in queues}
 
 
 def _handlers(names: set[str]) -> dict[str, str]:

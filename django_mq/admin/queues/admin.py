@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns, report
+from django_mq.admin import columns, report, retries
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
 from django_mq.admin.language import LOCAL
@@ -177,7 +177,7 @@ class QueueAdmin(ActionAdmin):
             "line_address": line,
             "groups": self._groups(request, row),
             "tabs": tabs_of(self, request, row),
-            "panels": panels_of(request, row),
+            "panels": [*retries.of_queue(row), *panels_of(request, row)],
         }
         return self.buttons(self._buttons_for(request, row)) | told
 

@@ -414,6 +414,11 @@ def handler_of(queue: str) -> Handler:
         raise NoHandler(f"No handler is registered for queue {queue!r}; decorate one with @consumer.") from None
 
 
+def registered(queue: str) -> list[Handler]:
+    """Return the handlers of a queue that are known until now, which need not be all."""
+    return list(_handlers.get(queue, ()))
+
+
 def forget(queue: str) -> None:
     """Remove the handlers of a queue; for tests."""
     _handlers.pop(queue, None)

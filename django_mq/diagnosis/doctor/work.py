@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery, TextField
+from django.db.models.functions import Cast
 
 from django_mq import __version__, conf
 from django_mq.delivery.consumer.handlers import TASK_HEADERS, discover
@@ -18,6 +20,7 @@ from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.diagnosis.wording import counted, plural
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.decisions.dead_letters import REJECTED, is_default, targets_of
+from django_mq.engine.decisions.retries import releases_in
 from django_mq.engine.options import LINKS, others_in
 from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.models.message import having, in_state
@@ -25,6 +28,7 @@ from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
 from django_mq.seams.findings import notice, ok, problem
 from django_mq.stores.connections import IDLE_SECONDS
+from django_mq.stores.records import headers_in
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
 TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
 #: A lock of a queue is held for milliseconds.
 HELD_SECONDS = 1.0
+#: How often a message may be given back for a while without an attempt, before it is named; how many scheduled
+#: messages of a queue are looked at; and how many queues in one statement.
+MANY_RELEASES, RELEASES_READ, QUEUES_AT_ONCE = 100, 1_000, 100
 Status = Message.Status
 #: Kinds of messages.
 TASKS, MESSAGES = "tasks", "messages"
@@ -262,6 +269,41 @@ def _kinds(alias: str) -> Mapping[int, set[str]]:
     return found
 
 
+def look_at_releases(alias: str) -> Iterator[Finding]:
+    """Find messages that were given back many times for a while, among those of each queue that are due first."""
+    found = _often_released(alias)
+    for queue, counts in sorted(found.items()):
+        most, id_ = max(counts)
+        words = (
+            f"{plural(len(counts), 'message', 'was')} given back for a while more than {MANY_RELEASES} times,"
+            f" without an attempt: {id_} {most} times."
+        )
+        mend = "Let the handler count message.releases and raise Reject, or cancel them: manage.py mq_cancel ID."
+        yield notice(f"queue {queue}", words, mend)
+    if not found:
+        yield ok("releases", "No message that is due soon was given back again and again.")
+
+
+def _often_released(alias: str) -> Mapping[str, list[tuple[int, str]]]:
+    """Return the messages by queue, each with how often it was given back and its id."""
+    waiting = Message.objects.using(alias).filter(in_state(Status.SCHEDULED))
+    of_queue = waiting.filter(queue=OuterRef("pk")).order_by("deliver_at").values("deliver_at")
+    last = Subquery(of_queue[RELEASES_READ - 1 : RELEASES_READ])
+    ends = list(Queue.objects.using(alias).order_by("pk").values_list("pk", last))
+    found = defaultdict(list)
+    for begin in range(0, len(ends), QUEUES_AT_ONCE):
+        some = ends[begin : begin + QUEUES_AT_ONCE]
+        first = [Q(queue=pk) if end is None else Q(queue=pk, deliver_at__lte=end) for pk, end in some]
+        rows = waiting.filter(reduce(or_, first), redelivered=True).order_by()
+        texts = rows.annotate(text=Cast("properties", TextField())).values_list(
+            "queue__name", "message_id", "text"
+        )
+        for queue, id_, text in texts:
+            if (number := releases_in(headers_in(text or "{}"))) > MANY_RELEASES:
+                found[queue].append((number, str(id_)))
+    return found
+
+
 def _unwanted(queue: QueueState, number: int) -> Finding:
     mend = (
         f"See manage.py mq_browse {queue.name} and mq_workers --json. Give a handler a selector that matches, or"
@@ -315,5 +357,6 @@ LOOKS = (
     look_at_states,
     look_at_queues,
     look_at_options,
+    look_at_releases,
     look_at_operations,
 )
