@@ -52,8 +52,13 @@ class TenantSchemaMiddleware(SyncHeaderMiddleware):
 
     @contextmanager
     def entered(self, value: str) -> Iterator[None]:
-        if value != self._tenants.get_public_schema_name() and not self._tenants.schema_exists(value):
+        if value != self._tenants.get_public_schema_name() and not self._is_tenant(value):
             # The search path would lead to the public schema.
-            raise Reject(f"There is no schema {value!r}; create it, and redrive the message.")
+            raise Reject(f"No tenant has the schema {value!r}; create it, and redrive the message.")
         with self._tenants.schema_context(value):
             yield
+
+    def _is_tenant(self, schema: str) -> bool:
+        tenants = self._tenants.get_tenant_model().objects.using(self._tenants.get_tenant_database_alias())
+        found: bool = tenants.filter(schema_name=schema).exists()
+        return found
