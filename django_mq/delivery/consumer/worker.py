@@ -95,7 +95,7 @@ class Worker:
         ]
         self._of_process = tuple(of_process)
         check_transactions(self._handlers, self._alias)
-        conf.middleware()  # a worker whose middleware cannot be used must not start
+        conf.middleware()  # each message would fail in it
         self._queues = tuple(dict.fromkeys(handler.queue for handler in self._handlers))
         self._stopping = False
         self._leaving = False

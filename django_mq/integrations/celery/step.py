@@ -41,7 +41,6 @@ class MQStep(bootsteps.StartStopStep):
 
     def start(self, consumer: Any) -> None:
         """Connect the worker with its transport. Celery calls this again after each reconnect."""
-        conf.middleware()  # a worker whose middleware cannot be used must not start
         transport = consumer.task_consumer.channel.connection
         deliveries = transport.deliveries
         deliveries.serve(
@@ -199,13 +198,14 @@ def install(sender: Any) -> None:
     """Add the step to a worker that is about to be built, if its broker is ours.
 
     Importing the native consumer has registered the task of all handlers with every app, before the pool is
-    forked. Raises SystemExit, which ends the worker, if the handlers cannot be loaded.
+    forked. Raises SystemExit, which ends the worker, if the handlers or the middleware cannot be loaded.
     """
     with sender.app.connection_for_read() as connection:
         transport = connection.transport
     if transport.driver_type != SCHEME:
         return
     try:
+        conf.middleware()  # each message would fail in it
         if conf.load().CELERY_HANDLERS and (handlers := sole_handlers()):
             check_transactions(handlers.values(), transport.alias)
             check_handled(handlers, using=transport.alias)
@@ -214,7 +214,7 @@ def install(sender: Any) -> None:
             log_differences(None, using=transport.alias)
     except Exception as error:
         # Celery logs any other exception of a signal's receiver and goes on, here without the step.
-        why = f"The worker does not start, its handlers cannot be loaded: {type(error).__name__}: {error}"
+        why = f"The worker does not start, its handlers or middleware cannot be loaded: {type(error).__name__}: {error}"
         logger.critical(why, exc_info=True)
         raise SystemExit(why) from error
     forget_left()

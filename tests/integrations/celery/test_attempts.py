@@ -21,6 +21,7 @@ from django_mq.errors import Skip
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.attempts import outcome
 from django_mq.integrations.celery.native import deliver, pack
+from django_mq.integrations.celery.step import install
 from django_mq.models import Message
 from django_mq.seams.extension import Extension
 from django_mq.stores.records import ClaimRequest, SessionInfo
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from celery import Celery
+    from pytest_django import Settings
 
     from django_mq.seams.middleware import Execution, Proceed, Publication
 
@@ -169,6 +171,13 @@ def test_a_retry_is_a_publish_in_a_transaction_of_its_own(run_one: Any, committe
         conf.remove_extension("test")
 
     assert Message.objects.using(committed_database).get().headers == {"x-tenant": "a"}
+
+
+def test_a_worker_whose_middleware_cannot_be_imported_does_not_start(app: Celery, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MIDDLEWARE": ["nowhere.Tenant"]}
+
+    with pytest.raises(SystemExit, match=r"or middleware cannot be loaded: UnusableMiddleware: .*nowhere"):
+        install(SimpleNamespace(app=app))
 
 
 @pytest.mark.parametrize("transactional", [False, True])
