@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq.middleware.header import HeaderMiddleware, holding
 
@@ -34,5 +34,14 @@ class RequestIDFilter(logging.Filter):
     """Give each record of a log the attribute ``request_id``, ``-`` for none."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_id.get() or "-"
+        record.request_id = request_id.get() or _id_of(getattr(record, "mq_message", None)) or "-"
         return True
+
+
+def _id_of(message: Any) -> str:
+    """Return the id that a message carries; blank for none. Workers log the end of an attempt with its message."""
+    try:
+        value = message.headers.get(RequestIDMiddleware.header)
+    except Exception:  # noqa: BLE001 - there is no message, or its headers cannot be read
+        return ""
+    return value if isinstance(value, str) else ""

@@ -168,3 +168,11 @@ def test_the_filter_adds_the_id_to_each_line_of_a_log() -> None:
     assert formatter.format(record) == "[6f2c] paid"
     RequestIDFilter().filter(record)
     assert formatter.format(record) == "[-] paid"
+
+
+def test_the_line_of_a_failed_attempt_has_the_id_of_its_message(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.filtering(RequestIDFilter()):
+        for stored in ('{"request_id": "6f2c"}', "{}", "["):
+            Delivery(a_claimed(headers=stored), a_handler(lambda _: 1 / 0), a_policy()).run()
+
+    assert [record.request_id for record in caplog.records] == ["6f2c", "-", "-"]  # type: ignore[attr-defined]

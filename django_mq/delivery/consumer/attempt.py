@@ -133,6 +133,7 @@ class Delivery:
             *self._names(),
             error,
             exc_info=error,
+            extra=self._extra,
         )
 
     def outcome(self, error: BaseException | None) -> str:
@@ -160,7 +161,11 @@ class Delivery:
         own = self.handler.retries
         if own is None or verdict(Ending.FAILED, self.claimed.attempts, own.over(self.policy)).verdict is RELEASE:
             return None
-        logger.error("Message %s of queue %r is dead: its worker died at the last attempt", *self._names()[1:])
+        logger.error(
+            "Message %s of queue %r is dead: its worker died at the last attempt",
+            *self._names()[1:],
+            extra=self._extra,
+        )
         return Settlement.of(self.claimed, Decision(Verdict.DEAD), "worker lost")
 
     def judge(self) -> Settlement:
@@ -168,12 +173,15 @@ class Delivery:
         error, number = self.error, self.message.attempt
         if error is None:  # nearly every message
             if logger.isEnabledFor(logging.DEBUG):
-                logger.debug("Handler %s has handled message %s of queue %r", *self._names())
+                logger.debug("Handler %s has handled message %s of queue %r", *self._names(), extra=self._extra)
             return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
         decision = self._decide(error)
         if decision.verdict is Verdict.CANCEL:
             logger.info(
-                "Handler %s was cancelled while it ran on message %s of queue %r: %r", *self._names(), error
+                "Handler %s was cancelled while it ran on message %s of queue %r: %r",
+                *self._names(),
+                error,
+                extra=self._extra,
             )
         if not decision.counted:
             if decision.delay_seconds:
@@ -182,6 +190,7 @@ class Delivery:
                     *self._names(),
                     decision.delay_seconds,
                     error,
+                    extra=self._extra,
                 )
             return Settlement.of(self.claimed, decision)
         if decision.verdict is not Verdict.DEAD:
@@ -195,6 +204,7 @@ class Delivery:
                 decision.delay_seconds,
                 error,
                 exc_info=None if wished else self._logged(error),
+                extra=self._extra,
             )
             return Settlement.of(self.claimed, decision, failure=_failure(error))
         failure = _failure(error)
@@ -208,8 +218,14 @@ class Delivery:
             number,
             reason,
             exc_info=None if chosen else self._logged(error),
+            extra=self._extra,
         )
         return Settlement.of(self.claimed, decision, reason, failure)
+
+    @property
+    def _extra(self) -> dict[str, Any]:
+        """What filters of a log may read: these lines are written when the middleware has ended."""
+        return {"mq_message": self.message}
 
     def _names(self) -> tuple[str, str, str]:
         # All of Django's tasks have one handler: the type names the task.

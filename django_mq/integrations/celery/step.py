@@ -214,7 +214,8 @@ def install(sender: Any) -> None:
             log_differences(None, using=transport.alias)
     except Exception as error:
         # Celery logs any other exception of a signal's receiver and goes on, here without the step.
-        why = f"The worker does not start, its handlers or middleware cannot be loaded: {type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}"
+        why = f"The worker does not start, its handlers or middleware cannot be loaded: {why}"
         logger.critical(why, exc_info=True)
         raise SystemExit(why) from error
     forget_left()
