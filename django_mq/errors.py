@@ -226,6 +226,11 @@ class SessionLost(StoreError):
 class LeaseLost(MQError):
     """The message was given to another worker meanwhile; nothing that the handler wrote was kept."""
 
+    def __init__(self, rows: frozenset[int] = frozenset()) -> None:
+        super().__init__()
+        #: The ids of the rows that another worker has.
+        self.rows = rows
+
 
 class CorruptMessage(MQError):
     """A stored message cannot be decoded."""
@@ -260,6 +265,10 @@ class NoHandler(MQError):
 
 class HandlerNotRun(MQError):
     """The handler returned an awaitable or a generator, so its work did not run."""
+
+
+class WrongOutcomes(MQError):
+    """A handler of many returned neither None nor an outcome for each of its messages."""
 
 
 class HandlerTimeout(MQError):

@@ -87,7 +87,7 @@ class Extension:
     #: Functions that are called with the function of each handler that is declared. They return what makes its
     #: arguments, or None for the message; the first one that returns something counts. They raise TypeError, with
     #: the end of a sentence, for a function that cannot be a handler.
-    arguments: tuple[Callable[[Callable[..., Any]], Arguments | None], ...] = ()
+    arguments: tuple[Callable[[Callable[..., Any], bool], Arguments | None], ...] = ()
     #: Functions that are called with the values in a body that Django's encoder does not know. They return such a
     #: value as JSON has it, or NotImplemented.
     encoders: tuple[Callable[[Any], Any], ...] = ()

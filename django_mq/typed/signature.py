@@ -2,7 +2,7 @@
 
 The first positional parameter gets the message if it has no annotation, or the annotation of a message. Otherwise
 it gets the body, as an object of its annotation. A second parameter with the annotation ``ReceivedMessage`` gets
-the message; then the first one gets the body, with or without an annotation.
+the message; then the first one gets the body, with or without an annotation. A handler of many has lists of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -37,9 +38,12 @@ class Signature:
     A name that is missing when the handler is declared is looked up later.
     """
 
-    def __init__(self, function: Callable[..., Any], first: Parameter, *, with_message: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], first: Parameter, *, with_message: bool, many: bool = False
+    ) -> None:
         self._function = function
         self._first = first
+        self._many = many
         self.number = 2 if with_message else 1
         self._annotation: Any = None
         self._reader: Reader | None = None
@@ -48,7 +52,7 @@ class Signature:
 
     def resolve(self) -> None:
         """Look up the annotation. Raises NameError while a name is missing, and TypeError if it cannot be used."""
-        self._annotation = _resolved(self._function, self._first)
+        self._annotation = _resolved(self._function, self._first, many=self._many)
         is_message = is_of_message(self._annotation)
         self._is_plain = is_message and self.number == 1
         if self.number == 2 and is_received_message(self._annotation):
@@ -97,8 +101,10 @@ class Signature:
         return (body, message) if self.number == 2 else (body,)
 
 
-def signature_of(function: Callable[..., Any]) -> Signature | None:
+def signature_of(function: Callable[..., Any], many: bool = False) -> Signature | None:
     """Return how to call a function with a body; None for a function that is called with the message alone.
+
+    A handler of ``many`` gets lists of them.
 
     Raises TypeError, with the end of a sentence, if no body can become what the annotation says.
     """
@@ -111,8 +117,8 @@ def signature_of(function: Callable[..., Any]) -> Signature | None:
     positional = [each for each in parameters if each.kind in POSITIONAL]
     if not positional:
         return None
-    with_message = len(positional) > 1 and _asks_for_message(annotated, positional[1])
-    signature = Signature(annotated, positional[0], with_message=with_message)
+    with_message = len(positional) > 1 and _asks_for_message(annotated, positional[1], many=many)
+    signature = Signature(annotated, positional[0], with_message=with_message, many=many)
     try:
         signature.resolve()
     except NameError:
@@ -132,9 +138,9 @@ def _annotated(function: Any) -> Any:
         function = function.__wrapped__
 
 
-def _asks_for_message(function: Any, parameter: Parameter) -> bool:
+def _asks_for_message(function: Any, parameter: Parameter, *, many: bool) -> bool:
     try:
-        annotation = _resolved(function, parameter)
+        annotation = _resolved(function, parameter, many=many)
     except (NameError, TypeError):
         return False
     return is_received_message(annotation)
@@ -146,8 +152,25 @@ def is_received_message(annotation: Any) -> bool:
     return any(isinstance(kind, type) and issubclass(kind, ReceivedMessage) for kind in kinds)
 
 
-def _resolved(function: Any, parameter: Parameter) -> Any:
-    """Return the annotation of a parameter. Raises NameError if a name in it is missing."""
+def _resolved(function: Any, parameter: Parameter, *, many: bool) -> Any:
+    """Return the annotation of a parameter; for a list of ``many``, that of an item.
+
+    Raises NameError if a name in it is missing, and TypeError if it is no list.
+    """
+    annotation = _looked_up(function, parameter)
+    return _item_of(annotation) if many else annotation
+
+
+def _item_of(annotation: Any) -> Any:
+    """Return the annotation of the items of a list. Raises TypeError."""
+    if annotation in (inspect.Parameter.empty, Any, object, list, Sequence):
+        return inspect.Parameter.empty
+    if typing.get_origin(annotation) in (list, Sequence):
+        return typing.get_args(annotation)[0]
+    raise TypeError(f"takes many messages, and has the annotation {name_of(annotation)}; write it as a list[...]")
+
+
+def _looked_up(function: Any, parameter: Parameter) -> Any:
     if not _has_text(parameter.annotation):
         return parameter.annotation
     holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})

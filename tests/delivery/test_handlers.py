@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from django_mq.errors import ConfigurationError, MalformedSelector, NoHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_django import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +101,37 @@ def test_a_time_limit_that_is_none_is_refused(name: str, limit: Any) -> None:
 def test_a_soft_time_limit_that_is_not_the_shorter_one_is_refused(soft: float) -> None:
     with pytest.raises(ConfigurationError, match=f"is {soft}, and time_limit_seconds is 5"):
         consumer("handled-here", time_limit_seconds=5, soft_time_limit_seconds=soft)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"bulk": 0}, "bulk of the handler of 'handled-here' is 0; use a number of messages, 1 to 10000"),
+        ({"bulk": -1}, "bulk of the handler"),
+        ({"bulk": True}, "bulk of the handler"),
+        ({"bulk": 2.5}, "bulk of the handler"),
+        ({"bulk": 10_001}, "bulk of the handler"),
+        ({"bulk": 100, "credit": 99}, "has credit for 99 messages, and bulk=100"),
+        ({"bulk": 2, "bulk_seconds": -0.1}, "bulk_seconds of the handler of 'handled-here' is -0.1; use seconds"),
+        ({"bulk": 2, "bulk_seconds": float("nan")}, "bulk_seconds"),
+        ({"bulk": 2, "bulk_seconds": "1"}, "bulk_seconds"),
+        ({"bulk_seconds": 1}, "has bulk_seconds, but no bulk"),
+    ],
+    ids=str,
+)
+def test_a_bulk_that_cannot_be_is_refused(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        consumer("handled-here", **options)
+
+
+def test_the_credit_grows_with_the_bulk(settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "CREDIT_BYTES": 1000}
+    consumer("handled-here", bulk=500)(print)
+    handler = handler_of("handled-here")
+
+    assert (handler.credit_with(4), handler.bytes_with(None), handler.bytes_with(10)) == (1000, 50_000, 500)
+    assert (replace(handler, bulk=5).credit_with(4), replace(handler, bulk=5).bytes_with(None)) == (20, 1000)
+    assert replace(handler, credit_bytes=7).bytes_with(None) == 7
 
 
 @pytest.mark.parametrize("queue", ["", "q" * 201, print])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.decisions.retries import Retries
@@ -65,7 +66,7 @@ class Delivery:
 
     def run(self) -> Settlement:
         """Run the steps and return the outcome. Never raises."""
-        if self.claimed.suspect and (settlement := self._judge_lost()) is not None:
+        if self.claimed.suspect and (settlement := self.judge_lost()) is not None:
             return settlement
         limit, soft_limit = self.handler.time_limit_seconds, self.handler.soft_time_limit_seconds
         if limit is not None or soft_limit is not None:
@@ -94,6 +95,10 @@ class Delivery:
                 self.call(self.message)
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
             self._take(error)
+        return self.conclude()
+
+    def conclude(self) -> Settlement:
+        """Judge; an outcome that cannot be judged is a failure."""
         try:
             return self.judge()
         except Exception as error:
@@ -109,14 +114,10 @@ class Delivery:
         lease = self.lease
         if not self.handler.transactional or lease is None:
             return result_of(self.handler.call(message))
-        with transaction.atomic(using=lease.alias):
-            # Before the functions that the handler registers, which may raise after the commit.
-            transaction.on_commit(self._note_commit, using=lease.alias)
+        accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
+        with settled_together(lease, self._note_commit) as settlements:
             result = result_of(self.handler.call(message))
-            accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
-            if accept.id in shared_store(lease.alias).settlements.settle(lease.session_id, [accept]):
-                raise LeaseLost  # rolls the transaction back
-        self._note_commit()
+            settlements.append(accept)
         return result
 
     def _note_commit(self) -> None:
@@ -143,6 +144,11 @@ class Delivery:
         decision = self._decide(error)
         return named(decision.verdict, counted=decision.counted)
 
+    def ending(self, error: BaseException) -> Ending:
+        """Return how a call of the handler ended that raised this error."""
+        own = self.handler.retries
+        return ending_of(error) if own is None else own.ending_of(error)
+
     def _decide(self, error: BaseException) -> Decision:
         """Return what becomes of the message after this error."""
         if self._decided is None or self._decided[0] is not error:
@@ -153,7 +159,7 @@ class Delivery:
             )
         return self._decided[1]
 
-    def _judge_lost(self) -> Settlement | None:
+    def judge_lost(self) -> Settlement | None:
         """Judge a message whose worker died at its last attempt, as far as the handler says; None if it is to run.
 
         The maintenance knows the queue only, and has given the message back.
@@ -249,6 +255,23 @@ class Delivery:
         self.error = error
         self._decided = error, decide(WorkerLost(), self.claimed, self.policy, self.handler.retries)
         return self.judge()
+
+
+@contextmanager
+def settled_together(lease: Lease, note_commit: Callable[[], object]) -> Iterator[list[Settlement]]:
+    """Commit the settlements that the block adds together with what it writes.
+
+    ``note_commit`` is called when that is done, perhaps twice. Raises LeaseLost, and rolls everything back, if
+    another worker has one of the messages.
+    """
+    settlements: list[Settlement] = []
+    with transaction.atomic(using=lease.alias):
+        # Before the functions that the handler registers, which may raise after the commit.
+        transaction.on_commit(note_commit, using=lease.alias)
+        yield settlements
+        if lost := shared_store(lease.alias).settlements.settle(lease.session_id, settlements):
+            raise LeaseLost(lost)
+    note_commit()
 
 
 def named(decided: Verdict, *, counted: bool = False) -> str:

@@ -21,6 +21,8 @@ class GroupLines(Generic[Item]):
         self.closed: set[str] = set()
         # A group is here while one of its messages has begun, or can begin.
         self._waiting: dict[str, list[tuple[Any, Item]]] = {}
+        #: By group, how many of its messages have begun together with the one that could begin.
+        self._together: dict[str, int] = {}
         self._size = 0
 
     def __len__(self) -> int:
@@ -36,8 +38,23 @@ class GroupLines(Generic[Item]):
         self._size += 1
         return False
 
+    def behind(self, group: str) -> list[Item]:
+        """Return the waiting messages of a group, in order."""
+        return [item for _, item in sorted(self._waiting.get(group, ()), key=itemgetter(0))]
+
+    def join(self, group: str) -> None:
+        """Let the next message begin together with the one that could begin."""
+        heappop(self._waiting[group])
+        self._size -= 1
+        self._together[group] = self._together.get(group, 0) + 1
+
     def leave(self, group: str) -> Item | None:
-        """Note that the message that could begin is finished; return the next one, which can begin now."""
+        """Note that a message that had begun is finished; return the next one if that can begin now."""
+        if group in self._together:
+            self._together[group] -= 1
+            if not self._together[group]:
+                del self._together[group]
+            return None
         line = self._waiting.get(group)
         if line:
             self._size -= 1
@@ -51,10 +68,10 @@ class GroupLines(Generic[Item]):
         return self._drop(group)
 
     def _drop(self, group: str) -> list[Item]:
-        line = self._waiting.get(group, [])
-        dropped = [item for _, item in sorted(line, key=itemgetter(0))]
+        dropped = self.behind(group)
         self._size -= len(dropped)
-        line.clear()
+        if dropped:
+            self._waiting[group].clear()
         return dropped
 
     def empty(self) -> list[Item]:

@@ -21,6 +21,7 @@ from django_mq import conf
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.handler_function import HandlerFunction
 from django_mq.delivery.validation import check_selector, plain, text
+from django_mq.engine.decisions.bulk import BULK_SECONDS, MOST_OF_BULK, MOST_SECONDS, is_wait
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.decisions.retries import OF_THE_QUEUE, RELEASE_SECONDS, Retries
 from django_mq.engine.decisions.selection import common_example, selector_for
@@ -60,6 +61,8 @@ class Way(Enum):
     """How a worker process runs a handler. It has one worker for each way that its handlers need."""
 
     THREADS = "threads"
+    #: Many messages in one call.
+    BULK = "bulk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,10 @@ class Handler:
     time_limit_seconds: float | None
     soft_time_limit_seconds: float | None = None
     transactional: bool = False
+    #: How many messages it gets in one call, as a list; 0 for one message, which is no list.
+    bulk: int = 0
+    #: How long the first message of a list waits for others.
+    bulk_seconds: float = BULK_SECONDS
     priority: int = 0
     #: Whether other handlers of the queue may take the same messages.
     shared: bool = False
@@ -103,12 +110,14 @@ class Handler:
         return self.function(*self.arguments(message))
 
     def credit_with(self, threads: int) -> int:
-        """Return the credit in a worker with this number of threads."""
-        return self.credit or max(LEAST_CREDIT, CREDIT_PER_THREAD * threads)
+        """Return the credit in a worker with this number of threads; one bulk waits while another one runs."""
+        return self.credit or max(LEAST_CREDIT, 2 * self.bulk or CREDIT_PER_THREAD * threads)
 
     def bytes_with(self, given: int | None) -> int | None:
         """Return the credit of bytes in a worker that gives so many to handlers that name none."""
-        return self.credit_bytes or given or conf.load().CREDIT_BYTES
+        each = given or conf.load().CREDIT_BYTES
+        # As much for a message as where the credit is the usual one.
+        return self.credit_bytes or (each and each * max(1, 2 * self.bulk // LEAST_CREDIT))
 
 
 _handlers: dict[str, list[Handler]] = {}
@@ -122,6 +131,8 @@ def consumer(
     time_limit_seconds: float | None = None,
     soft_time_limit_seconds: float | None = None,
     transactional: bool = False,
+    bulk: int | None = None,
+    bulk_seconds: float | None = None,
     priority: int = 0,
     shared: bool = False,
     type: str = "",  # noqa: A002 - as publish names it
@@ -156,6 +167,12 @@ def consumer(
     message: the handler's writes there and the acknowledgement commit together or not at all, so each effect
     happens exactly once. If another worker has the message by then, everything is rolled back.
 
+    With ``bulk``, the handler is called with a list of messages, as many as that at most. The first one waits up
+    to ``bulk_seconds``, by default half a second, for others. Returning accepts all of them. A list of as many
+    outcomes, each None or an error, decides on each message. If the handler raises, the messages are given to it
+    again in halves, until the one at fault stands alone: only that one is charged an attempt. Without
+    ``transactional``, this repeats the effects of the calls that failed.
+
     Workers in which the handler has a higher ``priority`` are served first, as long as they have credit.
 
     With a ``selector``, the handler gets only messages that the selector matches; the others stay in the queue
@@ -181,6 +198,7 @@ def consumer(
     """
     _check_options(queue, credit, credit_bytes, priority)
     _check_limits(queue, time_limit_seconds, soft_time_limit_seconds)
+    _check_bulk(queue, bulk, bulk_seconds, credit)
     _check_added(queue, added)
     retries = Retries(
         max_attempts=max_attempts,
@@ -212,12 +230,15 @@ def consumer(
             time_limit_seconds=time_limit_seconds,
             soft_time_limit_seconds=soft_time_limit_seconds,
             transactional=transactional,
+            bulk=bulk or 0,
+            bulk_seconds=BULK_SECONDS if bulk_seconds is None else bulk_seconds,
             priority=priority,
             shared=shared,
             type=kind,
             selector=condition,
             retries=None if retries == OF_THE_QUEUE else retries,
-            arguments=_arguments(queue, function),
+            arguments=_arguments(queue, function, many=bulk is not None),
+            way=Way.BULK if bulk else Way.THREADS,
             added=added,
         )
         _add(handler)
@@ -244,10 +265,10 @@ def _add(handler: Handler) -> None:
     _handlers[queue] = [*others, handler]
 
 
-def _arguments(queue: str, function: Any) -> Arguments | None:
+def _arguments(queue: str, function: Any, *, many: bool) -> Arguments | None:
     """Return what a function is called with, None for the message. Raises ConfigurationError if it cannot be."""
     try:
-        found = (ask(function) for ask in conf.extensions().arguments)
+        found = (ask(function, many) for ask in conf.extensions().arguments)
         arguments = next((each for each in found if each is not None), None)
     except TypeError as error:
         raise _refusal(queue, function, str(error)) from None
@@ -302,6 +323,29 @@ def _check_retries(queue: str, retries: Retries) -> None:
     problem = None if retries == OF_THE_QUEUE else next(retries.problems(), None)
     if problem is not None:
         raise ConfigurationError(f"The handler of {queue!r} cannot have these retries: {problem}.")
+
+
+def _check_bulk(queue: str, bulk: Any, bulk_seconds: Any, credit: int | None) -> None:
+    """Raise ConfigurationError for a bulk that is impossible."""
+    if bulk is None:
+        if bulk_seconds is not None:
+            raise ConfigurationError(
+                f"The handler of {queue!r} has bulk_seconds, but no bulk; give both, or none."
+            )
+        return
+    if not isinstance(bulk, int) or isinstance(bulk, bool) or not 1 <= bulk <= MOST_OF_BULK:
+        raise ConfigurationError(
+            f"bulk of the handler of {queue!r} is {shown(bulk)}; use a number of messages, 1 to {MOST_OF_BULK}."
+        )
+    if credit is not None and credit < bulk:
+        raise ConfigurationError(
+            f"The handler of {queue!r} has credit for {credit} messages, and bulk={bulk}; give it more credit, or"
+            " leave credit out."
+        )
+    if bulk_seconds is not None and not is_wait(bulk_seconds):
+        raise ConfigurationError(
+            f"bulk_seconds of the handler of {queue!r} is {shown(bulk_seconds)}; use seconds, 0 to {MOST_SECONDS}."
+        )
 
 
 def _check_added(queue: str, added: Mapping[str, Any]) -> None:
@@ -397,6 +441,11 @@ def overlaps() -> Iterator[tuple[Handler, Handler, str]]:
 def sole_handlers() -> dict[str, Handler]:
     """Return the handler of each queue, after discovery. Raises ConfigurationError where a queue has several."""
     handlers = discover()
+    for handler in (each for some in handlers.values() for each in some if each.way is not Way.THREADS):
+        raise ConfigurationError(
+            f"{handler.name} takes many messages at a time, as only mq_worker does; have Celery's workers run no"
+            " handlers, by CELERY_HANDLERS = False in DJANGO_MQ."
+        )
     for queue, (_, *others) in handlers.items():
         if others:
             raise ConfigurationError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from django.db import connections
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.delivery.consumer.attempt import Delivery
+    from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.engine.decisions.bulk import BulkLine
     from django_mq.engine.decisions.interruption import Interruption
     from django_mq.stores.records import Settlement
 
@@ -32,6 +34,8 @@ class HandlerPool(Protocol):
 
     #: How many attempts run at a time.
     slots: int
+    #: Whether messages may wait for others although they could begin.
+    gathers: bool
 
     @property
     def running(self) -> int:
@@ -71,6 +75,19 @@ class HandlerPool(Protocol):
         """Give up the running attempts: their outcomes are ignored."""
 
 
+class NextAttempt(Protocol):
+    """How a pool takes what its worker has prefetched. Any thread may call it."""
+
+    def __call__(self) -> Delivery | None:
+        """Return the most urgent attempt; None if none may begin."""
+
+    def line(self) -> BulkLine:
+        """Return what waits for the only handler."""
+
+    def together(self, most: int) -> list[Delivery]:
+        """Return the first attempts of the only handler, which are one call; none if they may not begin."""
+
+
 class MakePool(Protocol):
     """Makes, and starts, the pool of a worker."""
 
@@ -79,7 +96,7 @@ class MakePool(Protocol):
         slots: int,
         /,
         *,
-        next_attempt: Callable[[], Delivery | None],
+        next_attempt: NextAttempt,
         on_done: Callable[[Delivery, Settlement], None],
         on_idle: Callable[[], None],
     ) -> HandlerPool:
@@ -90,23 +107,45 @@ class MakePool(Protocol):
         """
 
 
-class Pool:
+Outcome = TypeVar("Outcome")
+Outcome_co = TypeVar("Outcome_co", covariant=True)
+
+
+class Call(Protocol[Outcome_co]):
+    """A call of a handler: an attempt, or several together."""
+
+    @property
+    def handler(self) -> Handler: ...
+
+    def run(self) -> Outcome_co:
+        """Call the handler and return the outcome. Never raises."""
+
+    def expire(self) -> Outcome_co:
+        """Return the outcome of a call that exceeds its time limit."""
+
+
+class Pool(Generic[Outcome]):
     """A fixed number of slots, each a thread."""
+
+    gathers = False
 
     def __init__(
         self,
         slots: int,
         *,
-        next_attempt: Callable[[], Delivery | None],
-        on_done: Callable[[Delivery, Settlement], None],
+        next_attempt: Callable[[], Call[Outcome] | None],
+        on_done: Callable[[Any, Outcome], None],
         on_idle: Callable[[], None],
+        seconds_until_look: Callable[[], float | None] = lambda: None,
     ) -> None:
+        """Start the threads; an idle one looks again in ``seconds_until_look``, None for when it is woken."""
         self.slots = slots
         self._next_attempt = next_attempt
         self._on_done = on_done
         self._on_idle = on_idle
+        self._seconds_until_look = seconds_until_look
         # By thread, with its begin and the end of its time limit on the monotonic clock.
-        self._running: dict[int, tuple[Delivery, float, float | None]] = {}
+        self._running: dict[int, tuple[Call[Outcome], float, float | None]] = {}
         # Threads that still run an attempt that was taken away.
         self._abandoned: set[int] = set()
         self._news = 0
@@ -150,7 +189,7 @@ class Pool:
         if patient and idle:
             self._begun.wait(BEGIN_SECONDS)
 
-    def abandon_overdue(self) -> list[tuple[Delivery, Settlement]]:
+    def abandon_overdue(self) -> list[tuple[Any, Outcome]]:
         """Give up and return the attempts that exceed their time limit; new threads replace theirs."""
         now = time.monotonic()
         given_up = []
@@ -159,7 +198,7 @@ class Pool:
                 given_up.append((attempt, attempt.expire()))
         return given_up
 
-    def attempts(self) -> list[tuple[Delivery, float]]:
+    def attempts(self) -> list[tuple[Any, float]]:
         """Return the attempts that run, each with when it began."""
         return [(attempt, begun_at) for attempt, begun_at, _ in list(self._running.values())]
 
@@ -167,7 +206,7 @@ class Pool:
         """Ask an attempt to end: nothing can end its thread."""
         attempt.message.end_request.ask(reason)
 
-    def abandon(self, attempt: Delivery) -> bool:
+    def abandon(self, attempt: Any) -> bool:
         """Give up an attempt; a new thread replaces its own."""
         found = [thread_id for thread_id, (each, *_) in list(self._running.items()) if each is attempt]
         return any(map(self._abandon, found))
@@ -223,11 +262,12 @@ class Pool:
     def _park(self, news: int) -> None:
         with self._changed:
             self._parked += 1
-            while self._news == news and not self._stopping:
-                self._changed.wait()
+            seconds = self._seconds_until_look()
+            while self._news == news and not self._stopping and self._changed.wait(seconds):
+                pass
             self._parked -= 1
 
-    def _run(self, attempt: Delivery) -> bool:
+    def _run(self, attempt: Call[Outcome]) -> bool:
         """Run an attempt; False if it was given up meanwhile, and another thread replaces this one."""
         me = threading.get_ident()
         limit = attempt.handler.time_limit_seconds
@@ -235,11 +275,11 @@ class Pool:
         self._running[me] = attempt, begun_at, None if limit is None else begun_at + limit
         begin_unit()
         try:
-            settlement = attempt.run()
+            outcome = attempt.run()
             if not self._take_away(me):
                 self._abandoned.discard(me)
                 return False
-            self._on_done(attempt, settlement)
+            self._on_done(attempt, outcome)
         finally:
             end_unit()
         return True

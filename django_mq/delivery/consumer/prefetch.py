@@ -12,13 +12,14 @@ import threading
 import time
 from bisect import insort
 from heapq import heapify, heappop, heappush, merge
-from itertools import chain, dropwhile, islice
+from itertools import chain, dropwhile, islice, takewhile
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
 from django_mq.delivery.consumer.group_lines import GroupLines
 from django_mq.delivery.consumer.lease import RENEWALS
+from django_mq.engine.decisions.bulk import BulkKind, BulkLine, gathered
 from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit, open_queues, order_of
 from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.recall import surplus
@@ -189,6 +190,25 @@ class Prefetch:
         """Return the first message that the handler has not declined."""
         own = (item for item in self._waiting if subscriber not in self._declined.get(item[-1].receipt, ()))
         return min(own, default=None)
+
+    def line(self) -> tuple[int, Claimed | None]:
+        """Return how many messages were not begun, and the first one."""
+        with self._lock:
+            return len(self._waiting), self._waiting[0][-1] if self._waiting else None
+
+    def next_attempts(self, most: int, behind: Iterable[Claimed] = ()) -> list[Delivery]:
+        """Give the first messages together to the only handler, if credit allows; ``behind`` wait for others."""
+        [subscriber] = self.subscribers
+        with self._lock:
+            line = [*self._waiting, *((_place(each), each.claim, each) for each in behind)]
+            line.sort()
+            size = gathered((BulkKind(each.suspect, each.attempts) for *_, each in line), most)
+            begun = list(takewhile(lambda item: subscriber.credit.take(len(item[-1].body)), line[:size]))
+            places = {item[:2] for item in begun}
+            self._waiting = [item for item in self._waiting if item[:2] not in places]
+            heapify(self._waiting)
+            subscriber.delivered += len(begun)
+            return [self._begin(message, subscriber.handler, subscriber) for *_, message in begun]
 
     def _take(self, item: Waiting) -> None:
         if item is self._waiting[0]:
@@ -427,6 +447,30 @@ class Dispatcher:
                     self._order.append(prefetch)
                     return attempt
         return None
+
+    def line(self) -> BulkLine:
+        """Return what waits for the only handler."""
+        [prefetch] = self._order
+        number, first = prefetch.line()
+        if first is None:
+            return BulkLine()
+        behind = self.behind
+        return BulkLine(number + behind, first.suspect, may_grow=_open_credit(prefetch) > behind)
+
+    def next_attempts(self, most: int) -> list[Delivery]:
+        """Give the first messages together to the only handler: those of a group, too, in their order."""
+        [prefetch] = self._order
+        lines = self._lines.get(prefetch.queue)
+        if not lines:
+            return prefetch.next_attempts(most)
+        with self._lining:
+            groups = {each.group_key for each in prefetch.waiting()} - {None}
+            behind = {each.receipt: each for group in groups for each in lines.behind(group or "")}
+            attempts = prefetch.next_attempts(most, behind.values())
+            for attempt in attempts:
+                if attempt.claimed.receipt in behind:
+                    lines.join(attempt.claimed.group_key or "")
+        return attempts
 
     def finish(self, attempt: Delivery) -> None:
         """Give an attempt's credit back, and let the next message of its group begin."""

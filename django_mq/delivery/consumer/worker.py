@@ -23,6 +23,7 @@ from django_mq.delivery.consumer.pool import MakePool, Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.bulk import BulkLine
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.session import LoopState
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
@@ -109,7 +110,7 @@ class Worker:
         self._late: list[Session] = []
         self._loop = Loop()
         self._open_shift()
-        self._pool = pool(threads, next_attempt=self._next_attempt, on_done=self._on_done, on_idle=self._on_idle)
+        self._pool = pool(threads, next_attempt=Attempts(self), on_done=self._on_done, on_idle=self._on_idle)
 
     def _open_shift(self) -> None:
         """Begin a new session with nothing prefetched."""
@@ -135,7 +136,7 @@ class Worker:
         return Workload(
             consumers=dispatcher.describe(),
             credit=dispatcher.credit(),
-            busy=self._pool.running,
+            busy=self._pool.slots - self._pool.free,
             slots=self._pool.slots,
         )
 
@@ -146,11 +147,12 @@ class Worker:
             self.stop()
         self._pool.wake()
 
-    def _next_attempt(self) -> Delivery | None:
+    @property
+    def prefetched(self) -> Dispatcher | None:
+        """What is prefetched; None while nothing may begin."""
         shift = self._shift  # replaced together with its prefetch when a session is lost
-        if not shift.session.may_begin:
-            return None  # it is lost, or the heartbeat confirms the lease, and then wakes the pool
-        return shift.dispatcher.next_attempt()
+        # If not, it is lost, or the heartbeat confirms the lease, and then wakes the pool.
+        return shift.dispatcher if shift.session.may_begin else None
 
     def _on_done(self, attempt: Delivery, settlement: Settlement) -> None:
         shift: Shift = attempt.origin
@@ -339,7 +341,8 @@ class Worker:
         claimed = self.runtime.claim(
             wanted,
             credit=sum(wanted.values()),
-            slots=self._slots(),
+            # A suspect is claimed only if it begins at once: else another message, which waits, could be at fault.
+            slots=0 if self._pool.gathers and self._buffered() else self._slots(),
             refill=dispatcher.refills(),
             byte_credit=dispatcher.byte_credit(),
             wanted=dispatcher.selections(),
@@ -449,6 +452,28 @@ class Worker:
         for session in self._late:
             session.close()
         self.runtime.close()
+
+
+class Attempts:
+    """How the pool of a worker takes what the worker has prefetched. Any thread may call it."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def __call__(self) -> Delivery | None:
+        """Return the most urgent attempt; None if none may begin."""
+        prefetched = self._worker.prefetched
+        return None if prefetched is None else prefetched.next_attempt()
+
+    def line(self) -> BulkLine:
+        """Return what waits for the only handler."""
+        prefetched = self._worker.prefetched
+        return BulkLine() if prefetched is None else prefetched.line()
+
+    def together(self, most: int) -> list[Delivery]:
+        """Return the first attempts of the only handler, which are one call; none if they may not begin."""
+        prefetched = self._worker.prefetched
+        return [] if prefetched is None else prefetched.next_attempts(most)
 
 
 class Emptiness:
