@@ -140,6 +140,11 @@ PAGES = (
         ),
     ),
     Page(
+        "messages/many-at-once.md",
+        after="python manage.py mq_publish prices '{\"price\": -1}'\npython manage.py mq_worker --until-empty",
+        prints=("2 clicks on /tea", "1 visitors", "a negative price"),
+    ),
+    Page(
         "messages/several-handlers.md",
         settings='DJANGO_MQ = {"QUEUES": {"orders": {}}}',
         before=(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
+from django_mq.bulk.pool import pool_for
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from django_mq.delivery.consumer.handlers import Way, discover
 from django_mq.delivery.consumer.pool import Pool
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.pool import MakePool
     from django_mq.supervisor.child import SupervisorLine
     from django_mq.supervisor.monitor import Monitor
 
@@ -86,10 +88,7 @@ class Command(MQCommand):
         self, handlers: list[Handler], alias: str, options: dict[str, Any], monitor: Monitor
     ) -> Iterator[Worker]:
         """Make a worker for each way of running that the handlers need, and print what it consumes."""
-        for way in Way:
-            if not (own := [handler for handler in handlers if handler.way is way]):
-                continue
-            slots, pool = options["threads"], Pool
+        for own, slots, pool, how in _pools(handlers, options["threads"]):
             worker = Worker(
                 own,
                 threads=slots,
@@ -103,9 +102,7 @@ class Command(MQCommand):
                 f"{handler.queue}{_where(handler)} (credit {_credit_of(handler, slots, options)})"
                 for handler in own
             )
-            self.stdout.write(
-                f"{worker.session.name} consumes {taken} of database {alias!r} with {plural(slots, 'thread')}."
-            )
+            self.stdout.write(f"{worker.session.name} consumes {taken} of database {alias!r} with {how}.")
             yield worker
 
 
@@ -134,6 +131,15 @@ class _Signals:
         else:
             signal.signal(number, signal.SIG_DFL)
         self._workers.stop(at_once=self.count > 1)
+
+
+def _pools(handlers: list[Handler], threads: int) -> Iterator[tuple[list[Handler], int, MakePool, str]]:
+    """Yield the handlers of each worker, the slots of its pool, what makes the pool, and words for both."""
+    if plain := [handler for handler in handlers if handler.way is Way.THREADS]:
+        yield plain, threads, Pool, plural(threads, "thread")
+    for handler in handlers:
+        if handler.way is Way.BULK:
+            yield [handler], handler.bulk, pool_for(handler), f"up to {plural(handler.bulk, 'message')} at a time"
 
 
 def _where(handler: Handler) -> str:

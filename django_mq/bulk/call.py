@@ -1,0 +1,229 @@
+"""One call of a handler of many: what is settled by it, and what the handler is given again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from django_mq import signals
+from django_mq.delivery.consumer.attempt import named, settled_together
+from django_mq.delivery.consumer.handlers import result_of
+from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
+from django_mq.engine.decisions.bulk import parts_after
+from django_mq.engine.decisions.interruption import Interruption
+from django_mq.engine.decisions.verdict import DECLINE, RELEASE
+from django_mq.errors import CorruptMessage, HandlerTimeout, LeaseLost, WrongOutcomes, shown
+from django_mq.stores.records import Settlement
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from django_mq.delivery.codecs import ReceivedMessage
+    from django_mq.delivery.consumer.attempt import Delivery
+    from django_mq.delivery.consumer.handlers import Handler
+
+logger = logging.getLogger("django_mq.delivery")
+
+
+@dataclass(slots=True)
+class BulkOutcome:
+    """What became of the messages of a call."""
+
+    settled: list[tuple[Delivery, Settlement]] = field(default_factory=list)
+    #: The calls to make next, instead of this one.
+    again: list[BulkCall] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class BulkCall:
+    """One call of a handler of many."""
+
+    attempts: Sequence[Delivery]
+    #: When the first call with these messages began, on the monotonic clock; None for the first call itself.
+    first_begun_at: float | None = None
+    _begun_at: float = field(default_factory=time.monotonic, init=False)
+    _is_committed: bool = field(default=False, init=False)
+
+    @property
+    def handler(self) -> Handler:
+        return self.attempts[0].handler
+
+    def without(self, others: Collection[Delivery]) -> BulkCall:
+        """Return the call of those that are not in ``others``."""
+        return replace(self, attempts=[each for each in self.attempts if each not in others])
+
+    def run(self) -> BulkOutcome:
+        """Call the handler and return what became of the messages. Never raises."""
+        before = transactions()
+        self._tell_begin()
+        readable: list[Delivery] = []
+        arguments: list[tuple[Any, ...]] = []
+        outcome = BulkOutcome()
+        for attempt in self.attempts:
+            if attempt.claimed.suspect and (lost := attempt.judge_lost()) is not None:
+                outcome.settled.append((attempt, lost))
+                continue
+            try:
+                arguments.append(self._arguments_of(attempt.message))
+            except CorruptMessage as fault:
+                _end(outcome, [attempt], fault)
+            else:
+                readable.append(attempt)
+        if readable:
+            self._run(readable, tuple(map(list, zip(*arguments, strict=True))), outcome)
+        leave_transactions(before)  # receivers may write
+        self._tell_end(outcome)
+        return outcome
+
+    def expire(self) -> BulkOutcome:
+        """Return what becomes of the messages of a call that exceeds its time limit."""
+        outcome = BulkOutcome()
+        limit = self.handler.time_limit_seconds
+        for attempt in self.attempts:
+            attempt.message.end_request.ask(Interruption.TIME_LIMIT)  # the thread may heed it yet
+        error = HandlerTimeout(f"{self.handler.name} ran longer than {limit} seconds.")
+        self._fail(self.attempts, error, outcome)
+        return outcome
+
+    def abandon(self, attempt: Delivery) -> BulkOutcome:
+        """Return what becomes of the others of a call that is given up for the sake of one message."""
+        outcome = BulkOutcome()
+        self._repeat([[each for each in self.attempts if each is not attempt]], outcome)
+        return outcome
+
+    def _arguments_of(self, message: ReceivedMessage) -> tuple[Any, ...]:
+        """Return what the handler gets of a message. Raises CorruptMessage."""
+        _ = message.headers, message.body
+        arguments = self.handler.arguments
+        return (message,) if arguments is None else arguments(message)
+
+    def _run(self, attempts: list[Delivery], arguments: tuple[list[Any], ...], outcome: BulkOutcome) -> None:
+        try:
+            settled = self._call(attempts, arguments)
+        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
+            self._fail(attempts, error, outcome)
+        else:
+            outcome.settled += settled
+
+    def _call(
+        self, attempts: list[Delivery], arguments: tuple[list[Any], ...]
+    ) -> list[tuple[Delivery, Settlement]]:
+        lease, function = attempts[0].lease, self.handler.function
+        limit, soft_limit = self.handler.time_limit_seconds, self.handler.soft_time_limit_seconds
+        if limit is not None or soft_limit is not None:
+            for attempt in attempts:
+                attempt.message.limit(limit, soft_limit)
+        if not self.handler.transactional or lease is None:
+            return self._judged(attempts, function(*arguments))
+        settled: list[tuple[Delivery, Settlement]] = []
+        try:
+            with settled_together(lease, self._note_commit) as written:
+                settled = self._judged(attempts, function(*arguments))
+                # The worker offers a declined message to another handler first.
+                written += [settlement for _, settlement in settled if settlement.verdict is not DECLINE]
+        except BaseException as error:
+            if not self._is_committed:
+                raise
+            logger.error(  # noqa: TRY400 - with the traceback
+                "A function of on_commit() has failed after handler %s has handled %s messages of queue %r: %r",
+                self.handler.name,
+                len(attempts),
+                self.handler.queue,
+                error,
+                exc_info=error,
+            )
+        for attempt, settlement in settled:
+            attempt.settled = settlement.verdict is not DECLINE
+        return settled
+
+    def _judged(self, attempts: list[Delivery], result: Any) -> list[tuple[Delivery, Settlement]]:
+        """Return how each message is settled after the handler has returned."""
+        outcomes = outcomes_of(result_of(result), len(attempts))
+        for attempt, error in zip(attempts, outcomes, strict=True):
+            attempt.error = error
+        return [(attempt, attempt.conclude()) for attempt in attempts]
+
+    def _note_commit(self) -> None:
+        self._is_committed = True
+
+    def _fail(self, attempts: Sequence[Delivery], error: BaseException, outcome: BulkOutcome) -> None:
+        """Settle messages, or give them to the handler again, after a call that has raised."""
+        lost = error.rows if isinstance(error, LeaseLost) else frozenset()
+        cancelled = {each for each in attempts if each.message.interruption is Interruption.CANCELLED}
+        others = [each for each in attempts if each.claimed.id not in lost and each not in cancelled]
+        if 0 < len(others) < len(attempts):
+            # They are not to blame.
+            _end(outcome, [each for each in attempts if each in cancelled], error)
+            outcome.settled += [(each, released(each)) for each in attempts if each.claimed.id in lost]
+            self._repeat([others], outcome)
+            return
+        parts = parts_after(attempts, attempts[0].ending(error)) if others else []
+        if not parts:
+            _end(outcome, attempts, error)
+            return
+        logger.warning(
+            "Handler %s failed on %s messages of queue %r, and gets them again in halves: %r",
+            self.handler.name,
+            len(attempts),
+            self.handler.queue,
+            error,
+            exc_info=error if self.first_begun_at is None else None,
+        )
+        self._repeat(parts, outcome)
+
+    def _repeat(self, parts: Sequence[Sequence[Delivery]], outcome: BulkOutcome) -> None:
+        begun_at = self.first_begun_at or self._begun_at
+        outcome.again += [BulkCall(_afresh(part), begun_at) for part in parts if part]
+
+    # What receivers of signals are told: of each message once, however often it is halved.
+
+    def _tell_begin(self) -> None:
+        if self.first_begun_at is None and signals.is_wanted(signals.attempt_started):
+            for attempt in self.attempts:
+                signals.tell(signals.attempt_started, message=attempt.message)
+
+    def _tell_end(self, outcome: BulkOutcome) -> None:
+        if not signals.is_wanted(signals.attempt_finished):
+            return
+        seconds = time.monotonic() - (self.first_begun_at or self._begun_at)
+        for attempt, settlement in outcome.settled:
+            signals.tell(
+                signals.attempt_finished,
+                message=attempt.message,
+                outcome=named(settlement.verdict, counted=settlement.counted),
+                error=attempt.error,
+                seconds=seconds,
+            )
+
+
+def _end(outcome: BulkOutcome, attempts: Sequence[Delivery], error: BaseException) -> None:
+    """Settle messages by an error that holds for each of them."""
+    for attempt in attempts:
+        attempt.error = error
+        outcome.settled.append((attempt, attempt.conclude()))
+
+
+def _afresh(attempts: Sequence[Delivery]) -> list[Delivery]:
+    """Return the attempts as if no call had begun: that call may go on, and may have changed what it was given."""
+    return [replace(attempt) for attempt in attempts]
+
+
+def released(attempt: Delivery) -> Settlement:
+    """Return how a message is given back that the handler did not get."""
+    return Settlement(attempt.claimed.id, attempt.claimed.claim, RELEASE)
+
+
+def outcomes_of(result: Any, number: int) -> Sequence[BaseException | None]:
+    """Return the outcome of each message from what a handler of many has returned. Raises WrongOutcomes."""
+    if result is None:
+        return [None] * number
+    is_of_each = isinstance(result, list | tuple) and len(result) == number
+    if is_of_each and all(each is None or isinstance(each, BaseException) for each in result):
+        outcomes: Sequence[BaseException | None] = result
+        return outcomes
+    raise WrongOutcomes(
+        f"The handler returned {shown(result)} for {number} messages; return None if all are done, or a list with"
+        " None or an error for each message, in their order."
+    )
