@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.delivery.consumer.attempt import Delivery
-    from django_mq.delivery.consumer.pool import HandlerPool, MakePool
+    from django_mq.delivery.consumer.pool import HandlerPool, MakePool, NextAttempt
+    from django_mq.engine.decisions.bulk import BulkLine
     from django_mq.stores.records import Settlement
 
 
@@ -34,28 +35,43 @@ class MessageBudget:
             slots: int,
             /,
             *,
-            next_attempt: Callable[[], Delivery | None],
+            next_attempt: NextAttempt,
             on_done: Callable[[Delivery, Settlement], None],
             on_idle: Callable[[], None],
         ) -> HandlerPool:
-            return make(slots, next_attempt=lambda: self._take(next_attempt), on_done=on_done, on_idle=on_idle)
+            limited = LimitedAttempts(self, next_attempt)
+            return make(slots, next_attempt=limited, on_done=on_done, on_idle=on_idle)
 
         return make_limited
 
-    def _take(self, next_attempt: Callable[[], Delivery | None]) -> Delivery | None:
-        # Counted before the look: two threads must not take the last one both.
-        if not self._add(-1):
-            return None
-        attempt = next_attempt()
-        if attempt is None:
-            self._add(1)
-        elif not self._left:
-            self._on_spent()
-        return attempt
-
-    def _add(self, messages: int) -> bool:
+    def spend(self, most: int, take: Callable[[int], list[Delivery]]) -> list[Delivery]:
+        """Return what ``take`` returns for the messages that may begin, ``most`` of them at most."""
+        # Two threads must not take the last one both.
         with self._lock:
-            if self._left + messages < 0:
-                return False
-            self._left += messages
-            return True
+            attempts = take(min(most, self._left)) if self._left else []
+            self._left -= len(attempts)
+            is_spent = bool(attempts) and not self._left
+        if is_spent:
+            self._on_spent()
+        return attempts
+
+
+class LimitedAttempts:
+    """How a pool takes what its worker has prefetched, within a budget."""
+
+    def __init__(self, budget: MessageBudget, next_attempt: NextAttempt) -> None:
+        self._budget = budget
+        self._next_attempt = next_attempt
+
+    def __call__(self) -> Delivery | None:
+        """Return the most urgent attempt; None if none may begin."""
+        attempts = self._budget.spend(1, lambda _: [each] if (each := self._next_attempt()) is not None else [])
+        return attempts[0] if attempts else None
+
+    def line(self) -> BulkLine:
+        """Return what waits for the only handler."""
+        return self._next_attempt.line()
+
+    def together(self, most: int) -> list[Delivery]:
+        """Return the first attempts of the only handler, which are one call."""
+        return self._budget.spend(most, self._next_attempt.together)
