@@ -24,12 +24,13 @@ from django_mq.delivery.consumer.handlers import carries_task
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS
+from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE, Verdict
 from django_mq.engine.states import State
 from django_mq.errors import Decline, DrainNeverEnds, Reject, Release, Retry
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
-from django_mq.stores.records import ClaimRequest, Lease, SessionInfo, Settlement
+from django_mq.stores.records import ClaimRequest, Lease, SessionInfo, Settlement, headers_in
 from django_mq.testing.transactions import as_autocommit
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Drain:
             for handler in handlers.get(name, ())
         ]
         self._dispatcher = Dispatcher(prefetch_of(given, self._begin))
-        self._queues = tuple(dict.fromkeys(handler.queue for handler in given))
+        self._handled = self._queues = tuple(dict.fromkeys(handler.queue for handler in given))
         self._limit = limit
         self._raise_errors = raise_errors
         self._session_id = 0
@@ -172,14 +173,19 @@ class Drain:
             self._store.claims.subscribe(self._session_id, name)  # of those that only one session may have
 
     def _find_tasks(self) -> bool:
-        """Consume the queues that have tasks of Celery, too; return whether some are new."""
+        """Consume the queues with tasks of Celery, too, but not for dead letters; return whether some are new."""
         if "celery" not in sys.modules:
             return False
         waiting = self._store.queues.counts(self._names, limit=1)
         others = [name for name, counts in waiting.items() if counts.total and name not in self._queues]
-        found = [name for name in others if any(map(carries_task, self._first(name)))]
+        found = [name for name in others if any(map(self._is_for_celery, self._first(name)))]
         self._consume(found)
         return bool(found)
+
+    def _is_for_celery(self, message: Browsed) -> bool:
+        return carries_task(message) and (
+            self._names is not None or ORIGIN_QUEUE not in headers_in(message.headers)
+        )
 
     def _first(self, name: str) -> list[Browsed]:
         return self._store.browser.browse(name, states=[State.READY, State.SCHEDULED], limit=1)
@@ -232,7 +238,7 @@ class Drain:
             self._settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
             self._note(self.taken[message.id], "", "expired")
             return
-        if carries_task(message):
+        if carries_task(message) or message.queue_name not in self._handled:
             self._run_task(message)
             return
         self._dispatcher.offer([message])

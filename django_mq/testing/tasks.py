@@ -25,7 +25,7 @@ from django_mq.integrations.celery.message import judged, payload_of, rejected
 from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.stores.records import Claimed, Settlement
@@ -62,9 +62,9 @@ class PoolAtOnce:
         apply_target(target, args, callback=note, **options)
 
 
-def is_consumed(queue: str) -> bool:
-    """Whether Celery's workers consume the queue if they are told nothing else."""
-    return queue in current_app.amqp.queues
+def consumed() -> Sequence[str]:
+    """Return the queues that Celery's workers consume if they are told nothing else."""
+    return [*current_app.amqp.queues.consume_from]
 
 
 def run_task(claimed: Claimed, policy: Policy, alias: str) -> TaskRun:
@@ -100,9 +100,9 @@ def run_task(claimed: Claimed, policy: Policy, alias: str) -> TaskRun:
 def _request_of(claimed: Claimed, app: Any, alias: str) -> Callable[..., Any]:
     """Return what makes the request of the task. Raises UnknownTask."""
     message = _message_of(claimed, app)
-    name = message.headers["task"]
+    name = message.headers.get("task")
     if name not in app.tasks:
-        raise UnknownTask(f"unknown task {name}")
+        raise UnknownTask(f"unknown task {name}" if name else "the message names no task, and no handler takes it")
     task = app.tasks[name]
     failures.cover(task, alias)
     return partial(symbol_by_name(task.Request), message, app=app, task=task)
