@@ -67,7 +67,7 @@ class Signature:
             except NameError as error:
                 raise TypeError(
                     f"has the annotation {self._first.annotation!r}, which cannot be resolved: {error}. Import the"
-                    " name in the module of the handler, and not for the type checker only"
+                    " name where the annotation is written, and not for the type checker only"
                 ) from None
 
     def _resolve_late(self) -> None:

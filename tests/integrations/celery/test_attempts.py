@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,7 +18,7 @@ from django_mq import conf
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.publisher import with_headers
 from django_mq.delivery.queues import declare
-from django_mq.errors import Skip
+from django_mq.errors import Skip, UnfitBody
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.attempts import outcome
 from django_mq.integrations.celery.native import deliver, pack
@@ -178,6 +179,34 @@ def test_a_worker_whose_middleware_cannot_be_imported_does_not_start(app: Celery
 
     with pytest.raises(SystemExit, match=r"or middleware cannot be loaded: UnusableMiddleware: .*nowhere"):
         install(SimpleNamespace(app=app))
+
+
+@pytest.mark.usefixtures("app")
+def test_a_typed_handler_gets_an_object_in_the_pool_and_a_body_that_does_not_fit_is_dead(
+    committed_database: str,
+) -> None:
+    got: list[Any] = []
+    store = shared_store(committed_database)
+    declare(store, "orders")
+    session = store.sessions.open(WORKER, deadline_seconds=60)
+    for body in (b'["2031-01-31"]', b'["soon"]'):
+        store.publications.append(a_message(body=body, content_type="application/json"))
+    fits, does_not = store.claims.claim(session, ClaimRequest(queues=("orders",), credit=2)).claimed
+
+    @consumer("orders")
+    def handle(days: list[date]) -> None:
+        got.append(days)
+
+    try:
+        deliver(committed_database, session, pack(fits))
+        with pytest.raises(UnfitBody, match=r"does not fit list\[datetime.date\]: \[0\] must be a date"):
+            deliver(committed_database, session, pack(does_not))
+    finally:
+        forget("orders")
+
+    assert got == [[date(2031, 1, 31)]]
+    dead = Message.objects.using(committed_database).get(state=Message.Status.DEAD)
+    assert "does not fit" in dead.dead_reason
 
 
 @pytest.mark.parametrize("transactional", [False, True])
