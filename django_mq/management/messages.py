@@ -115,7 +115,7 @@ class MessageCommand(MQCommand):
         super().add_arguments(parser)
 
     def run(self, alias: str, **options: Any) -> None:
-        self.states = actions.STATES[self.action]
+        self.states = self.fitting(options)
         if state := options.get("state"):
             if options["ids"]:
                 raise UsageError("--state goes with filters: a message named by its id may be in any state.")
@@ -132,6 +132,10 @@ class MessageCommand(MQCommand):
             raise tally.error
         if missing or tally.left:
             raise SystemExit(1)
+
+    def fitting(self, options: dict[str, Any]) -> frozenset[State]:  # noqa: ARG002 - for others
+        """Return the states of the messages that are changed."""
+        return actions.STATES[self.action]
 
     def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
         """Change these messages and return how many were changed. Raises MQError."""

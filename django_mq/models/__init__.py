@@ -10,7 +10,7 @@ from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBinding, Queue
-from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, WorkerSession
+from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, StopRequest, WorkerSession
 
 __all__ = [
     "ArchiveBatch",
@@ -33,6 +33,7 @@ __all__ = [
     "Ownership",
     "Queue",
     "Rollup",
+    "StopRequest",
     "TaskResult",
     "VolatileBinding",
     "VolatileMessage",

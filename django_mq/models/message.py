@@ -109,6 +109,7 @@ class Message(models.Model):
             ("release_message", "Can release a claimed message"),
             ("move_message", "Can move a message to another queue"),
             ("cancel_message", "Can cancel a message"),
+            ("stop_message", "Can stop a message that a worker handles"),
             ("deliver_message_now", "Can deliver a scheduled message now"),
             ("reschedule_message", "Can give a message another time to be delivered"),
             ("prioritise_message", "Can change the priority of a message"),

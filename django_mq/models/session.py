@@ -80,6 +80,13 @@ class WorkerSession(models.Model):
         ),
     )
 
+    running = models.JSONField(
+        _("what runs"),
+        null=True,
+        blank=True,
+        help_text=_("Messages being handled at the last heartbeat, at most 100, those that run for longest."),
+    )
+
     class Meta:
         permissions: ClassVar = [
             ("quiet_workersession", "Can tell a worker to claim no more, or to go on"),
@@ -177,6 +184,25 @@ class DeclinedMessage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.message_id} ← {self.session_id}"
+
+
+class StopRequest(models.Model):
+    """A message that its session is asked to stop, in one claim of it."""
+
+    id = models.BigAutoField(primary_key=True)
+    session_id = models.BigIntegerField(_("worker session"))
+    message_id = models.BigIntegerField(_("message"))
+    claim = models.BigIntegerField(_("claim"))
+    asked_at = UTCDateTimeField(_("asked at"))
+
+    class Meta:
+        db_table = "django_mq_stoprequest"
+        verbose_name = _("request to stop")
+        verbose_name_plural = _("requests to stop")
+        indexes: ClassVar = [models.Index(fields=["session_id"], name="django_mq_stop_session")]
+
+    def __str__(self) -> str:
+        return f"{self.message_id} → {self.session_id}"
 
 
 class Ownership(models.Model):

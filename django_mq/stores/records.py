@@ -389,6 +389,20 @@ class ConsumerInfo:
     selector: str = ""
 
 
+class Running(NamedTuple):
+    """One message that is being handled, as a heartbeat reports it."""
+
+    id: int
+    claim: int
+    handler: str
+    #: For how long it runs.
+    seconds: float
+
+
+#: A heartbeat reports at most so many messages that run, those that run for longest.
+MOST_RUNNING = 100
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """What a session reports when it renews its deadline."""
@@ -402,6 +416,8 @@ class Heartbeat:
     busy: int | None = None
     slots: int | None = None
     memory_bytes: int | None = None
+    #: What is being handled, at most ``MOST_RUNNING``.
+    running: tuple[Running, ...] = ()
     #: Whether to say if messages wait for the session; a session without credit need not know.
     look: bool = True
 
@@ -416,6 +432,8 @@ class Renewal:
     leader: bool
     ready: bool = True
     command: WorkerCommand = WorkerCommand()
+    #: The claims that the session is asked to stop. They are repeated until ``forget_stops``.
+    stops: frozenset[Receipt] = frozenset()
 
 
 #: The ready messages of each level that a store reads to find the one that has been waiting for longest. No index

@@ -37,7 +37,7 @@ LISTS = (
 #: Actions that ask first, and rows to choose.
 ASKING = (
     *(("queue", act) for act in ("pause", "purge", "redrive", "delete_selected")),
-    *(("message", act) for act in ("move", "prioritise", "reschedule", "cancel", "release")),
+    *(("message", act) for act in ("move", "prioritise", "reschedule", "cancel", "release", "stop")),
     *(("workersession", act) for act in ("quiet", "limit", "stop")),
 )
 

@@ -250,7 +250,7 @@ def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: 
     assert offers == {
         SCHEDULED: ["deliver_now", "reschedule", "prioritise", "move", "cancel"],
         READY: ["reschedule", "prioritise", "move", "cancel"],
-        CLAIMED: ["release"],
+        CLAIMED: ["release", "stop"],
         DEAD: ["redrive", "move", "cancel"],
     }
 

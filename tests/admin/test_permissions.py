@@ -14,7 +14,17 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from django_mq.models import Binding, Consumer, History, Message, Operation, Ownership, Queue, WorkerSession
+from django_mq.models import (
+    Binding,
+    Consumer,
+    History,
+    Message,
+    Operation,
+    Ownership,
+    Queue,
+    StopRequest,
+    WorkerSession,
+)
 from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
@@ -39,6 +49,10 @@ class Case(NamedTuple):
 
 def a_message(state: Message.Status) -> Callable[[Make], Any]:
     return lambda make: make.message(state)
+
+
+def a_running_message(make: Make) -> Any:
+    return make.message(CLAIMED, session=make.session(), claim=1)
 
 
 def a_queue(**options: Any) -> Callable[[Make], Any]:
@@ -72,6 +86,7 @@ CASES = [
     Case("message", "release", "release_message", a_message(CLAIMED), YES),
     Case("message", "move", "move_message", a_message(READY), {"target": "elsewhere"}),
     Case("message", "cancel", "cancel_message", a_message(READY), YES),
+    Case("message", "stop", "stop_message", a_running_message, YES),
     Case("message", "deliver_now", "deliver_message_now", a_message(SCHEDULED), {}),
     Case("message", "reschedule", "reschedule_message", a_message(READY), {"deliver_at": "2131-05-31T18:00"}),
     Case("message", "prioritise", "prioritise_message", a_message(READY), {"priority": 9}),
@@ -117,6 +132,7 @@ def picture() -> list[Any]:
         *WorkerSession.objects.values_list("conduct", "given_credit"),
         *Operation.objects.values_list("act", "status"),
         *Ownership.objects.values_list("group_key"),
+        *StopRequest.objects.values_list("message_id"),
     ]
 
 

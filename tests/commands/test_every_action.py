@@ -30,6 +30,7 @@ COMMANDS = {
     ("message", "move"): f"mq_move --to orders {ONE}",
     ("message", "release"): f"mq_release {ONE}",
     ("message", "cancel"): f"mq_cancel {ONE}",
+    ("message", "stop"): f"mq_cancel --running {ONE}",
     ("message", "download_json"): f"mq_download --match {ONE}",
     ("message", "download_csv"): f"mq_download --csv --match {ONE}",
     ("queue", "pause"): "mq_pause orders",

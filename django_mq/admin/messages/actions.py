@@ -79,6 +79,19 @@ CANCEL = MessageAction(
     harmful=True,
     recalls=True,
 )
+STOP = MessageAction(
+    name="stop",
+    permission="stop_message",
+    label=_("Stop and remove"),
+    done=_("Asked the workers to stop"),
+    run=lambda rows, _answers, using: len(actions.stop(rows, using=using)),
+    question=Confirmation,
+    warning=_(
+        "A handler is asked to end, a Celery task is terminated, and the message does not come back. What the "
+        "handler has done stays. A handler that does not end within some seconds is given up."
+    ),
+    harmful=True,
+)
 DELIVER_NOW = MessageAction(
     name="deliver_now",
     permission="deliver_message_now",
@@ -112,6 +125,6 @@ REDRIVE = MessageAction(
     among=dead_letters(),
 )
 
-ACTIONS = (REDRIVE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)
+ACTIONS = (REDRIVE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, STOP, CANCEL)
 #: By name, as operations in the background store them.
 BY_NAME = {action.name: action for action in ACTIONS}

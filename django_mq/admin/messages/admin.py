@@ -121,7 +121,12 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
-        return super().get_queryset(request).select_related("queue", "session").defer(*PAYLOAD, "session__queues")
+        return (
+            super()
+            .get_queryset(request)
+            .select_related("queue", "session")
+            .defer(*PAYLOAD, "session__queues", "session__running")
+        )
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """Return an order with an index: newest first, or delivery order for the ready messages of a queue."""
@@ -212,7 +217,12 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         if message.session.deadline < datetime.now(UTC):
             return _("%(worker)s, but its deadline has passed: %(deadline)s") % words
         words["left"] = LOCAL.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
-        return _("%(worker)s until %(deadline)s (%(left)s left, renewed while the worker lives)") % words
+        text = _("%(worker)s until %(deadline)s (%(left)s left, renewed while the worker lives)") % words
+        for row_id, claim, handler, seconds in message.session.running or ():
+            if (row_id, claim) == (message.pk, message.claim):
+                words |= {"handler": handler, "time": LOCAL.duration(seconds)}
+                return text + "; " + _("%(handler)s handles it for %(time)s") % words
+        return text
 
     @admin.display(description=gettext_lazy("declined by"))
     def declined_by(self, message: Any) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.db.models import F, OuterRef, Subquery
 from django.template.defaultfilters import filesizeformat
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -109,7 +110,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     inlines = [ConsumerInline]
     fieldsets = [
         (None, {"fields": ["name", "status", "kind", ("host", "pid", "version")]}),
-        (gettext_lazy("Work"), {"fields": ["taking", "holding", "working", "memory"]}),
+        (gettext_lazy("Work"), {"fields": ["taking", "holding", "working", "handling", "memory"]}),
         (gettext_lazy("Told by an operator"), {"fields": [("conduct", "given_credit")]}),
         (gettext_lazy("Life"), {"fields": ["started_at", "heartbeat", "deadline"]}),
     ]
@@ -147,6 +148,15 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     @admin.display(description=gettext_lazy("busy slots"))
     def working(self, session: WorkerSession) -> str:
         return "-" if session.slots is None else columns.share(session.busy or 0, session.slots)
+
+    @admin.display(description=gettext_lazy("what runs"), empty_value="-")
+    def handling(self, session: WorkerSession) -> str:
+        """Return what was being handled at the last heartbeat, each with a link to its message."""
+        rows = (
+            (self.page_address(Message, row_id), handler, LOCAL.duration(seconds))
+            for row_id, _claim, handler, seconds in session.running or ()
+        )
+        return format_html_join(mark_safe("<br>"), _('<a href="{}">{}</a> for {}'), rows)
 
     @admin.display(description=gettext_lazy("memory"))
     def memory(self, session: WorkerSession) -> str:

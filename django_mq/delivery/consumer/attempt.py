@@ -22,7 +22,16 @@ from django_mq.delivery.consumer.unit_of_work import leave_transactions, transac
 from django_mq.delivery.validation import moment
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import RELEASE, RETURNED, Decision, Ending, Verdict, ending_of, verdict
-from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Reject, Release, Retry, WorkerLost
+from django_mq.errors import (
+    Cancelled,
+    HandlerTimeout,
+    InvalidMessage,
+    LeaseLost,
+    Reject,
+    Release,
+    Retry,
+    WorkerLost,
+)
 from django_mq.seams.middleware import Execution, surrounded
 from django_mq.stores.clock import clock
 from django_mq.stores.records import Failure, Lease, Settlement
@@ -213,7 +222,10 @@ class Delivery:
                 extra=self._extra,
             )
             return Settlement.of(self.claimed, decision, failure=_failure(error))
-        failure = _failure(error)
+        return self._buried(error, decision)
+
+    def _buried(self, error: BaseException, decision: Decision) -> Settlement:
+        number, failure = self.message.attempt, _failure(error)
         reason = f"{failure.error}: {failure.detail}" if failure.detail else failure.error
         # %r: a text of a publisher or an exception must not forge lines of the log.
         chosen = isinstance(error, Reject)
@@ -254,6 +266,18 @@ class Delivery:
         """Judge a call whose process died: the error is not the handler's, so no class of its options matches."""
         self.error = error
         self._decided = error, decide(WorkerLost(), self.claimed, self.policy, self.handler.retries)
+        return self.judge()
+
+    def give_up(self, seconds: float) -> Settlement:
+        """Judge a call that does not end although its message was cancelled so long ago."""
+        self.abandoned = True
+        logger.warning(
+            "Handler %s has not ended %s s after message %s of queue %r was cancelled, and is given up",
+            self._names()[0],
+            seconds,
+            *self._names()[1:],
+        )
+        self.error = Cancelled()
         return self.judge()
 
 

@@ -222,6 +222,7 @@ class HeartbeatThread:
         if renewal is None:
             return
         self._row.take_command(renewal.command)
+        self._row.take_stops(renewal.stops)
         self._maintenance.set_leader(renewal.leader)
         if self.store.features.looks_when_renewed:
             if renewal.ready:

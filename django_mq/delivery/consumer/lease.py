@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
@@ -28,14 +29,14 @@ from django_mq.engine.decisions.session import (
     revival,
 )
 from django_mq.errors import SessionLost
-from django_mq.stores.records import Heartbeat, SessionInfo, WorkerCommand
+from django_mq.stores.records import MOST_RUNNING, Heartbeat, SessionInfo, WorkerCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from django_mq.notifications.base import Wake
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, ConsumerInfo, Receipt, Renewal, Settlement
+    from django_mq.stores.records import Claimed, ConsumerInfo, Receipt, Renewal, Running, Settlement
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -108,6 +109,10 @@ class Driver:
     describe: Callable[[], Workload] = Workload
     #: Called with an operator's new command.
     on_command: Callable[[WorkerCommand], object] = lambda told: told
+    #: What is being handled, those that run for longest first.
+    running: Callable[[], Iterable[Running]] = tuple
+    #: Called when the session is asked to stop claims that it holds, also again until it has them no more.
+    on_stops: Callable[[], object] = lambda: None
     #: Called when messages were given back to their places, the first of them delayed by so many seconds.
     came_back: Callable[[float], object] = lambda seconds: seconds
     #: The loop, None where the heartbeat does not know of one: a program's own consumer.
@@ -133,6 +138,8 @@ class SharedState:
         self.held: set[Receipt] = set()
         #: Whether the last claimed messages may keep others of their queue from workers until they are settled.
         self.constrained = False
+        #: The held claims that the session is asked to stop.
+        self.stops: frozenset[Receipt] = frozenset()
         #: What an operator has told the session.
         self.command = WorkerCommand()
         #: When the next renewal is due, and when one last looked for messages in vain, on the monotonic clock.
@@ -249,6 +256,8 @@ class SessionRow:
         self._kind = kind
         self.wake = wake
         self._deadline_seconds = conf.load().SESSION_SECONDS
+        # The claims that the session was asked to stop, and did not hold.
+        self._missed: frozenset[Receipt] = frozenset()
 
     @property
     def name(self) -> str:
@@ -273,6 +282,7 @@ class SessionRow:
         if record.id is None:
             return None
         load, held = driver.describe(), len(self.state.held)
+        running = (each for each in driver.running() if (each.id, each.claim) in self.state.held)
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
             held=held,
@@ -282,6 +292,7 @@ class SessionRow:
             busy=load.busy,
             slots=load.slots,
             memory_bytes=memory_bytes,
+            running=tuple(islice(running, MOST_RUNNING)),
             look=held < max(1, load.credit),
         )
         renewal = self.store.sessions.renew(record.id, heartbeat)
@@ -351,3 +362,17 @@ class SessionRow:
             self.state.command = command
             self.driver.on_command(command)
             self.state.renew_soon()  # shows the operator that the worker follows
+
+    def take_stops(self, stops: frozenset[Receipt]) -> None:
+        """Pass on what is to be stopped of what the session holds. Raises StoreError.
+
+        What it does not hold is forgotten at the next renewal: the answer to its claim may be on its way.
+        """
+        mine = stops & self.state.held
+        gone = stops - mine
+        forgotten, self._missed = gone & self._missed, gone
+        self.state.stops = mine
+        if forgotten:
+            self.store.sessions.forget_stops(self.state.id, forgotten)
+        if mine:
+            self.driver.on_stops()

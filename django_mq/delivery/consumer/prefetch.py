@@ -598,6 +598,12 @@ class Recall:
             for message in self._dispatcher.take_all_back(name):
                 self._session.release(message)
 
+    def drop_stopped(self) -> None:
+        """Let go of what has not begun and was cancelled: the session does not give it back."""
+        if stops := self._session.stops:
+            waiting = [message for messages in self._dispatcher.waiting().values() for message in messages]
+            self._take_back([message for message in waiting if message.receipt in stops])
+
     def give_to_others(self) -> None:
         """Give back, for each heartbeat, what others could begin. Raises StoreError."""
         now = time.monotonic()

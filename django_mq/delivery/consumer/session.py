@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import logging
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django_mq import outages
@@ -23,7 +24,7 @@ from django_mq.delivery.consumer.heartbeat import HeartbeatThread
 from django_mq.delivery.consumer.lease import Driver, SessionRow, SharedState, now
 from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
 from django_mq.engine.decisions.session import SessionEvent, SessionState
-from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict
+from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict, if_cancelled
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import LockHeld, SessionLost, StoreError
 from django_mq.notifications.base import News
@@ -147,9 +148,15 @@ class Session:
         """
         if is_written:
             self.state.let_go([settlement])
-        self.settlements.add(settlement, is_written=is_written)
+        self.settlements.add(self._unless_stopped(settlement), is_written=is_written)
         if self.retired:
             self.flush()
+
+    def _unless_stopped(self, settlement: Settlement) -> Settlement:
+        """Return the settlement; that of a cancelled message does not give it back."""
+        if not self.state.stops or settlement.receipt not in self.state.stops:
+            return settlement
+        return replace(settlement, verdict=if_cancelled(settlement.verdict))
 
     def accept(self, message: Claimed) -> None:
         """Settle a message as done."""
@@ -182,6 +189,11 @@ class Session:
     def looked_at(self) -> float:
         """When the heartbeat last looked for messages in vain, on the monotonic clock."""
         return self.state.looked_at if self.heartbeat is not None else float("-inf")
+
+    @property
+    def stops(self) -> Set[Receipt]:
+        """The claims that this session holds and is asked to stop."""
+        return self.state.stops
 
     @property
     def is_stuck(self) -> bool:
@@ -273,7 +285,8 @@ class Session:
         """Claim no more and give back what was not started; close when the last message is settled."""
         self.state.on(SessionEvent.RETIRED)
         for message in unstarted:
-            self.settlements.add(Settlement(message.id, message.claim, RELEASE, told_to=message.told_to))
+            given_back = Settlement(message.id, message.claim, RELEASE, told_to=message.told_to)
+            self.settlements.add(self._unless_stopped(given_back))
         self.flush()
         if self.over:
             self.close()

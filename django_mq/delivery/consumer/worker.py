@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections
@@ -38,6 +39,7 @@ from django_mq.errors import (
 )
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
+from django_mq.stores.records import Running
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
@@ -45,12 +47,14 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
-    from django_mq.stores.records import Claimed, Settlement, WorkerCommand
+    from django_mq.stores.records import Claimed, Receipt, Settlement, WorkerCommand
 
 logger = logging.getLogger("django_mq.delivery")
 
 #: Time between two looks at running time limits, in seconds.
 WATCH_SECONDS = 0.25
+#: A handler whose message was cancelled has so many seconds to end, before it is given up.
+HEED_SECONDS = 10.0
 
 
 class Shift:
@@ -106,6 +110,8 @@ class Worker:
         # Queues in which a Celery task was found: each is logged once.
         self._queues_with_tasks: set[str] = set()
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
+        # The claims of running handlers that are to be stopped, and when these are given up.
+        self._give_up_at: dict[Receipt, float] = {}
         # Lost sessions with running handlers.
         self._late: list[Session] = []
         self._loop = Loop()
@@ -123,6 +129,8 @@ class Worker:
                 name=lambda: self._name,
                 describe=self._describe,
                 on_command=self._on_command,
+                running=self._running,
+                on_stops=self._on_stops,
                 loop=lambda: self._loop,
                 leaves=lambda: self._stopping,
             ),
@@ -139,6 +147,33 @@ class Worker:
             busy=self._pool.slots - self._pool.free,
             slots=self._pool.slots,
         )
+
+    def _running(self) -> list[Running]:
+        now = time.monotonic()
+        attempts = sorted(self._pool.attempts(), key=itemgetter(1))
+        return [
+            Running(*attempt.claimed.receipt, attempt.handler.name, round(now - begun_at, 3))
+            for attempt, begun_at in attempts
+        ]
+
+    def _on_stops(self) -> None:
+        """Ask handlers to end whose messages were cancelled; the heartbeat's thread calls this."""
+        self._interrupt_stopped()
+        self.wake.set()
+
+    def _interrupt_stopped(self) -> list[Delivery]:
+        """Ask handlers to end whose messages were cancelled; return those that do not end in time."""
+        overdue, now = [], time.monotonic()
+        for attempt in self._stopped():
+            if now >= self._give_up_at.setdefault(attempt.claimed.receipt, now + HEED_SECONDS):
+                overdue.append(attempt)
+            self._pool.interrupt(attempt, Interruption.CANCELLED)
+        return overdue
+
+    def _stopped(self) -> list[Delivery]:
+        """Return the attempts whose messages were cancelled while they run."""
+        attempts = (attempt for attempt, _ in self._pool.attempts())
+        return [attempt for attempt in attempts if attempt.claimed.receipt in attempt.origin.session.stops]
 
     def _on_command(self, told: WorkerCommand) -> None:
         """Follow an operator's command, in the heartbeat's thread; being quiet is up to the runtime."""
@@ -307,9 +342,10 @@ class Worker:
             self._know_queues()
         self.runtime.recall(self._shift.recall.give_back)
         if buffered:
+            self._shift.recall.drop_stopped()
             self._shift.recall.give_to_others()
         self._shift.admission.ask_if_due()
-        if self._timed:
+        if self._timed or self._give_up_at:
             self._give_up_overdue()
         return self._claim() > 0
 
@@ -322,9 +358,15 @@ class Worker:
                 queue_records.known(store, name)
 
     def _give_up_overdue(self) -> None:
-        """Settle attempts that exceed their time limit; stop the worker if the pool is exhausted."""
+        """Settle attempts that do not end in time; stop the worker if the pool is exhausted."""
         for attempt, settlement in self._pool.abandon_overdue():
             self._on_done(attempt, settlement)
+        if self._give_up_at:
+            for attempt in self._interrupt_stopped():
+                if self._pool.abandon(attempt):
+                    self._on_done(attempt, attempt.give_up(HEED_SECONDS))
+            left = {attempt.claimed.receipt for attempt in self._stopped()}
+            self._give_up_at = {claim: at for claim, at in self._give_up_at.items() if claim in left}
         if self._pool.exhausted and self._exhausted is None:
             self._exhausted = HandlersHang(
                 f"{self._pool.abandoned} handlers still run after they were given up, and Python cannot end their"
@@ -400,7 +442,8 @@ class Worker:
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
             seconds = self.runtime.wait_seconds()
-            self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed or is_timed else seconds)
+            watches = self._timed or is_timed or self._give_up_at
+            self.runtime.wait(min(seconds, WATCH_SECONDS) if watches else seconds)
         self._waiting = False
         self.runtime.hear()
         self.runtime.poll()

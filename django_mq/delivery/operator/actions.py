@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
 
-from django_mq.delivery.hints import hint
+from django_mq.delivery.hints import hint, tell_workers
 from django_mq.delivery.operator import redrives
 from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.engine.decisions.claim import order_of
@@ -38,6 +38,7 @@ STATES: Mapping[str, frozenset[State]] = {
     "move": frozenset({SCHEDULED, READY, DEAD}),
     "release": frozenset({CLAIMED}),
     "cancel": frozenset({SCHEDULED, READY, DEAD}),
+    "stop": frozenset({CLAIMED}),
 }
 
 
@@ -86,6 +87,19 @@ def cancel(rows: Sequence[ActionTarget], *, using: str) -> list[int]:
     """Remove messages that no worker holds."""
     store = shared_store(using)
     return [id_ for ids in _chunks(rows) for id_ in store.operations.cancel(ids)]
+
+
+def stop(rows: Sequence[ActionTarget], *, using: str) -> list[int]:
+    """Have workers cancel messages that they hold, also those that run; return the row ids of which one hears.
+
+    A handler that does not end in time is given up. If the worker ends before it has followed, the message is
+    removed.
+    """
+    store = shared_store(using)
+    asked = [id_ for ids in _chunks(rows) for id_ in store.sessions.ask_to_stop(ids)]
+    if asked:
+        tell_workers(using=using)
+    return asked
 
 
 def publish_instead(outgoing: OutgoingMessage, original: int | None, *, using: str) -> UUID:

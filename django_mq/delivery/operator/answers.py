@@ -16,6 +16,8 @@ class Effect(StrEnum):
 
     #: It was changed.
     DONE = "done"
+    #: Its worker is asked to stop it, and removes it then.
+    STOPPING = "stopping"
     #: A worker holds it, and it stays.
     HELD = "held"
     #: It is in a state that the verb is not for, there was nothing to change, or its target does not take it.

@@ -39,14 +39,14 @@ class Named:
         self._store = shared_store(self._alias)
         self._queue = None if queue is None else record_of(self._store, validation.existing(queue)).name
 
-    def cancel(self) -> list[Answer]:
-        """Remove those that no worker has begun."""
+    def cancel(self, *, running: bool) -> list[Answer]:
+        """Remove those that no worker has begun, and have workers stop the others if ``running``."""
 
         def cancelled(rows: Sequence[ActionTarget]) -> dict[int, str]:
             gone = set(actions.cancel(rows, using=self._alias))
             return {row.id: row.queue for row in rows if row.id in gone}
 
-        return self._change("cancel", cancelled, recalls=True)
+        return self._change("cancel", cancelled, recalls=not running, stops=running)
 
     def move(self, to: str) -> list[Answer]:
         """Move them to the tail of another queue. Raises UnknownQueue, QueueClosed and QueueFull."""
@@ -91,19 +91,27 @@ class Named:
         return target
 
     def _change(
-        self, action: str, act: Callable[[Sequence[ActionTarget]], dict[int, str]], *, recalls: bool = False
+        self,
+        action: str,
+        act: Callable[[Sequence[ActionTarget]], dict[int, str]],
+        *,
+        recalls: bool = False,
+        stops: bool = False,
     ) -> list[Answer]:
         """Change those in a state that the action is for, all of them or none.
 
-        ``act`` returns by row id in which queue a message is now that it has changed.
+        ``act`` returns by row id in which queue a message is now that it has changed. With ``recalls``, workers
+        give back before what they have not begun; with ``stops``, they stop what they hold then.
         """
-        held = {row.queue for row in self._rows() if row.state == CLAIMED} if recalls else set()
-        with recalled(held, using=self._alias), self._store.database.transaction():
+        queues = {row.queue for row in self._rows() if row.state == CLAIMED} if recalls else set()
+        with recalled(queues, using=self._alias), self._store.database.transaction():
             rows = self._rows()
             changed = act([row for row in rows if State(row.state) in actions.STATES[action]])
             left = [row for row in rows if row.id not in changed]
             now = {row.id: row for row in self._rows()} if left else {}
-        effects = {row.id: _left(now.get(row.id), action) for row in left}
+            held = [row for row in now.values() if stops and row.state == CLAIMED]
+            asked = actions.stop(held, using=self._alias) if held else []
+        effects = {row.id: _left(now.get(row.id), action) for row in left} | dict.fromkeys(asked, Effect.STOPPING)
         answers = {id_: list[Answer]() for id_ in self._ids}
         for row in rows:
             queue, effect = changed.get(row.id, row.queue), effects.get(row.id, Effect.DONE)

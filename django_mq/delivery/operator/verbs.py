@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from django_mq.delivery.operator.named import Named
 
 
-def cancel(message_ids: MessageIds, *, queue: str | None = None, using: str | None = None) -> list[Answer]:
+def cancel(
+    message_ids: MessageIds, *, running: bool = False, queue: str | None = None, using: str | None = None
+) -> list[Answer]:
     """Remove messages that no worker has begun; return what happened to each.
 
     Outside a transaction, workers give back what they hold and have not begun. For this, its queue is paused for a
-    moment. Raises InvalidMessage and UnknownQueue.
+    moment. With ``running``, workers are asked instead to stop what they hold, and remove it: a handler hears it
+    by ``message.cancelled``, and one that does not end in time is given up.
+
+    Raises InvalidMessage and UnknownQueue.
     """
-    return _named(message_ids, queue, using).cancel()
+    return _named(message_ids, queue, using).cancel(running=running)
 
 
 def move(message_ids: MessageIds, to: str, *, queue: str | None = None, using: str | None = None) -> list[Answer]:
@@ -73,9 +78,11 @@ def release(message_ids: MessageIds, *, queue: str | None = None, using: str | N
     return _named(message_ids, queue, using).release()
 
 
-async def acancel(message_ids: MessageIds, *, queue: str | None = None, using: str | None = None) -> list[Answer]:
+async def acancel(
+    message_ids: MessageIds, *, running: bool = False, queue: str | None = None, using: str | None = None
+) -> list[Answer]:
     """Cancel from async code: like ``cancel``, but in another thread and in a transaction of its own."""
-    return await run_apart(partial(cancel, message_ids, queue=queue, using=using))
+    return await run_apart(partial(cancel, message_ids, running=running, queue=queue, using=using))
 
 
 async def amove(

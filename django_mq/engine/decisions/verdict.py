@@ -126,6 +126,11 @@ def verdict(
     return Decision(RELEASE, counted=True, delay_seconds=delay_seconds)
 
 
+def if_cancelled(given: Verdict) -> Verdict:
+    """Return the verdict over a message that was cancelled while a session held it: it does not come back."""
+    return Verdict.CANCEL if given in (RELEASE, DECLINE) else given
+
+
 #: A further attempt would end in the same way.
 _FINAL: Final = (Reject, CorruptMessage, ResultNotSerialisable)
 

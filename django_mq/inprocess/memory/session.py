@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.states import Fate
     from django_mq.inprocess.memory.row import BrokerQueue, LiveMessage
-    from django_mq.stores.records import ConsumerInfo, Heartbeat, SessionInfo
+    from django_mq.stores.records import ConsumerInfo, Heartbeat, Receipt, SessionInfo
 
 
 class ReadyRow(NamedTuple):
@@ -39,6 +39,8 @@ class MemorySession:
         self.heartbeat_at = opened_at
         self.heartbeat: Heartbeat | None = None
         self.command = WorkerCommand()
+        #: The claims that it is asked to stop.
+        self.stops: set[Receipt] = set()
         #: All consumers with their queues; then those without credit, which claims use.
         self._consumers: dict[Consumer, BrokerQueue] = {}
         self._own: dict[BrokerQueue, Consumer] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.recall import FreeSlots
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.engine.states import Fate
+from django_mq.engine.states import Cause, Fate
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import EndedClaim
 from django_mq.inprocess.memory.session import MemorySession
@@ -16,7 +16,7 @@ from django_mq.stores.records import WORKER_LOST, Reaped, Renewal, WorkerCommand
 from django_mq.stores.subjects import sessions as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from django_mq.inprocess.memory.deletions import Deletions
     from django_mq.inprocess.memory.row import LiveMessage
@@ -67,7 +67,7 @@ class Sessions(Part, subjects.Sessions):
             if other.deadline >= now and other.heartbeat_at >= renewed_since
         ]
         leader = session_id == min(living, default=session_id)
-        return Renewal(leader=leader, command=session.command)
+        return Renewal(leader=leader, command=session.command, stops=frozenset(session.stops))
 
     @locked
     def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
@@ -89,6 +89,28 @@ class Sessions(Part, subjects.Sessions):
         return True
 
     @locked
+    def ask_to_stop(self, ids: Sequence[int]) -> list[int]:
+        asked = []
+        for session in self.broker.sessions.values():
+            mine = [row for row in session.held() if row.id in ids]
+            session.stops.update((row.id, row.entry.claim_number) for row in mine)
+            asked += [row.id for row in mine]
+        return sorted(asked)
+
+    @locked
+    def forget_stops(self, session_id: int, receipts: Collection[Receipt]) -> None:
+        if session_id in self.broker.sessions:
+            self.broker.sessions[session_id].stops.difference_update(receipts)
+
+    @staticmethod
+    def _cancel_stopped(session: MemorySession) -> int:
+        """Have what the session was asked to stop removed when it is given back; return how many."""
+        stopped = [row for row in session.held() if (row.id, row.entry.claim_number) in session.stops]
+        for row in stopped:
+            row.queue.inner.control.discard(row.entry, Cause.CANCELLED)
+        return len(stopped)
+
+    @locked
     def free_slots(self, session_id: int, queues: Sequence[str]) -> dict[str, list[FreeSlots]]:
         now, free = self.broker.now(), dict[str, list[FreeSlots]]()
         for number, session in self.broker.sessions.items():
@@ -108,7 +130,7 @@ class Sessions(Part, subjects.Sessions):
         session = self.broker.sessions.pop(session_id, None)
         if session is None:
             return 0
-        held = session.held()
+        held, cancelled = session.held(), self._cancel_stopped(session)
         for row in held:
             self.broker.note_end(row, End.GIVEN_BACK)
             row.let_go()
@@ -116,7 +138,7 @@ class Sessions(Part, subjects.Sessions):
         session.unsubscribe()
         if self.broker.note_departure(session):
             self.deletions.delete_unused()
-        return len(held)
+        return len(held) - cancelled
 
     def hold_liveness_lock(self, session_id: int, *, deadline_seconds: float) -> bool:  # noqa: ARG002 - none is needed
         return True
@@ -141,6 +163,7 @@ class Sessions(Part, subjects.Sessions):
 
     def _reap(self, session: MemorySession) -> tuple[Reaped, list[LiveMessage]]:
         """Remove a session and give its messages back. Return a report, and the new dead letters."""
+        cancelled = self._cancel_stopped(session)
         for row in session.held():
             if row.entry.suspect:
                 self.broker.record_failure(row, WORKER_LOST, session.info.name)
@@ -153,5 +176,5 @@ class Sessions(Part, subjects.Sessions):
         for row in dead:
             self.broker.note_end(row, End.DEAD)
         del self.broker.sessions[session.number]
-        released = len(lost) - len(dead)
+        released = len(lost) - len(dead) - cancelled
         return Reaped(session_id=session.number, name=session.info.name, released=released, dead=len(dead)), dead

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery.operator import actions
+from django_mq.diagnosis.wording import counted
+from django_mq.engine.states import CLAIMED, State
+from django_mq.management.arguments import argument
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
@@ -16,18 +19,32 @@ if TYPE_CHECKING:
 class Command(MessageCommand):
     help = (
         "Remove messages by their ids, or all that match. Messages that a worker has begun stay, and "
-        "those that Celery holds, because they may be running."
+        "those that Celery holds, because they may be running; with --running, their workers stop and remove them."
     )
     exit_codes: ClassVar = {1: "refused, or not every message was removed"}
     action, verb = "cancel", "removed"
-    left = (
-        "held",
-        (
-            "held by a worker. What has begun is not interrupted: wait until it ends. Or pause its queue "
-            "(mq_pause), take it from the worker (mq_release), which may still finish it, and cancel it then"
-        ),
+    left = "held", "held by a worker: wait until it ends, or stop what runs with --running"
+    asks = narrows = True
+    arguments: ClassVar = (
+        argument("--running", action="store_true", help="Also stop what runs: its worker removes the message."),
     )
-    asks = narrows = recalls = True
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
-        return len(actions.cancel(rows, using=alias))
+    def run(self, alias: str, **options: Any) -> None:
+        self.asked, self.recalls = 0, not options["running"]
+        super().run(alias, **options)
+
+    def fitting(self, options: dict[str, Any]) -> frozenset[State]:
+        stopped = actions.STATES["stop"] if options["running"] else frozenset[State]()
+        return super().fitting(options) | stopped
+
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
+        done = len(actions.cancel(rows, using=alias))
+        if options["running"]:
+            asked = len(actions.stop([row for row in rows if row.state == CLAIMED], using=alias))
+            self.asked += asked
+            done += asked
+        return done
+
+    def more(self) -> tuple[dict[str, Any], list[str]]:
+        words = f"  Of these, {counted(self.asked, 'message', 'is')} removed by the worker, which stops it."
+        return {"stopping": self.asked}, [words] if self.asked else []

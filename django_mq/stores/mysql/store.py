@@ -193,7 +193,7 @@ class MySQLSessions(Sessions):
     reap = retried(Sessions.reap)
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, _: tuple[Any, ...]) -> Renewal:
-        [command] = self.rows("told", session=session_id) or [(WorkerMode.WORK.value, None)]
+        [command] = self.rows("told", session=session_id) or [(WorkerMode.WORK.value, None, False)]
         return super()._answer(session_id, heartbeat, (session_id, *command))
 
     def grace(self) -> dict[str, Any]:

@@ -147,8 +147,9 @@ class PostgreSQLSessions(Sessions):
     _pooled: Any = field(init=False, default=None)
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:  # noqa: ARG002 - not asked apart
-        _, leader, ready, mode, credit = row
-        return Renewal(leader=bool(leader), ready=bool(ready), command=self._command(mode, credit))
+        _, leader, ready, mode, credit, has_stops = row
+        command, stops = self._command(mode, credit), self._receipts(session_id, has_stops)
+        return Renewal(leader=bool(leader), ready=bool(ready), command=command, stops=stops)
 
     def revive(
         self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float

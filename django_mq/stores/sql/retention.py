@@ -39,6 +39,7 @@ class Retention(Part, subjects.Retention):
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         history = len(self.rows("prune_history", limit=limit, whole=whole))
         self.rows("prune_declined", limit=limit)
+        self.rows("prune_stops", limit=limit)
         past = ("prune_attempts", "prune_rollups", "prune_task_results")
         names = (*past, "prune_volatile_messages", "prune_volatile_bindings")
         return history + sum(len(self.rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq import conf
 from django_mq.engine.decisions.recall import FreeSlots
@@ -17,10 +17,11 @@ from django_mq.engine.decisions.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.stores.records import WORKER_LOST, ConsumerInfo, Reaped, Renewal, WorkerCommand, storable
 from django_mq.stores.sql.database import Part, first_of
+from django_mq.stores.sql.messages import CANCELLED
 from django_mq.stores.subjects import sessions as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
     from django_mq.stores.sql.deletions import Deletions
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger("django_mq.stores")
+
+
+class Stop(NamedTuple):
+    """A claim of a message by a session: what the session is asked to stop, or holds."""
+
+    session_id: int
+    id: int
+    claim: int
+
 
 #: The fields of a heartbeat that are parameters as they are.
 RENEWED = ("deadline_seconds", "held", "credit", "busy", "slots", "memory_bytes", "look")
@@ -101,14 +111,39 @@ class Sessions(Part, subjects.Sessions):
 
     def _renewal(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         given = {name: getattr(heartbeat, name) for name in RENEWED} | {"queues": json.dumps(heartbeat.queues)}
+        given["running"] = json.dumps(heartbeat.running) if heartbeat.running else None
         renewed = self.rows("renew", session=session_id, **given)
         return self._answer(session_id, heartbeat, renewed[0]) if renewed else None
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:
         """Return the answer in a renewal's row; another statement asks for the leader."""
-        _, mode, credit = row
+        _, mode, credit, has_stops = row
         leader = not self.rows("older", session=session_id, silent_seconds=-heartbeat.deadline_seconds)
-        return Renewal(leader=leader, command=self._command(mode, credit))
+        stops = self._receipts(session_id, has_stops)
+        return Renewal(leader=leader, command=self._command(mode, credit), stops=stops)
+
+    def _receipts(self, session_id: int, has_stops: object) -> frozenset[Receipt]:
+        """Return the claims that a session is asked to stop, if it has any."""
+        return frozenset((each.id, each.claim) for each in self._stops([session_id])) if has_stops else frozenset()
+
+    def _stops(self, sessions: Sequence[int]) -> frozenset[Stop]:
+        """Return what sessions are asked to stop."""
+        return frozenset(Stop(*row) for row in self.rows("stops", sessions=list(sessions)))
+
+    def ask_to_stop(self, ids: Sequence[int]) -> list[int]:
+        with self.database.transaction():
+            found = sorted(Stop(*row) for row in self.rows("holders", ids=list(ids)))
+            for session_id, id_, claim in found:
+                self.rows("add_stop", session=session_id, message=id_, claim=claim)
+        return [each.id for each in found]
+
+    def forget_stops(self, session_id: int, receipts: Collection[Receipt]) -> None:
+        self.rows("forget_stops", session=session_id, ids=[id_ for id_, _ in receipts])
+
+    def _cancel_stopped(self, stops: Collection[Stop], released: Sequence[Stop]) -> set[int]:
+        """Cancel what ended sessions have given back and were asked to stop; return the ids."""
+        stopped = [each.id for each in released if each in stops]
+        return set(self.messages.remove(stopped, CANCELLED)) if stopped else set()
 
     def _command(self, word: str, credit: int | None) -> WorkerCommand:
         """Return the operator's command; ignore a word of a newer version, and log it once."""
@@ -132,7 +167,10 @@ class Sessions(Part, subjects.Sessions):
 
     def close(self, session_id: int) -> int:
         with self.database.transaction():
+            stops = self._stops([session_id])
+            held = [Stop(*row) for row in self.rows("holders", ids=[each.id for each in stops])] if stops else []
             released = self.leases.release(session_id)
+            released -= len(self._cancel_stopped(stops, held))
             was_last = self.drop([session_id])
         if was_last:
             self.deletions.delete_unused()
@@ -146,6 +184,7 @@ class Sessions(Part, subjects.Sessions):
         was_last = self.queues.note_departure(ids)
         self.rows("drop_consumers", sessions=ids)
         self.rows("drop_declined_by", sessions=ids)
+        self.rows("drop_stops", sessions=ids)
         lost = first_of(self.rows("lost_owners"))
         self.rows("drop_ownerships", sessions=[*ids, *lost])
         self.rows("drop_sessions", sessions=ids)
@@ -168,6 +207,9 @@ class Sessions(Part, subjects.Sessions):
             expired = self.rows("lock_expired_sessions", spare=spare, **self.grace())
             sessions = first_of(expired)
             released = self.leases.release_held_by_expired(sessions)
+            stops = self._stops(sessions) if sessions else frozenset()
+            stopped = self._cancel_stopped(stops, [Stop(row[0], row[1], row[5]) for row in released])
+            released = [row for row in released if row[1] not in stopped]
             suspects = [row for row in released if row[2]]
             for session in sorted({row[0] for row in suspects}):
                 lost = [(row[1], True, WORKER_LOST) for row in suspects if row[0] == session]

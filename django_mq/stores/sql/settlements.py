@@ -117,7 +117,7 @@ class Leases(Part):
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
         """Give back the messages of expired sessions, and of sessions that do not exist.
 
-        Returns session id, id, whether the attempt counts, the attempts, and how many the queue allows.
+        Returns session id, id, whether the attempt counts, the attempts, how many the queue allows, and the claim.
         """
         released = self._release_held_by_expired(sessions)
         ids = [row[1] for row in released]

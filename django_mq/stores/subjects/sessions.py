@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from django_mq.engine.decisions.recall import FreeSlots
     from django_mq.engine.decisions.worker_mode import WorkerMode
@@ -49,6 +49,17 @@ class Sessions(ABC):
 
         None changes nothing. With ``credit`` 0 its consumers have their own credit again.
         """
+
+    @abstractmethod
+    def ask_to_stop(self, ids: Sequence[int]) -> list[int]:
+        """Ask the sessions that hold these messages to stop them; return the ids of those that a session holds.
+
+        A session that ends before it has followed does not give such a message back: it is cancelled.
+        """
+
+    @abstractmethod
+    def forget_stops(self, session_id: int, receipts: Collection[Receipt]) -> None:
+        """Forget that a session was asked to stop these claims, because it has them no more."""
 
     @abstractmethod
     def revive(

@@ -1,6 +1,12 @@
--- name: told. Reads what a session is told to do.
--- Locks: nothing. Index: the primary key. Returns: one row, if the session lives.
-SELECT conduct, given_credit FROM django_mq_workersession WHERE id = %(session)s
+-- name: told. Reads what a session is told to do, and whether it is asked to stop something.
+-- Locks: nothing. Index: the primary key, django_mq_stop_session. Returns: one row, if the session lives.
+SELECT conduct, given_credit, {has_stops} FROM django_mq_workersession WHERE id = %(session)s
+
+-- name: prune_stops. Forgets requests to sessions that have ended while the requests were written.
+-- Locks: the rows it deletes. Index: the primary keys. Returns: a row for each.
+DELETE FROM django_mq_stoprequest
+WHERE NOT EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = django_mq_stoprequest.session_id)
+ORDER BY id LIMIT %(limit)s
 
 -- name: find_held_by_expired. Finds what expired sessions hold; also what is held in the name of a session that no longer exists
 -- (a claim that committed while its session was being reaped).
@@ -13,9 +19,9 @@ WHERE held.session_id > 0 AND held.state = 2 AND (s.id IS NULL OR s.id IN %(sess
 -- name: lock_held_by_expired. Locks what find_held_by_expired found, unless another transaction has taken it meanwhile. A suspect that killed its
 -- worker again keeps its counted attempt.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key. Returns: the session and the id of each,
--- whether this claim counts, its attempts, and how many its queue allows.
+-- whether this claim counts, its attempts, how many its queue allows, and the claim.
 SELECT held.session_id, held.id, held.suspect, held.attempts,
-       (SELECT q.max_attempts FROM django_mq_queue q WHERE q.id = held.queue_id)
+       (SELECT q.max_attempts FROM django_mq_queue q WHERE q.id = held.queue_id), held.claim
 FROM django_mq_message held
 WHERE held.id IN %(ids)s AND held.state = 2 AND (
     held.session_id IN %(sessions)s

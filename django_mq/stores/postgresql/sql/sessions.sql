@@ -9,9 +9,10 @@ EXISTS (
 (s.guarded AND s.deadline > {now} + %(reconnect_seconds)s * interval '1 second' AND NOT {attended})
 
 -- name: renew. Moves a session's deadline, and looks for messages whose hint was lost.
--- Locks: the session's row. Index: the primary key, twice; django_mq_message_ready and _due, one probe for each queue.
+-- Locks: the session's row. Index: the primary key, twice; django_mq_message_ready and _due, one probe for each queue;
+-- django_mq_stop_session.
 -- Returns: the id, whether no older session is renewed by its own worker or its connection has ended, and whether a
--- claim of the session might find something, and what it is told to do; no row when the session was reaped.
+-- claim of the session might find something, what it is told to do, and whether it is asked to stop something; no row when the session was reaped.
 UPDATE django_mq_workersession renewed
 SET {renewed}
 WHERE renewed.id = %(session)s
@@ -28,7 +29,7 @@ RETURNING renewed.id, NOT coalesce((
           AND (EXISTS (SELECT 1 FROM django_mq_message m WHERE m.queue_id = q.id AND m.state = 1)
             OR EXISTS (SELECT 1 FROM django_mq_message m
                        WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}))),
-    renewed.conduct, renewed.given_credit
+    renewed.conduct, renewed.given_credit, {has_stops}
 
 -- name: prolong. Moves the deadline of a session that has not passed it, in place of its worker. It does not move
 -- the deadline if the liveness lock has ended: shorten_deadlines decides then.
@@ -73,9 +74,9 @@ RETURNING s.id
 -- It is negative where the claim counted an attempt. No join: a row that another session has claimed since this statement
 -- began is looked at again before it is locked, and an outer join would then find no session for it.
 -- Locks: the rows it changes, skipping locked ones. Index: django_mq_message_claimed. Returns: the session and the id
--- of each, whether this claim counts, its attempts, and how many its queue allows.
+-- of each, whether this claim counts, its attempts, how many its queue allows, and the claim.
 WITH held AS MATERIALIZED (
-    SELECT held.id, held.session_id, held.suspect
+    SELECT held.id, held.session_id, held.suspect, held.claim
     FROM django_mq_message held
     WHERE held.state = 2 AND (
         held.session_id = ANY(%(sessions)s::bigint[])
@@ -87,4 +88,4 @@ SET state = 1, redelivered = true, released_at = {now}, suspect = true, session_
     claim = CASE WHEN m.suspect THEN -m.claim ELSE m.claim END
 FROM held, django_mq_queue q
 WHERE m.id = ANY(ARRAY(SELECT id FROM held)) AND m.id = held.id AND q.id = m.queue_id
-RETURNING held.session_id, m.id, held.suspect, m.attempts, q.max_attempts
+RETURNING held.session_id, m.id, held.suspect, m.attempts, q.max_attempts, held.claim

@@ -10,12 +10,15 @@ VALUES (%(session)s, %(name)s, %(kind)s, %(host)s, %(pid)s, %(version)s, %(queue
 -- name: _renewed
 heartbeat_at = {now}, deadline = {ahead:deadline_seconds},
     held = %(held)s, queues = %(queues)s{as:jsonb}, credit = %(credit)s,
-    busy = %(busy)s, slots = %(slots)s, memory_bytes = %(memory_bytes)s
+    busy = %(busy)s, slots = %(slots)s, memory_bytes = %(memory_bytes)s, running = %(running)s{as:jsonb}
+
+-- name: _has_stops. Whether a session is asked to stop something.
+EXISTS (SELECT 1 FROM django_mq_stoprequest r WHERE r.session_id = %(session)s)
 
 -- name: renew. Moves a session's deadline.
--- Locks: the session's row. Index: the primary key. Returns: the id, and what it is told to do; no row when the session
--- was reaped.
-UPDATE django_mq_workersession SET {renewed} WHERE id = %(session)s {returning:id, conduct, given_credit}
+-- Locks: the session's row. Index: the primary key, django_mq_stop_session. Returns: the id, what it is told to do, and
+-- whether it is asked to stop something; no row when the session was reaped.
+UPDATE django_mq_workersession SET {renewed} WHERE id = %(session)s {returning:id, conduct, given_credit, {has_stops}}
 
 -- name: send_command. Writes a worker command for a session; null changes nothing, credit 0 is none.
 -- Locks: the session's row. Index: the primary key. Returns: one row; none when there is no such session.
@@ -24,6 +27,39 @@ SET conduct = coalesce(%(conduct)s{as:text}, conduct),
     given_credit = CASE WHEN %(credit)s{as:int} IS NULL THEN given_credit ELSE nullif(%(credit)s{as:int}, 0) END
 WHERE id = %(session)s
 {returning:id}
+
+-- name: holders. Finds the living sessions that hold messages.
+-- Locks: nothing. Index: the primary keys. Returns: the session, the id and the claim of each.
+SELECT m.session_id, m.id, m.claim
+FROM django_mq_message m
+JOIN django_mq_workersession s ON s.id = m.session_id
+WHERE m.id {in:ids} AND m.state = 2
+
+-- name: add_stop. Asks a session to stop a message. It does not touch the row of the session, which is renewed while
+-- the transaction of an operator is open.
+-- Locks: the new row. Returns: nothing.
+INSERT INTO django_mq_stoprequest (session_id, message_id, claim, asked_at)
+VALUES (%(session)s, %(message)s, %(claim)s, {now})
+
+-- name: stops. Reads what sessions are asked to stop.
+-- Locks: nothing. Index: django_mq_stop_session. Returns: the session, the message and the claim of each.
+SELECT session_id, message_id, claim FROM django_mq_stoprequest WHERE session_id {in:sessions}
+
+-- name: forget_stops. Forgets that a session is asked to stop messages.
+-- Locks: the rows it deletes. Index: django_mq_stop_session. Returns: nothing that is used.
+DELETE FROM django_mq_stoprequest WHERE session_id = %(session)s AND message_id {in:ids}
+
+-- name: drop_stops. Deletes what sessions are asked to stop.
+-- Locks: the rows it deletes. Index: django_mq_stop_session. Returns: nothing that is used.
+DELETE FROM django_mq_stoprequest WHERE session_id {in:sessions}
+
+-- name: prune_stops. Forgets requests to sessions that have ended while the requests were written.
+-- Locks: the rows it deletes, skipping locked ones. Index: the primary keys. Returns: one row per deleted row.
+DELETE FROM django_mq_stoprequest WHERE id {among:
+    SELECT r.id FROM django_mq_stoprequest r
+    WHERE NOT EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = r.session_id)
+    ORDER BY r.id LIMIT %(limit)s}
+RETURNING id
 
 -- name: free_slots. Counts the free slots of other living sessions that consume some queues, as of their last
 -- heartbeats.

@@ -2,8 +2,8 @@
 -- exists. give_back_held_by_expired marks it suspect and ready. A suspect that killed its worker again keeps its counted
 -- attempt.
 -- Locks: nothing; runs inside the write transaction. Index: django_mq_message_claimed. Returns: the session and the id
--- of each, whether this claim counts, its attempts, and how many its queue allows.
-SELECT held.session_id, held.id, held.suspect, held.attempts, q.max_attempts
+-- of each, whether this claim counts, its attempts, how many its queue allows, and the claim.
+SELECT held.session_id, held.id, held.suspect, held.attempts, q.max_attempts, held.claim
 FROM django_mq_message held
 JOIN django_mq_queue q ON q.id = held.queue_id
 LEFT JOIN django_mq_workersession s ON s.id = held.session_id
