@@ -219,24 +219,24 @@ def codec_of(content_encoding: str) -> str | None:
 ENCRYPTED = "encrypted"
 #: How its bytes begin, and what is around the id of the key. They say so themselves, because the history and the
 #: archive have no content encodings.
-_MARK, _END = b"\x00encrypted\x00", b"\x00"
+MARK, _END = b"\x00encrypted\x00", b"\x00"
 
 
 def marked_with_key(key_id: str, encrypted: bytes) -> bytes:
     """Return the bytes of a body that is encrypted with this key."""
-    return _MARK + key_id.encode() + _END + encrypted
+    return MARK + key_id.encode() + _END + encrypted
 
 
 def key_of(body: bytes) -> str | None:
     """Return the id of the key with which a body is encrypted, of which the first bytes are enough; else None."""
-    if bytes(body[: len(_MARK)]) != _MARK:
+    if bytes(body[: len(MARK)]) != MARK:
         return None
-    return bytes(body[len(_MARK) :]).partition(_END)[0].decode("utf-8", "backslashreplace")
+    return bytes(body[len(MARK) :]).partition(_END)[0].decode("utf-8", "backslashreplace")
 
 
 def without_key(body: bytes) -> bytes:
     """Return what ``marked_with_key`` was given."""
-    return bytes(body[len(_MARK) :]).partition(_END)[2]
+    return bytes(body[len(MARK) :]).partition(_END)[2]
 
 
 def as_published(body: bytes, content_encoding: str) -> tuple[bytes, str]:

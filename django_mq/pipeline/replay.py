@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.delivery.codecs import MARK, key_of
 from django_mq.delivery.queues import check_declared
 from django_mq.diagnosis.messages.copies import TRACE_CONTEXT
 from django_mq.errors import PipelineError
@@ -33,9 +34,22 @@ def replay(
         )
     check_declared(queue, using=alias)
     rows = archived(spark, alias, since=day, until=day)
+    check_readable(rows, day)
     key = key or f"replay {day} into {queue}"
     # The pace begins with the first attempt, so that another attempt makes the same messages.
     return publish_frame(messages(rows, queue, job(key, alias).started_at, speed), key, alias)
+
+
+def check_readable(rows: DataFrame, day: date) -> None:
+    """Raise PipelineError if a body is encrypted: the archive does not have what the message would need."""
+    from pyspark.sql import functions as f
+
+    marked = rows.where(f.substring("body", 1, len(MARK)) == f.lit(MARK)).select("body").first()
+    if marked is not None:
+        raise PipelineError(
+            f"Messages of {day} are encrypted, for example with the key {key_of(bytes(marked[0]))!r}, and are not"
+            " replayed; publish what you need of them with code that decrypts them."
+        )
 
 
 def messages(rows: DataFrame, queue: str, start: datetime, speed: float) -> DataFrame:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from django.core.management import CommandError, call_command
 
+from django_mq.delivery.codecs import marked_with_key
 from django_mq.errors import PipelineError, UnknownQueue, WrongColumns
-from django_mq.models import BulkJob, BulkPart, Message, Queue
+from django_mq.models import BulkJob, BulkPart, History, Message, Queue
 from django_mq.pipeline import publisher
 from django_mq.pipeline.archive import job as archive_job
 from django_mq.pipeline.outgoing import check_columns, outgoing_messages
@@ -166,6 +167,17 @@ class TestOnOneDatabase:
         assert message is not None
         assert message.headers == {**headers, ORIGIN: "00000000-0000-0000-0000-000000000001"}
         assert bytes(message.body) == b'{"a":1}'
+
+    def test_a_day_with_encrypted_bodies_is_not_replayed(
+        self, spark: SparkSession, past: Any, orders: str, tmp_path: Path
+    ) -> None:
+        past(3, body=b'{"a":1}')
+        History.objects.filter(pk=History.objects.first().pk).update(body=marked_with_key("2026", b"x"))
+        archive_job.archive(lambda: spark, orders, str(tmp_path), older_than=timedelta(0))
+
+        with pytest.raises(PipelineError, match="are encrypted, for example with the key '2026'"):
+            replay(spark, orders, MORNING.date(), "orders")
+        assert not Message.objects.exists()
 
     def test_a_replay_needs_a_queue_that_is_there(self, spark: SparkSession, orders: str) -> None:
         with pytest.raises(UnknownQueue, match="'test'"):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.exceptions import MiddlewareNotUsed
 
 from django_mq import conf
@@ -86,6 +87,40 @@ def test_middleware_of_each_kind_is_around_handlers_of_each_kind(kinds: tuple[An
     # Connections and transactions belong to a thread.
     assert seen == {"path": [names[kind] for kind in kinds], "thread": threading.get_ident(), "message": "message"}
     assert path.get() == ""
+
+
+def test_queries_of_a_coroutine_run_in_the_thread_of_its_synchronous_middleware() -> None:
+    """What the middleware sets on a connection is there for them, and for no other coroutine."""
+    threads: list[set[int]] = []
+
+    def process(attempt: Any, proceed: Any) -> Any:
+        threads.append({threading.get_ident()})
+        return proceed()
+
+    async def handler(number: int) -> None:
+        await both_began.wait()
+        threads[number].add(await sync_to_async(threading.get_ident)())
+
+    async def attempt(number: int) -> None:
+        async with ThreadSensitiveContext():
+            chain = chains_of([SimpleNamespace(process=process)]).async_attempts
+            await asurrounded(chain, number, handler)
+
+    both_began = asyncio.Event()
+
+    async def main() -> None:
+        tasks = []
+        for number in range(2):
+            tasks.append(asyncio.create_task(attempt(number)))
+            while len(threads) <= number:
+                await asyncio.sleep(0)
+        both_began.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+
+    assert [len(seen) for seen in threads] == [1, 1]
+    assert threads[0] != threads[1]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
