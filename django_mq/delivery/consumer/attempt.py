@@ -137,13 +137,12 @@ class Delivery:
         if not self.settled:
             self.error = error
             return
-        logger.error(
+        self._log(
+            logging.ERROR,
             "A function of on_commit() or a middleware has failed after handler %s has handled message %s of queue"
             " %r: %r",
-            *self._names(),
             error,
-            exc_info=error,
-            extra=self._extra,
+            trace=error,
         )
 
     def outcome(self, error: BaseException | None) -> str:
@@ -179,7 +178,7 @@ class Delivery:
         logger.error(
             "Message %s of queue %r is dead: its worker died at the last attempt",
             *self._names()[1:],
-            extra=self._extra,
+            extra={"mq_message": self.message},
         )
         return Settlement.of(self.claimed, Decision(Verdict.DEAD), "worker lost")
 
@@ -188,38 +187,27 @@ class Delivery:
         error, number = self.error, self.message.attempt
         if error is None:  # nearly every message
             if logger.isEnabledFor(logging.DEBUG):
-                logger.debug("Handler %s has handled message %s of queue %r", *self._names(), extra=self._extra)
+                self._log(logging.DEBUG, "Handler %s has handled message %s of queue %r")
             return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
         decision = self._decide(error)
         if decision.verdict is Verdict.CANCEL:
-            logger.info(
-                "Handler %s was cancelled while it ran on message %s of queue %r: %r",
-                *self._names(),
-                error,
-                extra=self._extra,
-            )
+            text = "Handler %s was cancelled while it ran on message %s of queue %r: %r"
+            self._log(logging.INFO, text, error)
         if not decision.counted:
             if decision.delay_seconds:
-                logger.info(
-                    "Handler %s has released message %s of queue %r for %.1f s: %r",
-                    *self._names(),
-                    decision.delay_seconds,
-                    error,
-                    extra=self._extra,
-                )
+                text = "Handler %s has released message %s of queue %r for %.1f s: %r"
+                self._log(logging.INFO, text, decision.delay_seconds, error)
             return Settlement.of(self.claimed, decision)
         if decision.verdict is not Verdict.DEAD:
             # A Retry is the wish of the handler, and no fault.
             wished = isinstance(error, Retry)
-            logger.log(
+            self._log(
                 logging.INFO if wished else logging.WARNING,
                 "Handler %s failed on message %s of queue %r, attempt %s, again in %.1f s: %r",
-                *self._names(),
                 number,
                 decision.delay_seconds,
                 error,
-                exc_info=None if wished else self._logged(error),
-                extra=self._extra,
+                trace=None if wished else self._logged(error),
             )
             return Settlement.of(self.claimed, decision, failure=_failure(error))
         return self._buried(error, decision)
@@ -229,21 +217,19 @@ class Delivery:
         reason = f"{failure.error}: {failure.detail}" if failure.detail else failure.error
         # %r: a text of a publisher or an exception must not forge lines of the log.
         chosen = isinstance(error, Reject)
-        logger.log(
+        self._log(
             logging.WARNING if chosen else logging.ERROR,
             "Handler %s failed on message %s of queue %r, attempt %s, the message is dead: %r",
-            *self._names(),
             number,
             reason,
-            exc_info=None if chosen else self._logged(error),
-            extra=self._extra,
+            trace=None if chosen else self._logged(error),
         )
         return Settlement.of(self.claimed, decision, reason, failure)
 
-    @property
-    def _extra(self) -> dict[str, Any]:
-        """What filters of a log may read: these lines are written when the middleware has ended."""
-        return {"mq_message": self.message}
+    def _log(self, level: int, text: str, *values: object, trace: BaseException | None = None) -> None:
+        """Log what became of the message. Filters may read it: the middleware of the attempt has ended."""
+        extra = {"mq_message": self.message}
+        logger.log(level, text, *self._names(), *values, exc_info=trace, extra=extra, stacklevel=2)
 
     def _names(self) -> tuple[str, str, str]:
         # All of Django's tasks have one handler: the type names the task.
