@@ -279,6 +279,21 @@ def test_a_handler_publishes_to_its_queue_and_gets_the_same_object() -> None:
     ]
 
 
+@pytest.mark.django_db
+@pytest.mark.usefixtures("queue")
+def test_a_handler_of_many_publishes_one_item() -> None:
+    @consumer(QUEUE, bulk=10)
+    def handle(receipts: list[Receipt]) -> None:
+        """Send receipts."""
+
+    handle.publish(Receipt(1))
+    handle.publish_many([Receipt(2)])
+    with pytest.raises(InvalidMessage, match="does not fit Receipt: it must be an object, and is a list"):
+        handle.publish([Receipt(3)])  # type: ignore[arg-type]
+
+    assert [message.body["order"] for message in browse(QUEUE)] == [1, 2]
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("queue")
 def test_a_message_of_an_unknown_type_stays_in_the_queue() -> None:

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 B = TypeVar("B")
 B_contra = TypeVar("B_contra", contravariant=True)
+#: The argument ``bulk`` of a handler. Without one, the type checker takes the first kind.
+Bulk = TypeVar("Bulk", None, int)
+Bulk_co = TypeVar("Bulk_co", None, int, covariant=True)
 
 
 class PublishOptions(TypedDict, total=False):
@@ -127,7 +131,35 @@ class HandlerFunction(Generic[P, R]):
         return encoded
 
 
-class HandlerDecorator(Protocol):
-    """What ``consumer`` returns."""
+class BulkFunction(Protocol[P, R_co]):
+    """How the type checker sees the function of a handler of many: it takes a list, and publishes an item."""
 
-    def __call__(self, function: Callable[P, R], /) -> HandlerFunction[P, R]: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    @overload
+    def publish(self: Takes[list[ReceivedMessage]], body: Any, **options: Unpack[PublishOptions]) -> UUID: ...
+    @overload
+    def publish(self: Takes[list[B]], body: B, **options: Unpack[PublishOptions]) -> UUID: ...
+    @overload
+    def publish_many(
+        self: Takes[list[ReceivedMessage]], bodies: Iterable[Any], **options: Unpack[PublishOptions]
+    ) -> list[UUID]: ...
+    @overload
+    def publish_many(
+        self: Takes[list[B]], bodies: Iterable[B], **options: Unpack[PublishOptions]
+    ) -> list[UUID]: ...
+    @overload
+    async def apublish(
+        self: Takes[list[ReceivedMessage]], body: Any, **options: Unpack[PublishOptions]
+    ) -> UUID: ...
+    @overload
+    async def apublish(self: Takes[list[B]], body: B, **options: Unpack[PublishOptions]) -> UUID: ...
+
+
+class HandlerDecorator(Protocol[Bulk_co]):
+    """What ``consumer`` returns, by the argument ``bulk``."""
+
+    @overload
+    def __call__(self: HandlerDecorator[None], function: Callable[P, R], /) -> HandlerFunction[P, R]: ...
+    @overload
+    def __call__(self: HandlerDecorator[int], function: Callable[P, R], /) -> BulkFunction[P, R]: ...

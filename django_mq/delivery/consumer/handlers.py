@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.delivery.codecs import ReceivedMessage
-    from django_mq.delivery.consumer.handler_function import HandlerDecorator, P, R
+    from django_mq.delivery.consumer.handler_function import Bulk, HandlerDecorator, P, R
     from django_mq.engine.decisions.retries import BackoffFunction, BackoffKind, Errors
     from django_mq.seams.arguments import Arguments
     from django_mq.stores.records import Browsed, Claimed
@@ -131,7 +131,7 @@ def consumer(
     time_limit_seconds: float | None = None,
     soft_time_limit_seconds: float | None = None,
     transactional: bool = False,
-    bulk: int | None = None,
+    bulk: Bulk = None,  # type: ignore[assignment]  # a default of a variable of types
     bulk_seconds: float | None = None,
     priority: int = 0,
     shared: bool = False,
@@ -149,7 +149,7 @@ def consumer(
     release_seconds: float = RELEASE_SECONDS,
     retry_within_seconds: float | None = None,
     **added: Any,
-) -> HandlerDecorator:
+) -> HandlerDecorator[Bulk]:
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
 
     It is called with one message, in some thread. If its parameter has the annotation of another type than that of
@@ -244,7 +244,8 @@ def consumer(
         _add(handler)
         return HandlerFunction(function, handler)
 
-    return register
+    decorator: Any = register
+    return decorator  # type: ignore[no-any-return]  # its type is in HandlerDecorator
 
 
 def _add(handler: Handler) -> None:

@@ -38,6 +38,21 @@ async def send_slowly(receipt: Receipt) -> int:
     return receipt.order
 
 
+@consumer("receipts", bulk=100, bulk_seconds=0.5)
+def send_many(receipts: list[Receipt]) -> int:
+    return len(receipts)
+
+
+@consumer("plain", bulk=100)
+def plain_many(messages: list[ReceivedMessage]) -> None:
+    assert messages
+
+
+@consumer("lists")
+def sum_up(numbers: list[int]) -> int:
+    return sum(numbers)
+
+
 @consumer("plain")
 def plain(message: ReceivedMessage) -> str:
     return message.type
@@ -63,6 +78,13 @@ def published() -> None:
     anything.publish(3)
     consumer("receipts")(send).publish(Receipt(7))
 
+    assert_type(send_many.publish(Receipt(7)), UUID)
+    assert_type(send_many.publish_many([Receipt(7)], delay=60), list[UUID])
+    plain_many.publish({"any": "body"})
+    sum_up.publish([1, 2])
+
+    sum_up.publish(1)  # error: arg-type
+    send_many.publish([Receipt(7)])  # error: arg-type
     send.publish({"order": 7})  # error: arg-type
     send.publish(Receipt(7), dealy=60)  # error: call-arg
     send.publish(Receipt(7), delay="60")  # error: arg-type
@@ -83,5 +105,6 @@ def called(message: ReceivedMessage) -> None:
     assert_type(send(Receipt(7), message), int)
     assert_type(send(receipt=Receipt(7), message=message), int)
     assert_type(plain(message), str)
+    assert_type(send_many([Receipt(7)]), int)
     send(Receipt(7))  # error: call-arg
     send({"order": 7}, message)  # error: arg-type
