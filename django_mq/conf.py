@@ -100,6 +100,10 @@ class Settings:
     DECLINE_GRACE_SECONDS: float = 300.0
     #: Whether Celery workers on django-mq:// also run the handlers of native queues.
     CELERY_HANDLERS: bool = True
+    #: How many messages a worker process handles at a time with handlers that are coroutine functions, and how
+    #: many of these may use the database at a time, each in a thread that it keeps.
+    ASYNC_SLOTS: int = 100
+    ASYNC_THREADS: int = 20
     #: Longest time one statement of a worker's own connection may take (PostgreSQL), in seconds.
     STATEMENT_TIMEOUT_SECONDS: float = 30.0
 

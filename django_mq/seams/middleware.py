@@ -59,11 +59,11 @@ Decoder: TypeAlias = Callable[[bytes, str], tuple[bytes, str] | None]
 Encoder: TypeAlias = Callable[[bytes, str], tuple[bytes, str]]
 
 #: Functions that return before their body has run, and their names.
-NOT_RUN_BY_A_CALL = (
-    (iscoroutinefunction, "a coroutine function"),
+GENERATORS = (
     (inspect.isasyncgenfunction, "an asynchronous generator function"),
     (inspect.isgeneratorfunction, "a generator function"),
 )
+NOT_RUN_BY_A_CALL = ((iscoroutinefunction, "a coroutine function"), *GENERATORS)
 
 
 @dataclass(frozen=True, slots=True)

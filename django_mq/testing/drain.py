@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from asgiref.sync import async_to_sync
+
 from django_mq import __version__
 from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.consumer.attempt import Delivery, named
 from django_mq.delivery.consumer.duties import DUTIES, run_duties
-from django_mq.delivery.consumer.handlers import carries_task
+from django_mq.delivery.consumer.handlers import Way, carries_task
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS
@@ -264,7 +266,8 @@ class Drain:
     def _attempt(self, delivery: Delivery) -> None:
         self._count(delivery.claimed)
         with as_autocommit():
-            settlement = delivery.run()
+            is_async = delivery.handler.way is Way.EVENT_LOOP
+            settlement = async_to_sync(delivery.arun)() if is_async else delivery.run()
         handed_on = settlement.verdict is DECLINE and self._dispatcher.hand_on(delivery)
         if not handed_on:
             if not delivery.settled:

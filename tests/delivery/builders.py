@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.consumer.handlers import Handler, Way
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.engine.decisions.retries import Retries
 from django_mq.engine.options import QueueOptions
@@ -74,6 +74,7 @@ def a_handler(
     transactional: bool = False,
     priority: int = 0,
     selector: str = "",
+    way: Way = Way.THREADS,
     **retries: Any,
 ) -> Handler:
     """A handler that is not registered."""
@@ -87,6 +88,7 @@ def a_handler(
         transactional=transactional,
         priority=priority,
         selector=selector,
+        way=way,
         retries=Retries(**retries) if retries else None,
     )
 

@@ -131,6 +131,12 @@ PAGES = (
         prints=("7",),
     ),
     Page(
+        "messages/async-handlers.md",
+        before="from django_mq.api import publish; publish('webhooks', {'user': 1})",
+        after="python manage.py mq_worker --until-empty\npython manage.py mq_queues",
+        prints=("replies",),
+    ),
+    Page(
         "messages/typed-messages.md",
         after="python manage.py mq_worker --until-empty",
         prints=(

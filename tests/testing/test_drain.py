@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,20 @@ def test_it_runs_everything_in_order_with_what_handlers_publish(
     assert [message.body for message in mq.published("receipts")] == ["receipt"]
     assert WorkerSession.objects.using(alias).count() == 0
     assert History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED).count() == 4
+
+
+def test_a_coroutine_function_uses_the_database_in_the_transaction_of_the_test(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    async def rename(message: Any) -> None:
+        await asyncio.sleep(0)
+        await Queue.objects.using(alias).filter(name="orders").aupdate(paused_reason=message.body)
+
+    handle("orders", rename)
+    publish("orders", "renamed")
+
+    assert mq.drain().outcomes == ["accepted"]
+    assert Queue.objects.using(alias).get(name="orders").paused_reason == "renamed"
 
 
 def test_only_named_queues_are_drained(alias: str, mq: QueueTester, handle: Callable[..., None]) -> None:

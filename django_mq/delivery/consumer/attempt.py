@@ -5,14 +5,16 @@ Every outcome becomes a settlement: neither an exception of a handler nor a brok
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from django_mq import conf, signals
@@ -32,18 +34,22 @@ from django_mq.errors import (
     Retry,
     WorkerLost,
 )
-from django_mq.seams.middleware import Execution, surrounded
+from django_mq.seams.middleware import Execution, asurrounded, surrounded
 from django_mq.stores.clock import clock
 from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
+    from typing import TypeAlias
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.decisions.retries import Retries
     from django_mq.engine.decisions.verdict import Delays, Policy
     from django_mq.stores.records import Claimed
+
+    #: Makes a function one that is awaited, and that runs in a thread.
+    InThread: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -75,17 +81,72 @@ class Delivery:
 
     def run(self) -> Settlement:
         """Run the steps and return the outcome. Never raises."""
-        if self.claimed.suspect and (settlement := self.judge_lost()) is not None:
+        if (settlement := self._begin()) is not None:
             return settlement
-        limit, soft_limit = self.handler.time_limit_seconds, self.handler.soft_time_limit_seconds
-        if limit is not None or soft_limit is not None:
-            self.message.limit(limit, soft_limit)
-        if not (signals.is_wanted(signals.attempt_started) or signals.is_wanted(signals.attempt_finished)):
+        if not _is_watched():
             return self._go()
         begin, before = time.monotonic(), transactions()
         signals.tell(signals.attempt_started, message=self.message)
         settlement = self._go()
         leave_transactions(before)  # receivers may write
+        self._tell_finished(settlement, begin)
+        return settlement
+
+    def _go(self) -> Settlement:
+        try:
+            if middleware := conf.middleware().attempts:
+                surrounded(middleware, self._execution(), lambda changed: self.call(changed.message))
+            else:
+                self.call(self.message)
+        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
+            self._take(error)
+        return self.conclude()
+
+    # The same for a coroutine function.
+
+    async def arun(self, in_thread: InThread = sync_to_async) -> Settlement:
+        """Run the steps and return the outcome; ``in_thread`` calls receivers of signals. Never raises."""
+        if (settlement := self._begin()) is not None:
+            return settlement
+        if not _is_watched():
+            return await self._ago()
+        begin = time.monotonic()
+        settlement = await self._ago(in_thread(signals.tell))
+        with suppress(asyncio.CancelledError):  # the outcome stays
+            await in_thread(self._tell_finished)(settlement, begin)
+        return settlement
+
+    async def _ago(self, tell: Callable[..., Awaitable[None]] | None = None) -> Settlement:
+        try:
+            if tell is not None:
+                await tell(signals.attempt_started, message=self.message)
+            if middleware := conf.middleware().async_attempts:
+                await asurrounded(middleware, self._execution(), lambda changed: self.acall(changed.message))
+            else:
+                await self.acall(self.message)
+        except BaseException as error:  # noqa: BLE001 - nor a worker's event loop
+            was_cancelled = isinstance(error, asyncio.CancelledError)
+            is_cancel = was_cancelled and self.message.interruption is Interruption.CANCELLED
+            self._take(Cancelled() if is_cancel else error)
+        if self.message.interruption is Interruption.TIME_LIMIT:  # whatever the coroutine has made of it
+            self.error = self._overdue()
+        return self.conclude()
+
+    # Steps of both.
+
+    def _begin(self) -> Settlement | None:
+        """Begin the time limits; return the outcome of a message that is not to run."""
+        if self.claimed.suspect and (settlement := self.judge_lost()) is not None:
+            return settlement
+        limit, soft_limit = self.handler.time_limit_seconds, self.handler.soft_time_limit_seconds
+        if limit is not None or soft_limit is not None:
+            self.message.limit(limit, soft_limit)
+        return None
+
+    def _execution(self) -> Execution:
+        return Execution(message=self.message, handler=self.handler, outcome=self.outcome)
+
+    def _tell_finished(self, settlement: Settlement, begin: float) -> None:
         signals.tell(
             signals.attempt_finished,
             message=self.message,
@@ -93,18 +154,6 @@ class Delivery:
             error=self.error,
             seconds=time.monotonic() - begin,
         )
-        return settlement
-
-    def _go(self) -> Settlement:
-        try:
-            if middleware := conf.middleware().attempts:
-                attempt = Execution(message=self.message, handler=self.handler, outcome=self.outcome)
-                surrounded(middleware, attempt, lambda changed: self.call(changed.message))
-            else:
-                self.call(self.message)
-        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
-            self._take(error)
-        return self.conclude()
 
     def conclude(self) -> Settlement:
         """Judge; an outcome that cannot be judged is a failure."""
@@ -128,6 +177,11 @@ class Delivery:
             result = result_of(self.handler.call(message))
             settlements.append(accept)
         return result
+
+    async def acall(self, message: ReceivedMessage) -> Any:
+        """Call the handler, a coroutine function."""
+        _ = message.headers, message.body  # a corrupt message does not reach the handler
+        return result_of(await self.handler.call(message))
 
     def _note_commit(self) -> None:
         self.settled = True
@@ -244,9 +298,11 @@ class Delivery:
         """Judge a call that exceeds its time limit."""
         self.abandoned = True
         self.message.end_request.ask(Interruption.TIME_LIMIT)  # the thread may heed it yet
-        limit = self.handler.time_limit_seconds
-        self.error = HandlerTimeout(f"{self.handler.name} ran longer than {limit} seconds.")
+        self.error = self._overdue()
         return self.judge()
+
+    def _overdue(self) -> HandlerTimeout:
+        return HandlerTimeout(f"{self.handler.name} ran longer than {self.handler.time_limit_seconds} seconds.")
 
     def lose(self, error: BaseException) -> Settlement:
         """Judge a call whose process died: the error is not the handler's, so no class of its options matches."""
@@ -265,6 +321,11 @@ class Delivery:
         )
         self.error = Cancelled()
         return self.judge()
+
+
+def _is_watched() -> bool:
+    """Whether to tell that attempts begin or end."""
+    return signals.is_wanted(signals.attempt_started) or signals.is_wanted(signals.attempt_finished)
 
 
 @contextmanager

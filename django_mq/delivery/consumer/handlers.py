@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain, combinations, repeat
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import iscoroutinefunction
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
@@ -36,7 +37,7 @@ from django_mq.errors import (
     NoHandler,
     shown,
 )
-from django_mq.seams.middleware import NOT_RUN_BY_A_CALL
+from django_mq.seams.middleware import GENERATORS
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Way(Enum):
     THREADS = "threads"
     #: Many messages in one call.
     BULK = "bulk"
+    #: A coroutine function, which runs beside hundreds of others.
+    EVENT_LOOP = "event loop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +195,12 @@ def consumer(
 
     Extensions may declare further options.
 
+    An ``async def`` runs on the event loop of its worker process, beside hundreds of others; there, exceeding
+    ``time_limit_seconds`` cancels it. It cannot be ``transactional``.
+
     Raises ConfigurationError for impossible options, for a second handler with the same selector, or none, that is
-    not shared, and for a function that does not run when it is called with one message, such as a coroutine
-    function or a generator. Raises MalformedSelector for a selector that cannot be parsed.
+    not shared, and for a function that does not run when it is called with one message, such as a generator.
+    Raises MalformedSelector for a selector that cannot be parsed.
     """
     _check_options(queue, credit, credit_bytes, priority)
     _check_limits(queue, time_limit_seconds, soft_time_limit_seconds)
@@ -236,9 +242,9 @@ def consumer(
             shared=shared,
             type=kind,
             selector=condition,
+            way=_way(queue, function, transactional=transactional, many=bulk is not None),
             retries=None if retries == OF_THE_QUEUE else retries,
             arguments=_arguments(queue, function, many=bulk is not None),
-            way=Way.BULK if bulk else Way.THREADS,
             added=added,
         )
         _add(handler)
@@ -276,6 +282,19 @@ def _arguments(queue: str, function: Any, *, many: bool) -> Arguments | None:
     if problem := unfit(function, 1 if arguments is None else arguments.number):
         raise _refusal(queue, function, problem)
     return arguments
+
+
+def _way(queue: str, function: Any, *, transactional: bool, many: bool) -> Way:
+    """Return how a worker runs a function. Raises ConfigurationError for options that a coroutine cannot have."""
+    if not is_async(function):
+        return Way.BULK if many else Way.THREADS
+    if transactional:
+        problem = "is a coroutine function and cannot be transactional: Django has no transactions in async code"
+        raise _refusal(queue, function, f"{problem}; write a plain function, or leave transactional out")
+    if many:
+        problem = "is a coroutine function and gets one message in a call, beside many others"
+        raise _refusal(queue, function, f"{problem}; write a plain function, or leave bulk out")
+    return Way.EVENT_LOOP
 
 
 def _refusal(queue: str, function: Any, problem: str) -> ConfigurationError:
@@ -478,15 +497,20 @@ def unfit(function: Any, arguments: int = 1) -> str | None:
     """Return why this cannot be a handler, as the end of a sentence; None if it can."""
     if not callable(function):
         return "cannot be called; decorate a function"
-    for is_such, word in NOT_RUN_BY_A_CALL:
+    for is_such, word in GENERATORS:
         if is_such(function) or is_such(_call_of(function)):
-            return f"is {word}, which does not run when it is called; write a plain function"
+            return f"is {word}, which does not run when it is called; write def or async def, without yield"
     if not _takes(function, arguments):
         return (
             "cannot be called with one positional argument, the message or its body; a second one is the message,"
             " if its annotation is ReceivedMessage"
         )
     return None
+
+
+def is_async(function: Any) -> bool:
+    """Whether a call of this returns a coroutine."""
+    return iscoroutinefunction(function) or iscoroutinefunction(_call_of(function))
 
 
 def result_of(result: Any) -> Any:

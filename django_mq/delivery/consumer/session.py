@@ -150,7 +150,7 @@ class Session:
             self.state.let_go([settlement])
         self.settlements.add(self._unless_stopped(settlement), is_written=is_written)
         if self.retired:
-            self.flush()
+            connections.apart_from_event_loops(self.flush)()
 
     def _unless_stopped(self, settlement: Settlement) -> Settlement:
         """Return the settlement; that of a cancelled message does not give it back."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import signal
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
+from django_mq import conf
 from django_mq.bulk.pool import pool_for
+from django_mq.coroutines.pool import EventLoopPool
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from django_mq.delivery.consumer.handlers import Way, discover
 from django_mq.delivery.consumer.pool import Pool
@@ -55,6 +58,17 @@ class Command(MQCommand):
             help="How many bytes of bodies to hold at most for each handler that names no number; "
             "default: the setting CREDIT_BYTES.",
         ),
+        argument(
+            "--async-slots",
+            type=at_least_one,
+            help="How many messages are handled at a time by handlers that are coroutine functions; "
+            "default: the setting ASYNC_SLOTS.",
+        ),
+        argument(
+            "--async-threads",
+            type=at_least_one,
+            help="How many of these may use the database at a time; default: the setting ASYNC_THREADS.",
+        ),
         argument("--name", default="", help="The name that the admin shows; default: native@HOST:PID."),
         argument("--until-empty", action="store_true", help="End when no message can be delivered and none runs."),
         *ARGUMENTS,
@@ -88,7 +102,7 @@ class Command(MQCommand):
         self, handlers: list[Handler], alias: str, options: dict[str, Any], monitor: Monitor
     ) -> Iterator[Worker]:
         """Make a worker for each way of running that the handlers need, and print what it consumes."""
-        for own, slots, pool, how in _pools(handlers, options["threads"]):
+        for own, slots, pool, how in _pools(handlers, options):
             worker = Worker(
                 own,
                 threads=slots,
@@ -133,10 +147,14 @@ class _Signals:
         self._workers.stop(at_once=self.count > 1)
 
 
-def _pools(handlers: list[Handler], threads: int) -> Iterator[tuple[list[Handler], int, MakePool, str]]:
+def _pools(handlers: list[Handler], options: dict[str, Any]) -> Iterator[tuple[list[Handler], int, MakePool, str]]:
     """Yield the handlers of each worker, the slots of its pool, what makes the pool, and words for both."""
     if plain := [handler for handler in handlers if handler.way is Way.THREADS]:
-        yield plain, threads, Pool, plural(threads, "thread")
+        yield plain, options["threads"], Pool, plural(options["threads"], "thread")
+    if coroutines := [handler for handler in handlers if handler.way is Way.EVENT_LOOP]:
+        slots = options["async_slots"] or conf.load().ASYNC_SLOTS
+        threads = options["async_threads"] or conf.load().ASYNC_THREADS
+        yield coroutines, slots, partial(EventLoopPool, threads=threads), plural(slots, "async slot")
     for handler in handlers:
         if handler.way is Way.BULK:
             yield [handler], handler.bulk, pool_for(handler), f"up to {plural(handler.bulk, 'message')} at a time"
