@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from django_mq.delivery.consumer.attempt import Delivery
+    from django_mq.delivery.consumer.pool import NextAttempt
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -54,12 +55,14 @@ class Run:
 class EventLoopPool:
     """A fixed number of slots, each a task."""
 
+    gathers = False
+
     def __init__(
         self,
         slots: int,
         *,
         threads: int,
-        next_attempt: Callable[[], Delivery | None],
+        next_attempt: NextAttempt,
         on_done: Callable[[Delivery, Settlement], None],
         on_idle: Callable[[], None],
     ) -> None:

@@ -120,6 +120,7 @@ def test_each_worker_looks_again_after_another_one_has_worked() -> None:
     assert emptiness.is_over(second)
 
 
-def test_a_worker_alone_is_over_when_it_finds_nothing() -> None:
+def test_a_worker_alone_looks_again_after_its_own_work() -> None:
     worker: Any = object()
-    assert Emptiness(1).is_over(worker)
+    emptiness = Emptiness(1)
+    assert [emptiness.is_over(worker), emptiness.is_over(worker)] == [False, True]

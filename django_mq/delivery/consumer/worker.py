@@ -309,7 +309,8 @@ class Worker:
         if self._found_all_empty:
             if emptiness.is_over(self):
                 return True
-            self._wait(is_timed=True)
+            if emptiness.waits(self):
+                self._wait(is_timed=True)
         self.runtime.fetcher.look(full_scan=True)
         return False
 
@@ -520,9 +521,9 @@ class Attempts:
 
 
 class Emptiness:
-    """Whether several workers of one process find their queues empty, each after the others have ended their work.
+    """Whether all workers of a process find their queues empty, each after all have ended their work.
 
-    A handler may publish to a queue of another worker. So each worker looks again after one that has worked.
+    A handler may publish to a queue of any of them. So each worker looks again after one that has worked.
     """
 
     def __init__(self, workers: int) -> None:
@@ -550,9 +551,12 @@ class Emptiness:
             elif self._looks[worker] == self._round:
                 self._found_nothing.add(worker)
             self._looks[worker] = self._round
-            # One worker alone does not look again: it has published to its own queues.
-            self._is_over = self._is_over or self._workers in (1, len(self._found_nothing))
+            self._is_over = self._is_over or len(self._found_nothing) == self._workers
             return self._is_over
+
+    def waits(self, worker: Worker) -> bool:
+        """Whether a worker has found nothing, and waits for the others."""
+        return worker in self._found_nothing
 
 
 class Workers:
