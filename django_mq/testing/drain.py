@@ -1,104 +1,56 @@
 """Run what is ready, by the rules of the queues, in the thread of the test.
 
-It is a worker with one slot: it claims one message, runs its handler, and settles it before the next claim.
-Claims and settlements are those of the store, over Django's connection, so they are part of the transaction of a
+A drain is a worker that runs one handler at a time, and settles what it has handled before the next claim. Claims
+and settlements are those of the store, over Django's connection, so they are part of the transaction of a
 ``TestCase``.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 from collections import Counter
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from asgiref.sync import async_to_sync
 
-from django_mq import __version__
+from django_mq.bulk.call import BulkCall, released
 from django_mq.delivery.codecs import ReceivedMessage
-from django_mq.delivery.consumer.attempt import Delivery, named
+from django_mq.delivery.consumer.attempt import named
 from django_mq.delivery.consumer.duties import DUTIES, run_duties
 from django_mq.delivery.consumer.handlers import Way, carries_task
-from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
-from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS
+from django_mq.engine.decisions.bulk import behind
 from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE, Verdict
 from django_mq.engine.states import State
-from django_mq.errors import Decline, DrainNeverEnds, Reject, Release, Retry
+from django_mq.errors import DrainNeverEnds, Reject, Retry
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
-from django_mq.stores.records import ClaimRequest, Lease, SessionInfo, Settlement, headers_in
+from django_mq.stores.records import Settlement, headers_in
+from django_mq.testing.drained import DrainedMessage
+from django_mq.testing.lane import Lane
 from django_mq.testing.transactions import as_autocommit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Mapping, Sequence
 
+    from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Browsed, Claimed, ClaimResult
+    from django_mq.stores.records import Browsed, Claimed
 
 #: The duties of maintenance that change messages. The others look after workers and the history.
 MESSAGE_DUTIES: Final = ("promote", "expire", "bury_unwanted", "trim")
-#: Longer than any test moves the clock: the session of a drain is not given up meanwhile.
-DEADLINE_SECONDS = timedelta(days=36_500).total_seconds()
 #: How often a claim is repeated that has left messages to a session which may not have claimed them.
 TRIES = 3
-#: What a handler raises to choose an outcome. All else is an error of the handler.
-CHOICES = (Reject, Release, Decline, Retry)
-
-
-@dataclass(frozen=True, slots=True)
-class DrainedMessage:
-    """One attempt of a drain, or what became of a message without one."""
-
-    message: ReceivedMessage
-    #: The dotted name of the handler, or the name of the Celery task; blank for a message that has expired.
-    handler: str
-    #: "accepted", "retried", "released", "declined", "dead", "expired"; of a Celery task also "failed", "revoked".
-    outcome: str
-    #: What the handler has raised.
-    error: BaseException | None = None
-
-    @property
-    def queue(self) -> str:
-        return self.message.queue
-
-    def __str__(self) -> str:
-        raised = "" if self.error is None else f": {self.error!r}"
-        return f"{self.outcome} {self.message!r} by {self.handler or 'no handler'}{raised}"
-
-
-class Drained(tuple[DrainedMessage, ...]):
-    """The attempts of a drain, in order."""
-
-    __slots__ = ()
-
-    @property
-    def outcomes(self) -> list[str]:
-        """The outcomes, in order."""
-        return [attempt.outcome for attempt in self]
-
-    @property
-    def errors(self) -> list[BaseException]:
-        """What handlers have raised, in order."""
-        return [attempt.error for attempt in self if attempt.error is not None]
-
-    def of(self, queue: str) -> Drained:
-        """Return the attempts of a queue."""
-        return Drained(attempt for attempt in self if attempt.queue == queue)
-
-    def __repr__(self) -> str:
-        return f"<drained {len(self)}: {'; '.join(map(str, self)) or 'nothing was ready'}>"
+#: The outcomes of an attempt that has failed.
+FAILURES = ("retried", "dead", "failed")
 
 
 class Drain:
-    """One session that runs what is ready, until nothing is."""
+    """Runs what is ready, until nothing is."""
 
     def __init__(
         self,
@@ -112,26 +64,16 @@ class Drain:
         """Drain the queues with these ``names``, None for all; ``handlers`` are those of all queues."""
         self._store = store
         self._names = names
-        # One message at a time: the next claim sees what a handler has published.
-        given = [
-            replace(handler, credit=1, credit_bytes=None)
-            for name in (handlers if names is None else names)
-            for handler in handlers.get(name, ())
-        ]
-        self._dispatcher = Dispatcher(prefetch_of(given, self._begin))
-        self._handled = self._queues = tuple(dict.fromkeys(handler.queue for handler in given))
+        every = [each for name in (handlers if names is None else names) for each in handlers.get(name, ())]
+        single = [handler for handler in every if handler.way is not Way.BULK]
+        bulks = [[handler] for handler in every if handler.way is Way.BULK]
+        self._lanes = [Lane(store, some, every) for some in (single, *bulks)]
         self._limit = limit
         self._raise_errors = raise_errors
-        self._session_id = 0
-        self._served = ""
+        self._raised: BaseException | None = None
         #: What was done so far, and the messages that were taken, by row id.
         self.attempts: list[DrainedMessage] = []
         self.taken: dict[int, ReceivedMessage] = {}
-
-    def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
-        alias = self._store.database.alias
-        policy = queue_records.last_read(alias, message.queue_name)
-        return Delivery(message, handler, policy, Lease(alias, self._session_id), receipt=receipt)
 
     def run(self, ahead: timedelta) -> None:
         """Run what is ready, and what becomes ready within so long, and move the clock by as much.
@@ -139,79 +81,42 @@ class Drain:
         Raises DrainNeverEnds, and what a handler raises, if that is wished.
         """
         end = clock.offset + ahead
-        with self._session():
+        with ExitStack() as stack:
+            for lane in self._lanes:
+                lane.open()
+                stack.callback(lane.close)
             while True:
                 self._find_tasks()
-                due = self._run_ready()
-                if self._maintain() or self._find_tasks():
+                has_worked, due = self._run_ready()
+                if has_worked or self._maintain() or self._find_tasks():
                     continue
                 if clock.offset == end:
                     return
                 wait = end - clock.offset
                 clock.offset += wait if due is None else min(wait, timedelta(seconds=due))
 
-    @contextmanager
-    def _session(self) -> Iterator[None]:
-        info = SessionInfo(
-            name="drain",
-            kind="native",
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=__version__,
-            queues=self._queues,
-            credit=1,
-        )
-        self._session_id = self._store.sessions.open(info, deadline_seconds=DEADLINE_SECONDS)
-        try:
-            self._consume(self._queues)
-            yield
-        finally:
-            self._store.sessions.close(self._session_id)
-
-    def _consume(self, queues: Sequence[str]) -> None:
-        self._queues = tuple(dict.fromkeys([*self._queues, *queues]))
-        self._know_queues()
-        for name in queues:
-            self._store.claims.subscribe(self._session_id, name)  # of those that only one session may have
-
-    def _find_tasks(self) -> bool:
-        """Consume the queues with tasks of Celery, too, but not for dead letters; return whether some are new."""
-        if "celery" not in sys.modules:
-            return False
-        waiting = self._store.queues.counts(self._names, limit=1)
-        others = [name for name, counts in waiting.items() if counts.total and name not in self._queues]
-        found = [name for name in others if any(map(self._is_for_celery, self._first(name)))]
-        self._consume(found)
-        return bool(found)
-
-    def _is_for_celery(self, message: Browsed) -> bool:
-        return carries_task(message) and (
-            self._names is not None or ORIGIN_QUEUE not in headers_in(message.headers)
-        )
-
-    def _first(self, name: str) -> list[Browsed]:
-        return self._store.browser.browse(name, states=[State.READY, State.SCHEDULED], limit=1)
-
-    def _know_queues(self) -> None:
-        for name in self._queues:
-            if queue_records.known(self._store, name) is None:
-                declare(self._store, name)
-                queue_records.known(self._store, name)
-
     def _maintain(self) -> bool:
         """Run the duties of maintenance that change messages; return whether one did."""
         done = run_duties(self._store, [duty for duty in DUTIES if duty.name in MESSAGE_DUTIES])
         return any(any(changed.values()) for changed in done.values())
 
-    def _run_ready(self) -> float | None:
-        """Run messages until none is ready; return in how many seconds one is due, None for never."""
-        if not self._queues:
-            return None
+    def _run_ready(self) -> tuple[bool, float | None]:
+        """Run what is ready in each lane; return whether there was any, and in how many seconds more is due."""
+        before = len(self.taken), len(self.attempts)
+        due = [seconds for lane in self._lanes if lane.queues and (seconds := self._run_lane(lane)) is not None]
+        return (len(self.taken), len(self.attempts)) != before, min(due, default=None)
+
+    def _run_lane(self, lane: Lane) -> float | None:
         tries = TRIES
         while True:
-            result = self._claim()
-            for message in result.claimed:
-                self._serve(message)
+            result = lane.claim()
+            mine = [message for message in result.claimed if self._is_for_a_handler(lane, message)]
+            for message in lane.dispatcher.offer(mine, result.grouped):
+                lane.settle(Settlement(message.id, message.claim, RELEASE))
+            if lane.size > 1:
+                self._run_bulks(lane)
+            else:
+                self._run_singles(lane)
             due = result.next_due_seconds
             if result.claimed:
                 tries = TRIES
@@ -220,93 +125,129 @@ class Drain:
             else:
                 tries -= 1
 
-    def _claim(self) -> ClaimResult:
-        self._know_queues()
-        wanted = self._dispatcher.wanted()
-        after = self._queues.index(self._served) + 1 if self._served else 0
-        request = ClaimRequest(
-            queues=self._queues[after:] + self._queues[:after],
-            credit=1,
-            full_scan=True,
-            limits=wanted,
-            wanted=self._dispatcher.selections(),
-        )
-        return self._store.claims.settle_and_claim(self._session_id, [], request)
-
-    def _serve(self, message: Claimed) -> None:
-        self._served = message.queue_name
+    def _is_for_a_handler(self, lane: Lane, message: Claimed) -> bool:
+        """Return whether a handler gets the message; settle it if not."""
         self.taken[message.id] = ReceivedMessage(message)
         if message.expired:
-            self._settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
-            self._note(self.taken[message.id], "", "expired")
-            return
-        if carries_task(message) or message.queue_name not in self._handled:
-            self._run_task(message)
-            return
-        self._dispatcher.offer([message])
-        while (delivery := self._dispatcher.next_attempt()) is not None:
-            self._attempt(delivery)
+            lane.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
+            self.attempts.append(DrainedMessage(self.taken[message.id], "", "expired"))
+        elif carries_task(message) or message.queue_name not in lane.handled:
+            self._run_task(lane, message)
+        else:
+            return True
+        return False
 
-    def _run_task(self, message: Claimed) -> None:
+    # Handlers.
+
+    def _run_singles(self, lane: Lane) -> None:
+        while (attempt := lane.dispatcher.next_attempt()) is not None:
+            self._count([attempt.claimed], lane)
+            with as_autocommit():
+                is_async = attempt.handler.way is Way.EVENT_LOOP
+                settlement = async_to_sync(attempt.arun)() if is_async else attempt.run()
+            self._end(lane, attempt, settlement)
+            self._raise()
+
+    def _run_bulks(self, lane: Lane) -> None:
+        while attempts := lane.dispatcher.next_attempts(lane.size):
+            self._count([attempt.claimed for attempt in attempts], lane)
+            calls = [BulkCall(attempts)]
+            while calls:
+                with as_autocommit():
+                    outcome = calls.pop(0).run()
+                calls = [*outcome.again, *calls]
+                for attempt, settlement in outcome.settled:
+                    self._end(lane, attempt, settlement)
+                    if settlement.verdict in (RELEASE, DECLINE):
+                        calls = self._give_back_behind(lane, attempt, calls)
+            self._raise()
+
+    @staticmethod
+    def _give_back_behind(lane: Lane, attempt: Delivery, calls: Sequence[BulkCall]) -> list[BulkCall]:
+        """Give back what is behind a message of its group that goes back; return the calls without it."""
+        group, parts = attempt.claimed.group_key, [call.attempts for call in calls]
+        back = set(behind(group, parts, lambda each: each.claimed.group_key))
+        for each in back:
+            lane.settle(released(each))
+            lane.dispatcher.finish(each)
+        for message in lane.dispatcher.close_group(attempt.claimed):
+            lane.settle(Settlement(message.id, message.claim, RELEASE))
+        return [rest for call in calls if (rest := call.without(back)).attempts]
+
+    def _end(self, lane: Lane, attempt: Delivery, settlement: Settlement) -> None:
+        """Settle an attempt, unless another handler gets the message, and note it."""
+        if not (settlement.verdict is DECLINE and lane.dispatcher.hand_on(attempt)):
+            if not attempt.settled:
+                lane.settle(settlement)
+            lane.dispatcher.finish(attempt)
+        outcome = named(settlement.verdict, counted=settlement.counted)
+        is_choice = isinstance(attempt.error, Reject | Retry)
+        self._note(attempt.message, attempt.handler.name, outcome, attempt.error, is_choice=is_choice)
+
+    # Tasks of Celery.
+
+    def _find_tasks(self) -> bool:
+        """Consume the queues with tasks of Celery, too, but not for dead letters; return whether some are new."""
+        if "celery" not in sys.modules:
+            return False
+        lane, *_ = self._lanes
+        waiting = self._store.queues.counts(self._names, limit=1)
+        others = [name for name, counts in waiting.items() if counts.total and name not in lane.queues]
+        found = [name for name in others if any(map(self._is_for_celery, self._first(name)))]
+        lane.consume(found)
+        return bool(found)
+
+    def _is_for_celery(self, message: Browsed) -> bool:
+        is_dead_letter = ORIGIN_QUEUE in headers_in(message.headers)
+        return carries_task(message) and (self._names is not None or not is_dead_letter)
+
+    def _first(self, name: str) -> list[Browsed]:
+        return self._store.browser.browse(name, states=[State.READY, State.SCHEDULED], limit=1)
+
+    def _run_task(self, lane: Lane, message: Claimed) -> None:
         from django_mq.testing.tasks import run_task  # noqa: PLC0415 - only projects with Celery import it
 
-        self._count(message)
+        self._count([message], lane)
         alias = self._store.database.alias
         with as_autocommit():
             run = run_task(message, queue_records.last_read(alias, message.queue_name), alias)
-        self._settle(run.settlement)
+        lane.settle(run.settlement)
         self._note(self.taken[message.id], message.type, run.outcome, run.error, is_choice=run.is_choice)
+        self._raise()
 
-    def _count(self, message: Claimed) -> None:
-        """Give the message back, and raise DrainNeverEnds, if as many attempts were made as may be."""
-        if len(self.attempts) >= self._limit:
-            self._settle(Settlement(message.id, message.claim, RELEASE))
-            raise self._endless(message)
-
-    def _attempt(self, delivery: Delivery) -> None:
-        self._count(delivery.claimed)
-        with as_autocommit():
-            is_async = delivery.handler.way is Way.EVENT_LOOP
-            settlement = async_to_sync(delivery.arun)() if is_async else delivery.run()
-        handed_on = settlement.verdict is DECLINE and self._dispatcher.hand_on(delivery)
-        if not handed_on:
-            if not delivery.settled:
-                self._settle(settlement)
-            self._dispatcher.finish(delivery)
-        self._note(
-            delivery.message,
-            delivery.handler.name,
-            named(settlement.verdict, counted=settlement.counted),
-            delivery.error,
-            is_choice=isinstance(delivery.error, CHOICES),
-        )
-
-    def _settle(self, settlement: Settlement) -> None:
-        self._store.claims.settle_and_claim(self._session_id, [settlement], None)
+    # What is said of it.
 
     def _note(
-        self,
-        message: ReceivedMessage,
-        handler: str,
-        outcome: str,
-        error: BaseException | None = None,
-        *,
-        is_choice: bool = False,
+        self, message: ReceivedMessage, handler: str, outcome: str, error: BaseException | None, *, is_choice: bool
     ) -> None:
-        self.attempts.append(attempt := DrainedMessage(message, handler, outcome, error))
-        if error is None or is_choice or not self._raise_errors:
+        self.attempts.append(DrainedMessage(message, handler, outcome, error))
+        if error is None or is_choice or outcome not in FAILURES or self._raised is not None:
             return
-        error.add_note(
-            f"{attempt.handler} raised this on {message!r} in a drain; the message is {outcome}."
-            " drain(raise_errors=False) returns errors instead of raising them."
-        )
-        raise error
+        self._raised = error
+        if self._raise_errors:
+            error.add_note(
+                f"{handler} raised this on {message!r} in a drain; the message is {outcome}."
+                " drain(raise_errors=False) returns errors instead of raising them."
+            )
 
-    def _endless(self, message: Claimed) -> DrainNeverEnds:
+    def _raise(self) -> None:
+        """Raise the first error of a handler, if that is wished."""
+        if self._raised is not None and self._raise_errors:
+            raise self._raised
+
+    def _count(self, messages: Sequence[Claimed], lane: Lane) -> None:
+        """Give messages back, and raise DrainNeverEnds, if as many attempts were made as may be."""
+        if len(self.attempts) + len(messages) <= self._limit:
+            return
+        for message in messages:
+            lane.settle(Settlement(message.id, message.claim, RELEASE))
         runs = Counter((attempt.queue, attempt.handler) for attempt in self.attempts)
-        [((queue, handler), times)] = runs.most_common(1)
-        return DrainNeverEnds(
-            f"A drain has run {self._limit} attempts, and {self.taken[message.id]!r} is ready. {handler} ran"
-            f" {times} times on queue {queue!r}: does it publish or release messages for ever? If not, give"
-            " drain() a larger limit."
+        ran = "".join(
+            f" {handler} ran {times} times on queue {queue!r}: does it publish or release messages for ever? If"
+            " not,"
+            for (queue, handler), times in runs.most_common(1)
+        )
+        raise DrainNeverEnds(
+            f"A drain may run {self._limit} attempts, has run {len(self.attempts)}, and"
+            f" {self.taken[messages[0].id]!r} is ready.{ran} give drain() a larger limit."
         )

@@ -16,7 +16,8 @@ from django_mq.engine.states import State
 from django_mq.errors import NoHandler
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
-from django_mq.testing.drain import Drain, Drained
+from django_mq.testing.drain import Drain
+from django_mq.testing.drained import Drained
 from django_mq.testing.transactions import as_committed
 
 if TYPE_CHECKING:

@@ -162,8 +162,13 @@ def _enter(tested: dict[BaseDatabaseWrapper, Statements]) -> Callable[..., None]
 
     def __enter__(self: transaction.Atomic) -> None:  # noqa: N807 - it takes its place
         statements = tested.get(transaction.get_connection(self.using))
-        if statements is not None and statements.is_outside:
-            statements.end()  # Django has noted the failure of a statement that is undone
+        if statements is None or not statements.is_outside:
+            enter(self)
+            return
+        statements.end()  # Django has noted the failure of a statement that is undone
+        # Elsewhere it would be a transaction, which is undone alone.
+        wished, self.savepoint = self.savepoint, True
         enter(self)
+        self.savepoint = wished
 
     return __enter__
