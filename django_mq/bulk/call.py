@@ -7,14 +7,15 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from django_mq import signals
+from django_mq import conf, signals
 from django_mq.delivery.consumer.attempt import named, settled_together
 from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
-from django_mq.engine.decisions.bulk import parts_after
+from django_mq.engine.decisions.bulk import alike, parts_after
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
-from django_mq.errors import CorruptMessage, HandlerTimeout, LeaseLost, WrongOutcomes, shown
+from django_mq.errors import CorruptMessage, HandlerTimeout, LeaseLost, MiddlewareMisused, WrongOutcomes, shown
+from django_mq.seams.middleware import Execution, surrounded
 from django_mq.stores.records import Settlement
 
 if TYPE_CHECKING:
@@ -101,11 +102,53 @@ class BulkCall:
 
     def _run(self, attempts: list[Delivery], arguments: tuple[list[Any], ...], outcome: BulkOutcome) -> None:
         try:
-            settled = self._call(attempts, arguments)
+            parts = parts_of(attempts)
+            settled = self._surrounded(attempts, arguments) if len(parts) == 1 else []
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
             self._fail(attempts, error, outcome)
         else:
             outcome.settled += settled
+            self._repeat(parts if len(parts) > 1 else [], outcome)
+
+    def _surrounded(
+        self, attempts: list[Delivery], arguments: tuple[list[Any], ...]
+    ) -> list[tuple[Delivery, Settlement]]:
+        """Call the handler with the middleware around the call, and return how each message is settled."""
+        middleware = conf.middleware().attempts
+        if not middleware:
+            return self._call(attempts, arguments)
+        first, messages = attempts[0], [each.message for each in attempts]
+        execution = Execution(
+            message=first.message, messages=messages, handler=self.handler, outcome=first.outcome
+        )
+        settled: list[tuple[Delivery, Settlement]] = []
+
+        def call(changed: Execution) -> None:
+            given = arguments
+            if changed.messages is not messages:
+                if len(changed.messages) != len(messages):
+                    raise MiddlewareMisused("A middleware has changed the number of messages of a call.")
+                given = tuple(map(list, zip(*map(self._arguments_of, changed.messages), strict=True)))
+            settled.extend(self._call(attempts, given))
+
+        try:
+            surrounded(middleware, execution, call)
+        except BaseException as error:
+            if not self._is_committed:
+                raise
+            self._log_late(len(attempts), error)
+        return settled
+
+    def _log_late(self, number: int, error: BaseException) -> None:
+        logger.error(
+            "A function of on_commit() or a middleware has failed after handler %s has handled %s messages of"
+            " queue %r: %r",
+            self.handler.name,
+            number,
+            self.handler.queue,
+            error,
+            exc_info=error,
+        )
 
     def _call(
         self, attempts: list[Delivery], arguments: tuple[list[Any], ...]
@@ -126,14 +169,7 @@ class BulkCall:
         except BaseException as error:
             if not self._is_committed:
                 raise
-            logger.error(  # noqa: TRY400 - with the traceback
-                "A function of on_commit() has failed after handler %s has handled %s messages of queue %r: %r",
-                self.handler.name,
-                len(attempts),
-                self.handler.queue,
-                error,
-                exc_info=error,
-            )
+            self._log_late(len(attempts), error)
         for attempt, settlement in settled:
             attempt.settled = settlement.verdict is not DECLINE
         return settled
@@ -196,6 +232,15 @@ class BulkCall:
                 error=attempt.error,
                 seconds=seconds,
             )
+
+
+def parts_of(attempts: Sequence[Delivery]) -> list[list[Delivery]]:
+    """Return the attempts in parts that have in common what the middleware asks for."""
+    groups = conf.middleware().groups
+    if not groups:
+        return [list(attempts)]
+    in_order = any(each.message.group_key is not None for each in attempts)
+    return alike(attempts, lambda each: tuple(group(each.message) for group in groups), in_order=in_order)
 
 
 def _end(outcome: BulkOutcome, attempts: Sequence[Delivery], error: BaseException) -> None:

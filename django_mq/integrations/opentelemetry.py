@@ -26,7 +26,7 @@ from django_mq.seams.extension import Extension
 from django_mq.stores.records import headers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
     from opentelemetry.context import Context
@@ -104,13 +104,13 @@ class Tracing:
             yield
             return
         published = propagate.extract(_texts(_headers_of(message)))
-        parent, publisher = _under_current(published), _span_context(published)
+        parent = _under_current(published)
         span = self._tracer.start_span(
             f"process {message.queue}",
             context=parent,
             kind=SpanKind.CONSUMER,
-            attributes=_attributes(message),
-            links=[Link(publisher)] if publisher.is_valid else [],
+            attributes=_attributes(message) | _batch(attempt.messages),
+            links=_links(attempt.messages or [message]),
         )
         token = context.attach(trace.set_span_in_context(span, parent))
         error: BaseException | None = None
@@ -128,6 +128,17 @@ class Tracing:
                 span.set_attribute("error.type", _name_of(type(error)))
                 span.set_status(Status(StatusCode.ERROR, type(error).__name__))
             span.end()
+
+
+def _links(messages: Sequence[Any]) -> list[Link]:
+    """Return a link to the publisher of each message that has one."""
+    found = (_span_context(propagate.extract(_texts(_headers_of(each)))) for each in messages)
+    return [Link(publisher) for publisher in found if publisher.is_valid]
+
+
+def _batch(messages: Sequence[Any]) -> dict[str, str | int]:
+    """Return what the span of a call of a handler of many says of it."""
+    return {"messaging.batch.message_count": len(messages)} if messages else {}
 
 
 def _under_current(published: Context) -> Context:

@@ -64,15 +64,15 @@ class SyncHeaderMiddleware:
 
     def process(self, attempt: Execution, proceed: Proceed) -> Any:
         """Call the handler in the context of the value; a message without the header in none."""
-        value = self.value_of(attempt)
+        value = self.group(attempt.message)
         if value is None:
             return proceed()
         with self.entered(value):
             return proceed()
 
-    def value_of(self, attempt: Execution) -> str | None:
-        """Return the value of a message, None if it has none."""
-        value = attempt.message.headers.get(self.header)
+    def group(self, message: Any) -> str | None:
+        """Return the value of a message, None if it has none. Messages of one value come to a handler together."""
+        value = message.headers.get(self.header)
         return value if isinstance(value, str) and value else None
 
 
@@ -81,7 +81,7 @@ class HeaderMiddleware(SyncHeaderMiddleware):
 
     async def aprocess(self, attempt: Execution, proceed: Proceed) -> Any:
         """Await the handler in the context of the value."""
-        value = self.value_of(attempt)
+        value = self.group(attempt.message)
         if value is None:
             return await proceed()
         with self.entered(value):

@@ -6,6 +6,7 @@ A middleware is an object with some of these methods. The first three are called
     publish(publication, proceed)        around publishing
     process(attempt, proceed)            around an attempt of a function
     aprocess(attempt, proceed)           around an attempt of a coroutine function: a coroutine function itself
+    group(message)                       names what messages have in common that a handler of many gets together
     decode(body, content_encoding)       undoes what ``publish`` has done to the bytes of a body
     encode(body, content_encoding)       does the same to what else of yours is stored: results of Django's tasks
 
@@ -15,7 +16,7 @@ A middleware that has only one of ``process`` and ``aprocess`` is adapted, as Dj
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar
@@ -45,6 +46,8 @@ class Execution:
     handler: Any
     #: Names what becomes of the message if the attempt ends with an error, or with None.
     outcome: Callable[[BaseException | None], str]
+    #: All messages of a call of a handler of many, of which ``message`` is the first; empty for other handlers.
+    messages: Sequence[Any] = ()
 
 
 #: Does what the middleware is around, with the same value or the one that it is given, and returns its result.
@@ -74,6 +77,8 @@ class Chains:
     #: Around attempts of functions, and of coroutine functions.
     attempts: tuple[AttemptMiddleware, ...] = ()
     async_attempts: tuple[AsyncAttemptMiddleware, ...] = ()
+    #: A handler of many gets those messages together for which all of these return the same.
+    groups: tuple[Callable[[Any], Hashable], ...] = ()
     #: What changes the bytes of bodies, and undoes it, the innermost first.
     encoders: tuple[Encoder, ...] = ()
     decoders: tuple[Decoder, ...] = ()
@@ -90,13 +95,14 @@ def chains_of(middleware: Iterable[Any]) -> Chains:
         tuple(each.publish for each in every if hasattr(each, "publish")),
         tuple(each.process if hasattr(each, "process") else _blocking(each.aprocess) for each in around),
         tuple(each.aprocess if hasattr(each, "aprocess") else _in_a_thread(each.process) for each in around),
+        tuple(each.group for each in every if hasattr(each, "group")),
         tuple(each.encode for each in every if hasattr(each, "encode")),
         tuple(each.decode for each in reversed(every) if hasattr(each, "decode")),
     )
 
 
-#: The methods of a middleware. Each takes two arguments.
-METHODS = ("publish", "process", "aprocess", "encode", "decode")
+#: The methods of a middleware, with the number of their arguments.
+METHODS = {"publish": 2, "process": 2, "aprocess": 2, "group": 1, "encode": 2, "decode": 2}
 
 
 def fault_of(middleware: Any) -> str | None:
@@ -105,8 +111,10 @@ def fault_of(middleware: Any) -> str | None:
     if not methods:
         return f"has none of the methods {', '.join(METHODS)}"
     for name, method in methods.items():
-        if not callable(method) or not _takes_two(method):
-            return f"has a {name} that cannot be called with two arguments"
+        if not callable(method) or not _takes(METHODS[name], method):
+            return (
+                f"has a {name} that cannot be called with {('one argument', 'two arguments')[METHODS[name] - 1]}"
+            )
         if name == "aprocess":
             if not iscoroutinefunction(method):
                 return "has an aprocess that is no coroutine function; write async def, or name it process"
@@ -118,9 +126,9 @@ def fault_of(middleware: Any) -> str | None:
     return None
 
 
-def _takes_two(method: Callable[..., Any]) -> bool:
+def _takes(count: int, method: Callable[..., Any]) -> bool:
     try:
-        inspect.signature(method).bind(None, None)
+        inspect.signature(method).bind(*[None] * count)
     except ValueError:
         return True  # some built-in callables have no signature
     except TypeError:

@@ -232,7 +232,11 @@ class Short:
         ([f"{HERE}.HERE"], "E014", f"which is '{HERE}'; give the path of a class"),
         ([f"{HERE}.Failing"], "E014", "which cannot be called without arguments: ZeroDivisionError: no keys"),
         ([f"{HERE}.never"], "E014", "which cannot be called without arguments: TypeError"),
-        ([f"{HERE}.Nothing"], "E014", "which has none of the methods publish, process, aprocess, encode, decode"),
+        (
+            [f"{HERE}.Nothing"],
+            "E014",
+            "which has none of the methods publish, process, aprocess, group",
+        ),
         ([f"{HERE}.Misnamed"], "E014", "process that is a coroutine function.*; name it aprocess"),
         ([f"{HERE}.Publishing"], "E014", "has a publish that is a coroutine function, which does not run"),
         ([f"{HERE}.Blocking"], "E014", "has an aprocess that is no coroutine function"),

@@ -52,7 +52,7 @@ def test_the_extensions_have_the_order_of_the_setting_and_follow_its_changes(set
         ([f"{HERE}.STRAY"], "which has a panel for the page 'worker'; use one of queue, message"),
         (
             [f"{HERE}.UNCALLED"],
-            "whose middleware builtins.int has none of the methods publish, process, aprocess, encode, decode",
+            "whose middleware builtins.int has none of the methods publish, process, aprocess, group",
         ),
         (
             [f"{HERE}.ASYNCHRONOUS"],

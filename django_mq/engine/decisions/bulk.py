@@ -6,12 +6,13 @@ until the one at fault stands alone: only such an attempt counts.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from django_mq.engine.decisions.verdict import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
 T = TypeVar("T")
 
@@ -69,6 +70,16 @@ def wait_seconds(line: BulkLine, most: int, waited_seconds: float, bulk_seconds:
     if line.number >= most or line.suspect or not line.may_grow:
         return 0.0
     return max(0.0, bulk_seconds - waited_seconds)
+
+
+def alike(part: Iterable[T], value_of: Callable[[T], Hashable], *, in_order: bool) -> list[list[T]]:
+    """Return the messages in parts, each of one value; if ``in_order``, no message passes another."""
+    if in_order:
+        return [list(messages) for _, messages in groupby(part, value_of)]
+    parts: dict[Hashable, list[T]] = {}
+    for each in part:
+        parts.setdefault(value_of(each), []).append(each)
+    return list(parts.values())
 
 
 def parts_after(part: Sequence[T], ending: Ending) -> list[Sequence[T]]:
