@@ -21,7 +21,7 @@ from django_mq.engine.decisions.session import STANDING_SECONDS
 from django_mq.supervisor.probes import ProbeState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 #: The variable: the number of the process, and the file descriptor of its end of the line.
 VARIABLE = "DJANGO_MQ_WORKER_PROCESS"
@@ -80,7 +80,7 @@ class SupervisorLine:
 class WorkerProcess:
     """One worker process."""
 
-    def __init__(self, number: int, command: Sequence[str]) -> None:
+    def __init__(self, number: int, command: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
         """Start it. Raises OSError."""
         self.number = number
         self.started_at = time.monotonic()
@@ -94,7 +94,7 @@ class WorkerProcess:
         try:
             self._process = subprocess.Popen(  # noqa: S603 - nothing of it comes from outside
                 command,
-                env={**os.environ, VARIABLE: f"{number}:{theirs.fileno()}"},
+                env={**environment, VARIABLE: f"{number}:{theirs.fileno()}"},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # Ctrl-C goes to the supervisor alone, which passes it on.

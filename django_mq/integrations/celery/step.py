@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 from contextlib import suppress
 from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
 from celery.platforms import EX_OK
 from celery.worker import state
+from django.conf import settings
 
 from django_mq import conf
-from django_mq.delivery.consumer.handlers import check_transactions, sole_handlers
+from django_mq.conf import LONGEST_WAIT_SECONDS
+from django_mq.delivery.consumer.handlers import Way, check_transactions, sole_handlers
 from django_mq.delivery.consumer.lease import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
-from django_mq.errors import SessionLost, StoreError
+from django_mq.errors import ConfigurationError, SessionLost, StoreError
 from django_mq.integrations.celery import failures, revocation
 from django_mq.integrations.celery.deliveries import ServedWorker
 from django_mq.integrations.celery.internals import keep_given, waiting_for_process
 from django_mq.integrations.celery.loop_driver import forget_left
 from django_mq.integrations.celery.native import NativeConsumer
 from django_mq.integrations.celery.url import SCHEME
+from django_mq.supervisor.companion import Companion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Callable, Iterator, Mapping, Set
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
@@ -58,7 +64,7 @@ class MQStep(bootsteps.StartStopStep):
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
-            handlers = sole_handlers()
+            handlers = {queue: each for queue, each in sole_handlers().items() if each.way is not Way.EVENT_LOOP}
             for queue, handler in handlers.items():
                 deliveries.consume_native(queue, NativeConsumer(handler, consumer, deliveries))
             if handlers:
@@ -69,6 +75,62 @@ class MQStep(bootsteps.StartStopStep):
         """Stop claiming for native handlers."""
         if consumer.task_consumer is not None and consumer.task_consumer.channel.connection is not None:
             consumer.task_consumer.channel.connection.deliveries.cancel_native()
+
+
+class AsyncHandlersStep(bootsteps.StartStopStep):
+    """Run handlers that are coroutine functions in a process beside the pool.
+
+    The main process forks others, and a coroutine that blocks would stop its heartbeat.
+    """
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, worker: Any, **options: Any) -> None:
+        super().__init__(worker, **options)
+        self._companion: Companion | None = None
+
+    def start(self, worker: Any) -> None:
+        """Start the process."""
+        with worker.app.connection_for_read() as connection:
+            alias = connection.transport.alias
+        self._companion = Companion(async_command(alias), async_environment())
+        self._companion.start()
+
+    def stop(self, worker: Any) -> None:  # noqa: ARG002 - Celery's signature
+        """Wait for the handlers that run, unless the worker is told to end at once."""
+        self._end(lambda: state.should_terminate not in (None, False))
+
+    def terminate(self, worker: Any) -> None:  # noqa: ARG002 - as above
+        """Cancel the handlers that run, and give their messages back."""
+        self._end(lambda: True)
+
+    def _end(self, is_urgent: Callable[[], bool]) -> None:
+        companion, self._companion = self._companion, None
+        if companion is not None:
+            companion.stop(is_urgent=is_urgent)
+
+
+def async_queues() -> list[str]:
+    """Return the queues whose handlers are coroutine functions."""
+    return [queue for queue, handler in sole_handlers().items() if handler.way is Way.EVENT_LOOP]
+
+
+def async_command(alias: str) -> list[str]:
+    """Return the command line that runs the handlers of these queues. Raises ConfigurationError."""
+    command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", ",".join(async_queues())]
+    return [*command, "--database", alias, "--stop-seconds", str(LONGEST_WAIT_SECONDS)]
+
+
+def async_environment() -> dict[str, str]:
+    """Return the environment in which another process has the same project. Raises ConfigurationError."""
+    module = getattr(settings, "SETTINGS_MODULE", None)
+    if not module:
+        raise ConfigurationError(
+            "Handlers that are coroutine functions run in a process of their own, which imports the settings."
+            " Put the settings into a module, and name it in DJANGO_SETTINGS_MODULE."
+        )
+    path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
+    return {**os.environ, "DJANGO_SETTINGS_MODULE": module, "PYTHONPATH": path}
 
 
 def loop_of(consumer: Any) -> Loop:
@@ -210,6 +272,9 @@ def install(sender: Any) -> None:
             check_transactions(handlers.values(), transport.alias)
             check_handled(handlers, using=transport.alias)
             _show_in_banner(sender, handlers)
+            if async_queues():
+                async_environment()
+                sender.app.steps["worker"].add(AsyncHandlersStep)
         if conf.load().QUEUES:
             log_differences(None, using=transport.alias)
     except Exception as error:
