@@ -26,6 +26,8 @@ ROLES = {
     "drain": ("tests.benchmarks.store.draining", "prepare_drain"),
     "drain_small": ("tests.benchmarks.store.draining", "prepare_small_drain"),
     "drain_raw": ("tests.benchmarks.store.draining", "prepare_raw_drain"),
+    "drain_bulk": ("tests.benchmarks.store.bulks", "prepare_worker"),
+    "write_effects": ("tests.benchmarks.store.bulks", "prepare_loop"),
     "idle": ("tests.benchmarks.store.idling", "prepare_worker"),
     "wait": ("tests.benchmarks.store.waking", "prepare_sessions"),
     "remember": ("tests.benchmarks.store.remembering", "prepare_worker"),
