@@ -13,7 +13,7 @@ from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.engine.decisions.bulk import alike, parts_after
 from django_mq.engine.decisions.interruption import Interruption
-from django_mq.engine.decisions.verdict import DECLINE, RELEASE
+from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE
 from django_mq.errors import CorruptMessage, HandlerTimeout, LeaseLost, MiddlewareMisused, WrongOutcomes, shown
 from django_mq.seams.middleware import Execution, surrounded
 from django_mq.stores.records import Settlement
@@ -33,6 +33,8 @@ class BulkOutcome:
     """What became of the messages of a call."""
 
     settled: list[tuple[Delivery, Settlement]] = field(default_factory=list)
+    #: Messages that were all accepted together, instead.
+    accepted: list[tuple[Delivery, Settlement]] = field(default_factory=list)
     #: The calls to make next, instead of this one.
     again: list[BulkCall] = field(default_factory=list)
 
@@ -107,7 +109,8 @@ class BulkCall:
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
             self._fail(attempts, error, outcome)
         else:
-            outcome.settled += settled
+            is_accepted = all(settlement.verdict is ACCEPT for _, settlement in settled)
+            (outcome.accepted if is_accepted else outcome.settled).extend(settled)
             self._repeat(parts if len(parts) > 1 else [], outcome)
 
     def _surrounded(
@@ -176,6 +179,8 @@ class BulkCall:
 
     def _judged(self, attempts: list[Delivery], result: Any) -> list[tuple[Delivery, Settlement]]:
         """Return how each message is settled after the handler has returned."""
+        if result is None:
+            return [(attempt, accepted(attempt)) for attempt in attempts]
         outcomes = outcomes_of(result_of(result), len(attempts))
         for attempt, error in zip(attempts, outcomes, strict=True):
             attempt.error = error
@@ -224,7 +229,7 @@ class BulkCall:
         if not signals.is_wanted(signals.attempt_finished):
             return
         seconds = time.monotonic() - (self.first_begun_at or self._begun_at)
-        for attempt, settlement in outcome.settled:
+        for attempt, settlement in (*outcome.accepted, *outcome.settled):
             signals.tell(
                 signals.attempt_finished,
                 message=attempt.message,
@@ -255,15 +260,20 @@ def _afresh(attempts: Sequence[Delivery]) -> list[Delivery]:
     return [replace(attempt) for attempt in attempts]
 
 
+def accepted(attempt: Delivery) -> Settlement:
+    """Return how a message is settled that the handler has handled."""
+    claimed = attempt.claimed
+    return Settlement(claimed.id, claimed.claim, ACCEPT, told_to=claimed.told_to)
+
+
 def released(attempt: Delivery) -> Settlement:
     """Return how a message is given back that the handler did not get."""
-    return Settlement(attempt.claimed.id, attempt.claimed.claim, RELEASE)
+    claimed = attempt.claimed
+    return Settlement(claimed.id, claimed.claim, RELEASE, told_to=claimed.told_to)
 
 
 def outcomes_of(result: Any, number: int) -> Sequence[BaseException | None]:
     """Return the outcome of each message from what a handler of many has returned. Raises WrongOutcomes."""
-    if result is None:
-        return [None] * number
     is_of_each = isinstance(result, list | tuple) and len(result) == number
     if is_of_each and all(each is None or isinstance(each, BaseException) for each in result):
         outcomes: Sequence[BaseException | None] = result

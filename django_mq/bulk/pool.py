@@ -169,6 +169,11 @@ class BulkPool:
     def _on_call_done(self, _: BulkCall, outcome: BulkOutcome) -> None:
         with self._lock:
             self._calls = [*outcome.again, *self._calls]
+        if outcome.accepted:
+            attempts, settlements = zip(*outcome.accepted, strict=True)
+            self._prefetched.accept(attempts, settlements)
+            with self._lock:
+                self.running -= len(attempts)
         for attempt, settlement in outcome.settled:
             self._settle(attempt, settlement)
             if settlement.verdict in (RELEASE, DECLINE):

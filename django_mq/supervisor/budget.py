@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.pool import HandlerPool, MakePool, NextAttempt
@@ -75,3 +75,7 @@ class LimitedAttempts:
     def together(self, most: int) -> list[Delivery]:
         """Return the first attempts of the only handler, which are one call."""
         return self._budget.spend(most, self._next_attempt.together)
+
+    def accept(self, attempts: Sequence[Delivery], settlements: Sequence[Settlement]) -> None:
+        """Settle attempts of one call that were all accepted."""
+        self._next_attempt.accept(attempts, settlements)

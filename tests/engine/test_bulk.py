@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.decisions.bulk import BulkKind, BulkLine, behind, gathered, parts_after, wait_seconds
+from django_mq.engine.decisions.bulk import BulkLine, behind, gathered, parts_after, wait_seconds
 from django_mq.engine.decisions.verdict import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-FIRST, AGAIN, SUSPECT = BulkKind(), BulkKind(attempts=2), BulkKind(suspect=True)
+
+@dataclass
+class Waiting:
+    """A message that waits."""
+
+    suspect: bool = False
+    attempts: int = 0
+
+
+FIRST, AGAIN, SUSPECT = Waiting(), Waiting(attempts=2), Waiting(suspect=True)
 
 
 @pytest.mark.parametrize(
@@ -26,12 +36,12 @@ FIRST, AGAIN, SUSPECT = BulkKind(), BulkKind(attempts=2), BulkKind(suspect=True)
         ([FIRST] * 4, 3),
         ([SUSPECT, SUSPECT], 1),
         ([FIRST, SUSPECT, FIRST], 1),
-        ([AGAIN, BulkKind(attempts=1), FIRST], 2),
+        ([AGAIN, Waiting(attempts=1), FIRST], 2),
         ([FIRST, AGAIN], 1),
     ],
     ids=str,
 )
-def test_a_bulk_has_the_first_messages_of_one_kind(line: list[BulkKind], expected: int) -> None:
+def test_a_bulk_has_the_first_messages_of_one_kind(line: list[Waiting], expected: int) -> None:
     assert gathered(line, 3) == expected
 
 

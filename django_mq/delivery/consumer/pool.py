@@ -15,7 +15,7 @@ from django.db import connections
 from django_mq.delivery.consumer.unit_of_work import adopt_thread, begin_unit, end_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
@@ -86,6 +86,9 @@ class NextAttempt(Protocol):
 
     def together(self, most: int) -> list[Delivery]:
         """Return the first attempts of the only handler, which are one call; none if they may not begin."""
+
+    def accept(self, attempts: Sequence[Delivery], settlements: Sequence[Settlement]) -> None:
+        """Settle attempts of one call that were all accepted, as ``on_done`` does each."""
 
 
 class MakePool(Protocol):

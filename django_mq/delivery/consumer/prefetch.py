@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf
 from django_mq.delivery.consumer.group_lines import GroupLines
 from django_mq.delivery.consumer.lease import RENEWALS
-from django_mq.engine.decisions.bulk import BulkKind, BulkLine, gathered
+from django_mq.engine.decisions.bulk import BulkLine, gathered
 from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit, open_queues, order_of
 from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.recall import surplus
@@ -200,15 +200,17 @@ class Prefetch:
         """Give the first messages together to the only handler, if credit allows; ``behind`` wait for others."""
         [subscriber] = self.subscribers
         with self._lock:
+            own = {each.receipt for each in behind}
             line = [*self._waiting, *((_place(each), each.claim, each) for each in behind)]
             line.sort()
-            size = gathered((BulkKind(each.suspect, each.attempts) for *_, each in line), most)
-            begun = list(takewhile(lambda item: subscriber.credit.take(len(item[-1].body)), line[:size]))
-            places = {item[:2] for item in begun}
-            self._waiting = [item for item in self._waiting if item[:2] not in places]
-            heapify(self._waiting)
+            messages = [item[-1] for item in line]
+            size, take = gathered(messages, most), subscriber.credit.take
+            begun = list(takewhile(lambda message: take(len(message.body)), messages[:size]))
+            # What is sorted is a heap.
+            rest = line[len(begun) :]
+            self._waiting = [item for item in rest if item[-1].receipt not in own] if own else rest
             subscriber.delivered += len(begun)
-            return [self._begin(message, subscriber.handler, subscriber) for *_, message in begun]
+            return [self._begin(message, subscriber.handler, subscriber) for message in begun]
 
     def _take(self, item: Waiting) -> None:
         if item is self._waiting[0]:
@@ -222,6 +224,14 @@ class Prefetch:
         with self._lock:
             attempt.receipt.credit.give_back(len(attempt.claimed.body))
             self._let_go(attempt.claimed)
+
+    def finish_all(self, messages: Sequence[Claimed]) -> None:
+        """Give the credit of messages of the only handler back."""
+        [subscriber] = self.subscribers
+        with self._lock:
+            for message in messages:
+                subscriber.credit.give_back(len(message.body))
+            self._let_go(*messages)
 
     def hand_on(self, attempt: Delivery) -> bool:
         """Keep a declined message for another handler of this prefetch; False if there is none."""
@@ -483,6 +493,14 @@ class Dispatcher:
             following = lines.leave(message.group_key)
             if following is not None:
                 self._prefetch_of(following).offer(following, is_kept=True)
+
+    def finish_all(self, attempts: Sequence[Delivery]) -> None:
+        """Do the same for all of a call of the only handler."""
+        if self._lines:
+            for attempt in attempts:
+                self.finish(attempt)
+        else:
+            self._order[0].finish_all([attempt.claimed for attempt in attempts])
 
     def hand_on(self, attempt: Delivery) -> bool:
         """Keep a declined message for another handler of this worker that wants it; False if there is none."""

@@ -34,7 +34,7 @@ from django_mq.stores.records import ClaimResult, Lease, Settlement
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Set
+    from collections.abc import Iterable, Sequence, Set
 
     from django_mq.notifications.base import Wake
     from django_mq.stores.records import Claimed, ClaimRequest, Receipt, WorkerCommand
@@ -151,6 +151,14 @@ class Session:
         self.settlements.add(self._unless_stopped(settlement), is_written=is_written)
         if self.retired:
             connections.apart_from_event_loops(self.flush)()
+
+    def accept_all(self, settlements: Sequence[Settlement], *, is_written: bool) -> None:
+        """Take verdicts that accept messages, as ``settle`` does."""
+        if is_written:
+            self.state.let_go(settlements)
+        self.settlements.add_all(settlements, is_written=is_written)
+        if self.retired:
+            self.flush()
 
     def _unless_stopped(self, settlement: Settlement) -> Settlement:
         """Return the settlement; that of a cancelled message does not give it back."""

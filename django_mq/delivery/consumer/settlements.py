@@ -77,6 +77,12 @@ class PendingSettlements:
         if self._since is None:
             self._since = time.monotonic()
 
+    def add_all(self, settlements: Sequence[Settlement], *, is_written: bool = False) -> None:
+        """Let settlements wait, as ``add`` does."""
+        (self._written_elsewhere if is_written else self._waiting).extend(settlements)
+        if self._since is None:
+            self._since = time.monotonic()
+
     def age_seconds(self) -> float:
         """Return for how long the oldest has been waiting."""
         since = self._since

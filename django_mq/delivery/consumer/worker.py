@@ -43,7 +43,7 @@ from django_mq.stores.records import Running
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
@@ -204,6 +204,14 @@ class Worker:
             self.runtime.fetcher.last.constrained
             or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, self.session.settlements.ended)
         ):
+            self.wake.set(CREDIT)
+
+    def accept(self, attempts: Sequence[Delivery], settlements: Sequence[Settlement]) -> None:
+        """Settle attempts of one call of the only handler that were all accepted. Any thread may call this."""
+        shift: Shift = attempts[0].origin
+        shift.session.accept_all(settlements, is_written=attempts[0].settled)
+        shift.dispatcher.finish_all(attempts)
+        if self._waiting:
             self.wake.set(CREDIT)
 
     @staticmethod
@@ -518,6 +526,10 @@ class Attempts:
         """Return the first attempts of the only handler, which are one call; none if they may not begin."""
         prefetched = self._worker.prefetched
         return [] if prefetched is None else prefetched.next_attempts(most)
+
+    def accept(self, attempts: Sequence[Delivery], settlements: Sequence[Settlement]) -> None:
+        """Settle attempts of one call that were all accepted."""
+        self._worker.accept(attempts, settlements)
 
 
 class Emptiness:

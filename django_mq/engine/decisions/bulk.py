@@ -6,8 +6,8 @@ until the one at fault stands alone: only such an attempt counts.
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from django_mq.engine.decisions.verdict import Ending
 
@@ -31,25 +31,25 @@ def is_wait(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_SECONDS
 
 
-class BulkKind(NamedTuple):
-    """What decides with which others a message is in one bulk."""
+class Gathered(Protocol):
+    """A message that is to be in a bulk: what decides with which others."""
 
-    suspect: bool = False
+    suspect: bool
     #: How many attempts have failed.
-    attempts: int = 0
+    attempts: int
 
 
-def gathered(line: Iterable[BulkKind], most: int) -> int:
+def gathered(line: Iterable[Gathered], most: int) -> int:
     """Return how many of the first messages form the next bulk; ``line`` has the waiting messages in order.
 
     A suspect stands alone: if the process dies, no other message is to blame. Messages that have failed before are
     apart from those of a first attempt, which they would make fail again.
     """
-    size, first = 0, BulkKind()
-    for kind in line:
+    size, has_failed, is_suspect = 0, False, False
+    for message in islice(line, most):
         if not size:
-            first = kind
-        elif size == most or first.suspect or kind.suspect or bool(first.attempts) != bool(kind.attempts):
+            has_failed, is_suspect = message.attempts > 0, message.suspect
+        elif is_suspect or message.suspect or (message.attempts > 0) is not has_failed:
             break
         size += 1
     return size

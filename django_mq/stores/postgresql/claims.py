@@ -29,13 +29,14 @@ from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores import queue_records
 from django_mq.stores.connections import translating
+from django_mq.stores.postgresql.database import numbers
 from django_mq.stores.records import Claimed, ClaimResult
 from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims, refuse_consumers
 from django_mq.stores.sql.messages import ACCEPTED
 from django_mq.stores.sql.settlements import fence, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
     from django_mq.stores.records import ClaimRequest, Settlement
@@ -171,11 +172,6 @@ STEP: list[Statement] = [("last_arrival", {}), ("writers", {})]
 ANSWER_COLUMNS = 3
 #: Verdicts that write more than the message's row.
 ASKING = (Verdict.DEAD, Verdict.EXPIRE, DECLINE)
-
-
-def numbers(values: Iterable[int]) -> str:
-    """Return an array as text; psycopg takes ten times as long for a list."""
-    return "{" + ",".join(map(str, values)) + "}"
 
 
 def spots(cursor: ScanCursor) -> dict[str, str]:

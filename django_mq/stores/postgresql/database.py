@@ -34,7 +34,7 @@ from django_mq.stores.postgresql.settings import SILENCE_SECONDS, bounded, impat
 from django_mq.stores.sql.database import PARAMETER, Database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from psycopg.abc import Buffer, PQGen
@@ -213,6 +213,11 @@ def _with_literal(text: str, value: str) -> bytes:
     return PARAMETER.sub(Literal(value).as_string(None), text).encode()
 
 
+def numbers(values: Iterable[int]) -> str:
+    """Return an array as text; psycopg takes ten times as long for a list."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
 class PostgreSQLDatabase(Database):
     package = "django_mq.stores.postgresql"
 
@@ -227,6 +232,11 @@ class PostgreSQLDatabase(Database):
             self.mark = mark_of_process()
             self._connect: Callable[[dict[str, Any]], Any] = connection.get_new_connection
             connection.get_new_connection = self._connected  # type: ignore[method-assign,assignment]
+
+    def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters with ids and claims as text: psycopg takes ten times as long for a list."""
+        texts = {name: numbers(params[name]) for name in ("ids", "claims") if type(params.get(name)) is list}
+        return params | texts if texts else params
 
     def _connected(self, params: dict[str, Any]) -> Any:
         """Open a connection of the driver that does not wait for ever."""

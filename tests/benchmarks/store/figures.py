@@ -20,14 +20,6 @@ HIGH = (
     "drain_many_groups",
     "drain_bulk",
 )
-    "publish_one",
-    "publish_many",
-    "drain_one",
-    "drain_two",
-    "drain_one_group",
-    "drain_many_groups",
-    "drain_bulk",
-)
 #: Measures whose ratio to the raw limit should be low.
 LOW = ("pickup_p50", "pickup_p99", "claim_10m_ready", "claim_1m_scheduled", "claim_after_churn")
 #: Measures whose value should be low: these have no raw limit.
