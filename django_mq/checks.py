@@ -252,13 +252,17 @@ def _check_hints() -> list[checks.CheckMessage]:
 
 
 def _check_middleware() -> list[checks.CheckMessage]:
-    """E014: a middleware cannot be imported, made, or called."""
+    """E014: a middleware cannot be imported, made, or called; W010: keys of encryption that nothing uses."""
     try:
-        conf.middleware()
+        is_encrypting = bool(conf.middleware().encoders)
     except UnusableMiddleware as error:
         hint = "Correct DJANGO_MQ['MIDDLEWARE']. Until then nothing is published, and no worker starts."
         return [_error(str(error), hint, "E014")]
-    return []
+    if is_encrypting or not conf.load().ENCRYPTION_KEYS:
+        return []
+    hint = "Name 'django_mq.middleware.encryption.EncryptionMiddleware' there, or remove the keys."
+    problem = "ENCRYPTION_KEYS has keys, but no class of MIDDLEWARE encrypts: bodies are stored as they are."
+    return [checks.Warning(problem, hint=hint, id="django_mq.W010")]
 
 
 def _check_mask() -> list[checks.CheckMessage]:

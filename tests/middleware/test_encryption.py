@@ -223,6 +223,13 @@ def test_keys_that_cannot_be_used_are_reported_without_their_values(
     assert "short" not in found.msg
 
 
+def test_keys_that_no_middleware_uses_are_reported(keys: Callable[..., None], settings: Settings) -> None:
+    assert check_settings() == []
+
+    settings.DJANGO_MQ = {"ENCRYPTION_KEYS": KEYS}
+    assert [found.id for found in check_settings()] == ["django_mq.W010"]
+
+
 def test_an_error_about_a_key_can_be_pickled_by_a_pool() -> None:
     import pickle
 
