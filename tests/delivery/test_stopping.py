@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,8 @@ from django.db import transaction
 
 from django_mq.api import Effect, cancel, publish, publish_many
 from django_mq.delivery.consumer import worker as worker_module
+from django_mq.delivery.consumer.worker import Worker
+from django_mq.errors import HandlersHang
 from django_mq.models import Attempt, History, Message, StopRequest, WorkerSession
 from tests.delivery.builders import a_handler, running
 from tests.delivery.test_recall import Slow, a_busy_worker, numbers, prepare
@@ -78,6 +81,25 @@ def test_a_handler_that_does_not_heed_is_given_up_and_named(
         wait_until(lambda: len(outcomes(alias)) == 2)
 
     assert [outcome for _, outcome in outcomes(alias)] == [CANCELLED, History.Outcome.ACCEPTED]
+
+
+def test_a_worker_that_is_replaced_gives_everything_else_back_where_a_handler_does_not_heed(
+    alias: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "HEED_SECONDS", 0.1)
+    slow, ids = Slow(), publish_many([("orders", number) for number in range(3)])
+    worker = Worker([a_handler(slow)], threads=2, using=alias, is_replaced=True)
+    with ThreadPoolExecutor(1) as apart:
+        ended = apart.submit(worker.run)
+        wait_until(lambda: len(slow.begun) == 2 and numbers(alias, STATUS.CLAIMED) == 3)
+
+        cancel(ids[0], running=True)
+
+        with pytest.raises(HandlersHang, match="Slow has not ended after its message was cancelled"):
+            ended.result(PATIENCE_SECONDS)
+    slow.may_end.set()
+    assert outcomes(alias) == [(ids[0], CANCELLED)]
+    assert numbers(alias, STATUS.READY) == 2
 
 
 def test_a_cancel_in_a_transaction_stops_when_it_commits_and_reaches_what_has_not_begun(alias: str) -> None:

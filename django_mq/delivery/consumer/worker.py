@@ -78,7 +78,8 @@ class Worker:
     """Consumes queues with their handlers until told to stop.
 
     It handles as many messages at a time as it has ``threads``, or slots of the ``pool`` that it is given. The
-    handlers ``of_process`` are those of all workers of this process, in the order of declaration.
+    handlers ``of_process`` are those of all workers of this process, in the order of declaration. If the process
+    ``is_replaced`` when it ends, the worker ends at once where a cancelled handler does not end.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Worker:
         using: str | None = None,
         name: str = "",
         credit_bytes: int | None = None,
+        is_replaced: bool = False,
     ) -> None:
         self._alias = using or conf.load().DATABASE
         self._name = name
@@ -99,6 +101,7 @@ class Worker:
             for handler in handlers
         ]
         self._of_process = tuple(of_process)
+        self._is_replaced = is_replaced
         check_transactions(self._handlers, self._alias)
         conf.middleware()  # each message would fail in it
         self._queues = tuple(dict.fromkeys(handler.queue for handler in self._handlers))
@@ -371,11 +374,7 @@ class Worker:
         for attempt, settlement in self._pool.abandon_overdue():
             self._on_done(attempt, settlement)
         if self._give_up_at:
-            for attempt in self._interrupt_stopped():
-                if self._pool.abandon(attempt):
-                    self._on_done(attempt, attempt.give_up(HEED_SECONDS))
-            left = {attempt.claimed.receipt for attempt in self._stopped()}
-            self._give_up_at = {claim: at for claim, at in self._give_up_at.items() if claim in left}
+            self._give_up_stopped()
         if self._pool.exhausted and self._exhausted is None:
             self._exhausted = HandlersHang(
                 f"{self._pool.abandoned} handlers still run after they were given up, and Python cannot end their"
@@ -383,6 +382,21 @@ class Worker:
             )
             logger.error("%s", self._exhausted)
             self.stop()
+
+    def _give_up_stopped(self) -> None:
+        """Settle attempts that do not end after their messages were cancelled."""
+        for attempt in self._interrupt_stopped():
+            if self._pool.abandon(attempt):
+                self._on_done(attempt, attempt.give_up(HEED_SECONDS))
+                if self._is_replaced and self._exhausted is None:
+                    self._exhausted = HandlersHang(
+                        f"{attempt.handler.name} has not ended after its message was cancelled; its process gives"
+                        " everything else back, and ends in order to be replaced."
+                    )
+                    logger.error("%s", self._exhausted)
+                    self.stop(at_once=True)
+        left = {attempt.claimed.receipt for attempt in self._stopped()}
+        self._give_up_at = {claim: at for claim, at in self._give_up_at.items() if claim in left}
 
     def _claim(self) -> int:
         dispatcher, wanted = self._shift.dispatcher, self._wanted()

@@ -42,7 +42,7 @@ class Command(MQCommand):
     )
     exit_codes: ClassVar = {
         0: "ended in order",
-        1: "an error, or too many handlers did not stop at their time limit",
+        1: "an error, or handlers did not end at their time limit, or after their messages were cancelled",
         LEFT_EARLY: "ended at once",
     }
 
@@ -111,6 +111,7 @@ class Command(MQCommand):
                 using=alias,
                 name=options["name"],
                 credit_bytes=options["credit_bytes"],
+                is_replaced=monitor.line is not None,
             )
             taken = ", ".join(
                 f"{handler.queue}{_where(handler)} (credit {_credit_of(handler, slots, options)})"
