@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from django_mq.integrations.celery.publisher import Declarations, Publisher
     from django_mq.integrations.celery.transient_queues import TransientQueues
     from django_mq.integrations.celery.url import Address
-    from django_mq.stores.records import Claimed, WorkerCommand
+    from django_mq.stores.records import Claimed, Receipt, Running, WorkerCommand
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -54,6 +54,10 @@ class ServedWorker:
     slots: Callable[[], int]
     #: How many tasks run, and how many can run; called by the heartbeat's thread.
     measure: Callable[[], tuple[int | None, int | None]]
+    #: What runs, as a heartbeat reports it; called by the heartbeat's thread.
+    running: Callable[[], list[Running]]
+    #: Stops the tasks and handlers of these claims, in the loop's thread, also again.
+    stop: Callable[[Set[Receipt]], None]
     #: Ends the worker in order; called by the heartbeat's thread.
     end: Callable[[], None]
     #: Gives back the tasks of some queues that wait for a process of the pool.
@@ -147,6 +151,8 @@ class TransportConsumers:
                 name=lambda: "" if self._worker is None else self._worker.name,
                 describe=self.describe,
                 on_command=self._on_command,
+                running=lambda: () if self._worker is None else self._worker.running(),
+                on_stops=self._on_stops,
                 loop=lambda: None if self._worker is None else self._worker.loop,
                 leaves=told_to_stop,
                 on_round=self.buffer.give_back_stale,  # the loop may be blocked
@@ -259,6 +265,11 @@ class TransportConsumers:
         if told.mode is WorkerMode.STOP and self._worker is not None:
             self._worker.end()
 
+    def _on_stops(self) -> None:
+        """Wake the loop, which stops what is to be stopped. The heartbeat's thread calls this."""
+        if self._runtime is not None:
+            self._runtime.wake.set()
+
     # Delivering.
 
     def work(self) -> int:
@@ -289,6 +300,8 @@ class TransportConsumers:
     def _claim_or_give_back(self) -> None:
         if self._runtime is not None:
             self._runtime.recall(self._give_back)
+            if self._worker is not None and (stops := self._runtime.session.stops):
+                self._worker.stop(stops)
         self._claim()
 
     def _claim(self) -> None:

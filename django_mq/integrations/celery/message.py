@@ -24,7 +24,7 @@ from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, deaths_in
 from django_mq.engine.decisions.routing import address_in
-from django_mq.engine.decisions.verdict import Ending, verdict
+from django_mq.engine.decisions.verdict import Decision, Ending, Verdict, verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
 from django_mq.stores.clock import clock
@@ -65,10 +65,15 @@ class ClaimedMessage(virtual.Message):
         self.claimed: Claimed = payload.get("claimed")  # type: ignore[assignment]
         self.session: Session = payload.get("session")  # type: ignore[assignment]
         self._taken = payload
+        #: Whether it was cancelled: what has run of it is not repeated, and was not done.
+        self.revoked = False
         super().__init__(payload, channel=channel, **options)
 
     def settle_done(self) -> None:
-        self.session.accept(self.claimed)
+        if self.revoked:
+            self.session.settle(Settlement.of(self.claimed, Decision(Verdict.CANCEL)))
+        else:
+            self.session.accept(self.claimed)
 
     @property
     def is_transient(self) -> bool:

@@ -31,6 +31,7 @@ from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, carries_task, handler_of
 from django_mq.delivery.consumer.unit_of_work import unit_of_work
+from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import RETURNED, Ending, Verdict
 from django_mq.engine.selector import Selector
 from django_mq.errors import Cancelled, CorruptMessage, Decline, HandlerTimeout, Reject, Release, Retry, WorkerLost
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.integrations.celery.credit import ChannelQoS
     from django_mq.integrations.celery.deliveries import TransportConsumers
-    from django_mq.stores.records import Settlement
+    from django_mq.stores.records import Receipt, Settlement
 
 #: Exit status of a child that its parent has ended.
 EX_TERMINATED = 143
@@ -64,8 +65,6 @@ class NativeMessage(ClaimedMessage):
         self.settled: Settlement | None = None
         #: Whether the handler has declined it, which the child does not settle.
         self.declined = False
-        #: Whether it was revoked, even if it has begun.
-        self.revoked = False
         #: Why the attempt failed, where the child has not settled.
         self.cause: BaseException | None = None
         super().__init__(_payload(claimed, session, handler), channel=channel)
@@ -233,7 +232,11 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
         queue_records.known(shared_store(alias), claimed.queue_name)
         policy = queue_records.last_read(alias, claimed.queue_name)
         attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
-        settlement = attempt.run()
+        _attempts[claimed.receipt] = attempt
+        try:
+            settlement = attempt.run()
+        finally:
+            del _attempts[claimed.receipt]
     is_accepted = settlement.verdict is Verdict.ACCEPT
     if attempt.settled or (is_accepted and not handler.transactional):
         return
@@ -246,6 +249,18 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
     # The parent announces it; the traceback is in the database.
     task.request.settled = settled = replace(settlement, reason="", failure=None)
     raise for_celery(attempt.error, settled)
+
+
+#: What runs in this process.
+_attempts: dict[Receipt, PoolAttempt] = {}
+
+
+def interrupted(receipt: Receipt) -> bool:
+    """Ask a cancelled handler that runs in a thread of this process to end; return whether there is one."""
+    attempt = _attempts.get(receipt)
+    if attempt is not None:
+        attempt.message.end_request.ask(Interruption.CANCELLED)
+    return attempt is not None
 
 
 class NativeConsumer:

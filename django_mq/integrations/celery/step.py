@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial, wraps
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,9 @@ from django_mq.integrations.celery import failures, revocation
 from django_mq.integrations.celery.deliveries import ServedWorker
 from django_mq.integrations.celery.internals import keep_given, waiting_for_process
 from django_mq.integrations.celery.loop_driver import forget_left
-from django_mq.integrations.celery.native import NativeConsumer
+from django_mq.integrations.celery.native import NativeConsumer, NativeMessage, interrupted
 from django_mq.integrations.celery.url import SCHEME
+from django_mq.stores.records import Running
 from django_mq.supervisor.companion import Companion
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
+    from django_mq.stores.records import Claimed, Receipt
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -54,6 +57,8 @@ class MQStep(bootsteps.StartStopStep):
                 name=consumer.hostname,
                 slots=lambda: slots_of(consumer.pool) - len(state.reserved_requests),
                 measure=lambda: (len(state.active_requests), slots_of(consumer.pool)),
+                running=running,
+                stop=partial(stop, consumer),
                 end=_end,
                 give_back=partial(give_back_waiting, consumer),
                 loop=loop_of(consumer),
@@ -167,14 +172,22 @@ def slots_of(pool: Any) -> int:
 def give_back_waiting(consumer: Any, queues: Set[str]) -> None:
     """Give back, uncounted, the messages of tasks of these queues that wait, and let Celery forget the tasks.
 
-    A task that was taken out never begins. In a prefork pool, only the worker's loop adds and takes tasks. Pools
-    of threads and of green threads begin tasks by themselves, so that only rate limits make tasks wait there; the
-    thread of Celery's timer may begin one at any moment.
+    A task that was taken out never begins.
+    """
+    _take_out(consumer, lambda claimed: claimed.queue_name in queues)
+
+
+def _take_out(consumer: Any, is_meant: Callable[[Claimed], bool]) -> None:
+    """Give back the messages of tasks that wait; the session does not give back what was cancelled.
+
+    In a prefork pool, only the worker's loop adds and takes tasks. Pools of threads and of green threads begin
+    tasks by themselves, so that only rate limits make tasks wait there; the thread of Celery's timer may begin one
+    at any moment.
     """
     for line, item, request in _waiting(consumer):
         message = request.message
         claimed = getattr(message, "claimed", None)  # None of a transient queue
-        if claimed is None or claimed.queue_name not in queues:
+        if claimed is None or not is_meant(claimed):
             continue
         channel, tag = message.channel, str(message.delivery_tag)
         # A message that was settled already, such as that of a revoked task, is not ours to give.
@@ -185,6 +198,37 @@ def give_back_waiting(consumer: Any, queues: Set[str]) -> None:
             state.task_ready(request)
             if channel.qos.take(tag) is not None:
                 message.session.release(claimed)
+
+
+def running() -> list[Running]:
+    """Return the tasks and handlers that run, those that run for longest first."""
+    now, found = time.time(), []
+    with suppress(RuntimeError):  # the worker's loop has just added one
+        for request in list(state.active_requests):
+            claimed = getattr(request.message, "claimed", None)
+            if claimed is not None and request.time_start:
+                name = request.message.handler.name if isinstance(request.message, NativeMessage) else request.name
+                seconds = round(max(0.0, now - request.time_start), 3)
+                found.append(Running(claimed.id, claimed.claim, name, seconds))
+    return sorted(found, key=attrgetter("seconds"), reverse=True)
+
+
+def stop(consumer: Any, receipts: Set[Receipt]) -> None:
+    """Cancel the tasks and handlers of these claims: those that wait, and those that run, as ``revoke`` does.
+
+    A handler that runs in this process, in a thread, is asked to end.
+    """
+    _take_out(consumer, lambda claimed: claimed.receipt in receipts)
+    for request in list(state.reserved_requests):
+        message = request.message
+        claimed = getattr(message, "claimed", None)
+        if claimed is None or claimed.receipt not in receipts or message.revoked or interrupted(claimed.receipt):
+            continue
+        message.revoked = True
+        try:
+            request.terminate(consumer.pool)
+        except NotImplementedError:
+            logger.warning("%s is cancelled and goes on: this pool cannot end what runs", request)
 
 
 def _waiting(consumer: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -13,8 +13,8 @@ import pytest
 from celery.events import EventReceiver
 from django.utils import timezone
 
-from django_mq.api import publish
-from django_mq.models import Attempt, History
+from django_mq.api import Effect, cancel, publish
+from django_mq.models import Attempt, History, WorkerSession
 from tests.conftest import skip_or_fail
 from tests.integrations.celery.live.hearing import publish_until
 from tests.services.server import UnavailableError
@@ -158,6 +158,22 @@ def test_a_running_handler_that_is_revoked_is_ended_and_not_tried_again(shop: Si
 
     assert len(shop.diary(name="wait")) == 1
     assert outcomes(shop) == {revoked: History.Outcome.CANCELLED, well: History.Outcome.ACCEPTED}
+
+
+def test_a_running_handler_that_is_cancelled_is_ended_and_its_message_gone(shop: Site) -> None:
+    with watched(shop) as worker:
+        (cancelled,) = send(shop, "wait")
+        shop.wait_for_diary(name="wait")
+        wait_until(lambda: WorkerSession.objects.using(shop.alias).get().running)
+        [answer] = cancel(cancelled, running=True, using=shop.alias)
+        ended(shop, finished=1, dead=0)
+        (well,) = send(shop, "well")
+        ended(shop, finished=2, dead=0)
+        assert worker.stop() == 0
+
+    assert answer.effect is Effect.STOPPING
+    assert len(shop.diary(name="wait")) == 1
+    assert outcomes(shop) == {cancelled: History.Outcome.CANCELLED, well: History.Outcome.ACCEPTED}
 
 
 def test_sentry_hears_of_each_failed_attempt_with_its_own_traceback(shop: Site) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from celery.events import EventReceiver
 
+from django_mq.api import cancel
 from django_mq.delivery.operator.commands import send_command
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.models import Consumer
+from django_mq.models import Consumer, History
 from tests.integrations.celery.live.hearing import publish_until
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -71,6 +72,25 @@ def test_a_running_task_is_terminated(site: Site) -> None:
         site.send("note", "next")
         site.wait_for_diary(name="next")
         assert worker.stop() == 0
+    assert not site.diary(phase="done")
+
+
+def test_a_task_that_is_cancelled_while_it_runs_or_waits_is_ended(site: Site) -> None:
+    with site.worker("-c", "1", "--prefetch-multiplier", "4") as worker:
+        for number in range(3):
+            site.send("gated", number, "never opened")
+        site.wait_for_diary(phase="begun")
+        wait_until(lambda: all(row.session_id for row in site.rows()))
+
+        cancel([row.message_id for row in site.rows()][:2], running=True, using=site.alias)
+        wait_until(lambda: len(site.diary(phase="begun")) == 2, site.story)
+        [last] = site.rows()
+        cancel(last.message_id, running=True, using=site.alias)
+        site.wait_until_settled()
+
+        assert worker.stop() == 0
+    assert sorted(line["name"] for line in site.diary(phase="begun")) == [0, 2]
+    assert {line.outcome for line in site.finished()} == {History.Outcome.CANCELLED}
     assert not site.diary(phase="done")
 
 
