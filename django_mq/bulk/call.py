@@ -33,10 +33,13 @@ class BulkOutcome:
     """What became of the messages of a call."""
 
     settled: list[tuple[Delivery, Settlement]] = field(default_factory=list)
-    #: Messages that were all accepted together, instead.
-    accepted: list[tuple[Delivery, Settlement]] = field(default_factory=list)
     #: The calls to make next, instead of this one.
     again: list[BulkCall] = field(default_factory=list)
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether all messages of the call were accepted."""
+        return not self.again and all(settlement.verdict is ACCEPT for _, settlement in self.settled)
 
 
 @dataclass(slots=True, eq=False)
@@ -109,8 +112,7 @@ class BulkCall:
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
             self._fail(attempts, error, outcome)
         else:
-            is_accepted = all(settlement.verdict is ACCEPT for _, settlement in settled)
-            (outcome.accepted if is_accepted else outcome.settled).extend(settled)
+            outcome.settled += settled
             self._repeat(parts if len(parts) > 1 else [], outcome)
 
     def _surrounded(
@@ -229,7 +231,7 @@ class BulkCall:
         if not signals.is_wanted(signals.attempt_finished):
             return
         seconds = time.monotonic() - (self.first_begun_at or self._begun_at)
-        for attempt, settlement in (*outcome.accepted, *outcome.settled):
+        for attempt, settlement in outcome.settled:
             signals.tell(
                 signals.attempt_finished,
                 message=attempt.message,

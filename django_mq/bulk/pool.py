@@ -169,17 +169,21 @@ class BulkPool:
     def _on_call_done(self, _: BulkCall, outcome: BulkOutcome) -> None:
         with self._lock:
             self._calls = [*outcome.again, *self._calls]
-        if outcome.accepted:
-            attempts, settlements = zip(*outcome.accepted, strict=True)
-            self._prefetched.accept(attempts, settlements)
-            with self._lock:
-                self.running -= len(attempts)
-        for attempt, settlement in outcome.settled:
-            self._settle(attempt, settlement)
-            if settlement.verdict in (RELEASE, DECLINE):
-                self._give_back_behind(attempt)
+        if outcome.settled and outcome.is_accepted:
+            self._accept(outcome)
+        else:
+            for attempt, settlement in outcome.settled:
+                self._settle(attempt, settlement)
+                if settlement.verdict in (RELEASE, DECLINE):
+                    self._give_back_behind(attempt)
         if self._stopping:
             self._give_back_calls()
+
+    def _accept(self, outcome: BulkOutcome) -> None:
+        attempts, settlements = zip(*outcome.settled, strict=True)
+        self._prefetched.accept(attempts, settlements)
+        with self._lock:
+            self.running -= len(attempts)
 
     def _settle(self, attempt: Delivery, settlement: Settlement) -> None:
         self._on_done(attempt, settlement)
