@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from django_mq.api import publish, publish_many
+from django_mq.bulk.call import BulkCall
 from django_mq.delivery.consumer.attempt import Delivery
-from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.consumer.handlers import Handler, Way
 from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.operator.redrives import redrive
 from django_mq.delivery.queues import declare
@@ -24,6 +26,7 @@ from django_mq.integrations.opentelemetry import instrument, uninstrument
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.registry import shared_store
+from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,3 +234,51 @@ def test_instrumenting_twice_is_instrumenting_once(
     attempt(lambda message: None)
 
     assert len(spans()) == 1
+
+
+def traced(trace_id: int) -> str:
+    return f'{{"traceparent":"00-{trace_id:032x}-{trace_id:016x}-01"}}'
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_coroutines_that_run_at_once_have_each_the_span_of_its_message(
+    provider: TracerProvider, spans: Callable[[], list[ReadableSpan]], fails: bool
+) -> None:
+    all_run = asyncio.Event()
+    seen: list[int] = []
+
+    async def handle(message: Any) -> None:
+        seen.append(message.body)
+        if len(seen) == 5:
+            all_run.set()
+        await all_run.wait()
+        assert trace.get_current_span().get_span_context().trace_id == message.body
+        if fails:
+            raise ValueError("no")
+
+    async def run(number: int) -> None:
+        claimed = a_claimed(headers=traced(number), body=b"%d" % number)
+        await Delivery(claimed, a_handler(handle, way=Way.EVENT_LOOP), a_policy(max_attempts=1)).arun()
+
+    async def main() -> None:
+        await asyncio.gather(*map(run, range(1, 6)))
+
+    asyncio.run(main())
+
+    found = spans()
+    assert sorted(span.context.trace_id for span in found) == [1, 2, 3, 4, 5]
+    outcome = "dead" if fails else "accepted"
+    assert {span.attributes["django_mq.outcome"] for span in found if span.attributes} == {outcome}
+
+
+def test_a_call_of_a_handler_of_many_is_one_span_with_a_link_to_each_publisher(
+    provider: TracerProvider, spans: Callable[[], list[ReadableSpan]]
+) -> None:
+    handler = replace(a_handler(lambda messages: None), bulk=10)
+    rows = [traced(1), "{}", traced(2)]
+    BulkCall([Delivery(a_claimed(headers=row), handler, a_policy()) for row in rows]).run()
+
+    (span,) = spans()
+    assert [link.context.trace_id for link in span.links] == [1, 2]
+    assert span.attributes is not None
+    assert span.attributes["messaging.batch.message_count"] == 3
