@@ -17,9 +17,11 @@ class DjangoMQConfig(AppConfig):
     def import_models(self) -> None:
         """Import the models. Other apps may declare handlers from now on, before they are ready."""
         from django_mq import conf  # noqa: PLC0415 - apps are being loaded until now
+        from django_mq.deaths import EXTENSION as DEATHS  # noqa: PLC0415 - as above
         from django_mq.typed.extension import EXTENSION as TYPED  # noqa: PLC0415 - as above
 
         conf.add_extension(TYPED)
+        conf.add_extension(DEATHS)
         super().import_models()
 
     def ready(self) -> None:

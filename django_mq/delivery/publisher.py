@@ -394,7 +394,7 @@ def passed(
 
 def marked(messages: Sequence[NewMessage], listening: Sequence[Listening]) -> list[NewMessage]:
     """Return the messages, each with the listenings that are told its ends."""
-    if not listening:
+    if not any(each.wants for each in listening):
         return list(messages)
     marks = [mark_of(message, listening) for message in messages]
     return [replace(each, told_to=mark) if mark else each for each, mark in zip(messages, marks, strict=True)]

@@ -83,7 +83,7 @@ def declare_all(store: Store) -> list[str]:
     return [name for name in conf.load().QUEUES if declare(store, name)]
 
 
-#: Queues of Django's tasks, which TASKS names.
+#: Queues of Django's tasks, which TASKS names, and those for the deaths of messages.
 _queues_of_tasks: set[str] = set()
 #: At most so many names of existing queues are compared with a misspelt name.
 MOST_NAMES = 1000

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 def mark_of(message: Any, listening: Sequence[Listening]) -> str | None:
     """Return what the row of a message says: the names of the listenings that want it; None for none."""
-    return " ".join([each.name for each in listening if each.wants(message)]) or None
+    return " ".join([each.name for each in listening if each.wants is not None and each.wants(message)]) or None
+
+
+def with_mark(mark: str | None, name: str) -> str:
+    """Return the mark of a message with the name of one more listening."""
+    names = mark.split() if mark else []
+    return " ".join(names if name in names else [*names, name])
 
 
 def concerns(mark: str, end: End, listening: Sequence[Listening]) -> bool:

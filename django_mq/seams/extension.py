@@ -58,8 +58,8 @@ class Listening:
     #: The ends that it is told.
     ends: frozenset[End]
     #: Is called with a ``stores.records.NewMessage`` that is about to be written, and returns whether to tell its
-    #: ends. It is fast, and reads no database.
-    wants: Callable[[Any], bool]
+    #: ends. It is fast, and reads no database. None: messages are marked later, by ``Settlements.mark``.
+    wants: Callable[[Any], bool] | None
     #: Is called with the store, whose transaction is open, and with what has ended. It may be called again with
     #: the same ends. What it has written is undone if it raises an exception.
     tell: Callable[[Any, Sequence[Ended]], None]

@@ -267,6 +267,8 @@ class Settlement:
     failure: Failure | None = None
     #: As in the claimed message.
     told_to: str | None = None
+    #: Whether ``told_to`` has listenings that the message has not yet.
+    marks: bool = False
 
     @property
     def receipt(self) -> Receipt:

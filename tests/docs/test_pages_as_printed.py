@@ -185,7 +185,7 @@ PAGES = (
         "messages/retry-and-dead-letters.md",
         settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
         before="from django_mq.api import publish; publish('receipts', 1)",
-        prints=("charged 42",),
+        prints=("charged 42", "could not charge 43 message "),
     ),
     Page(
         "messages/schedule-and-prioritise.md",

@@ -8,6 +8,7 @@ import pytest
 
 from django_mq import conf
 from django_mq.checks import check_settings
+from django_mq.deaths import EXTENSION as DEATHS
 from django_mq.errors import UnusableExtension
 from django_mq.typed.extension import EXTENSION as TYPED
 from tests.seams import values
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 HERE = "tests.seams.values"
 #: Those of django_mq itself, which the settings do not name.
-OURS = (TYPED,)
+OURS = (TYPED, DEATHS)
 
 
 def test_without_extensions_nothing_is_added_to_those_of_django_mq(settings: Settings) -> None:

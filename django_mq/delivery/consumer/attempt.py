@@ -22,6 +22,7 @@ from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.delivery.validation import moment
+from django_mq.engine.decisions.ends import ON_DEAD
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import RELEASE, RETURNED, Decision, Ending, Verdict, ending_of, verdict
 from django_mq.errors import (
@@ -32,8 +33,10 @@ from django_mq.errors import (
     Reject,
     Release,
     Retry,
+    StoreError,
     WorkerLost,
 )
+from django_mq.seams.ends import with_mark
 from django_mq.seams.middleware import Execution, asurrounded, surrounded
 from django_mq.stores.clock import clock
 from django_mq.stores.records import Failure, Lease, Settlement
@@ -105,8 +108,9 @@ class Delivery:
     # The same for a coroutine function.
 
     async def arun(self, in_thread: InThread = sync_to_async) -> Settlement:
-        """Run the steps and return the outcome; ``in_thread`` calls receivers of signals. Never raises."""
-        if (settlement := self._begin()) is not None:
+        """Run the steps and return the outcome; ``in_thread`` calls what may ask a database. Never raises."""
+        settlement = await in_thread(self._begin)() if self.claimed.suspect else self._begin()
+        if settlement is not None:
             return settlement
         if not _is_watched():
             return await self._ago()
@@ -164,7 +168,7 @@ class Delivery:
             logger.exception("The outcome of message %s could not be judged", self.message.id)
             decision = verdict(Ending.FAILED, self.message.attempt, self.policy, 0.0)
             failure = Failure.of(error)
-            return Settlement.of(self.claimed, decision, failure.error, failure)
+            return self._dead(decision, failure.error, failure)
 
     def call(self, message: ReceivedMessage) -> Any:
         """Call the handler; a transactional one in the transaction that also accepts the message."""
@@ -228,13 +232,31 @@ class Delivery:
         """
         own = self.handler.retries
         if own is None or verdict(Ending.FAILED, self.claimed.attempts, own.over(self.policy)).verdict is RELEASE:
+            self._mark_suspect()
             return None
         logger.error(
             "Message %s of queue %r is dead: its worker died at the last attempt",
             *self._names()[1:],
             extra={"mq_message": self.message},
         )
-        return Settlement.of(self.claimed, Decision(Verdict.DEAD), "worker lost")
+        return self._dead(Decision(Verdict.DEAD), "worker lost")
+
+    def _dead(self, decision: Decision, reason: str, failure: Failure | None = None) -> Settlement:
+        """Return the settlement of a message that may be dead, and of which its handler is told then."""
+        settlement = Settlement.of(self.claimed, decision, reason, failure)
+        if self.handler.on_dead and decision.verdict is Verdict.DEAD:
+            settlement.told_to, settlement.marks = with_mark(self.claimed.told_to, ON_DEAD), True
+        return settlement
+
+    def _mark_suspect(self) -> None:
+        """Have the handler told if its worker dies: other workers bury the message then."""
+        if not self.handler.on_dead or self.lease is None:
+            return
+        store, mark = shared_store(self.lease.alias), with_mark(self.claimed.told_to, ON_DEAD)
+        try:
+            store.settlements.mark(self.lease.session_id, self.claimed.receipt, mark)
+        except StoreError:
+            logger.exception("on_dead will not be called if message %s kills its worker", self.message.id)
 
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
@@ -278,7 +300,7 @@ class Delivery:
             reason,
             trace=None if chosen else self._logged(error),
         )
-        return Settlement.of(self.claimed, decision, reason, failure)
+        return self._dead(decision, reason, failure)
 
     def _log(self, level: int, text: str, *values: object, trace: BaseException | None = None) -> None:
         """Log what became of the message. Filters may read it: the middleware of the attempt has ended."""

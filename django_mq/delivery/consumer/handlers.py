@@ -21,6 +21,7 @@ from django.utils.module_loading import autodiscover_modules
 from django_mq import conf
 from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.consumer.handler_function import HandlerFunction
+from django_mq.delivery.queues import allow
 from django_mq.delivery.validation import check_selector, plain, text
 from django_mq.engine.decisions.bulk import BULK_SECONDS, MOST_OF_BULK, MOST_SECONDS, is_wait
 from django_mq.engine.decisions.claim import is_byte_credit
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 #: The least credit of a handler that names none, and the messages for each thread of its worker if that is more.
 LEAST_CREDIT = 20
 CREDIT_PER_THREAD = 4
+#: What follows the name of a queue in that of the queue for its deaths.
+ON_DEAD_SUFFIX = ".on_dead"
 #: Priorities of consumers reach so far up and down: what fits into four bytes.
 PRIORITIES = 2**31 - 1
 
@@ -96,6 +99,8 @@ class Handler:
     way: Way = Way.THREADS
     #: What it says of its failures; None if all rules are those of the queue.
     retries: Retries | None = field(default=None, hash=False)
+    #: Whether a function is called with the messages that it has failed and that die.
+    on_dead: bool = False
     #: What the function is called with; None for the message.
     arguments: Arguments | None = None
     #: The values of options that extensions declare.
@@ -151,6 +156,7 @@ def consumer(
     release_on: Errors = (),
     release_seconds: float = RELEASE_SECONDS,
     retry_within_seconds: float | None = None,
+    on_dead: Callable[..., Any] | None = None,
     **added: Any,
 ) -> HandlerDecorator[Bulk]:
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
@@ -193,6 +199,10 @@ def consumer(
     are rejected. Of several classes that match, the most specific one counts. No retry begins later than
     ``retry_within_seconds`` after the publication, or after the time for which the message was published.
 
+    ``on_dead`` is called with each message that the handler has failed and that becomes a dead letter: some worker
+    runs it as the handler of the queue with the suffix ``.on_dead``, at least once. The ``correlation_id`` is the
+    id of the dead message.
+
     Extensions may declare further options.
 
     An ``async def`` runs on the event loop of its worker process, beside hundreds of others; there, exceeding
@@ -220,7 +230,6 @@ def consumer(
         retry_within_seconds=retry_within_seconds,
     )
     _check_retries(queue, retries)
-
     kind, condition = _type(queue, type), _condition(queue, selector)
     if kind:
         condition = _condition(queue, selector_for(kind, condition))
@@ -245,13 +254,36 @@ def consumer(
             way=_way(queue, function, transactional=transactional, many=bulk is not None),
             retries=None if retries == OF_THE_QUEUE else retries,
             arguments=_arguments(queue, function, many=bulk is not None),
+            on_dead=on_dead is not None,
             added=added,
         )
-        _add(handler)
+        _add_with(handler, on_dead)
         return HandlerFunction(function, handler)
 
     decorator: Any = register
     return decorator  # type: ignore[no-any-return]  # its type is in HandlerDecorator
+
+
+def notices_of(queue: str) -> str:
+    """Return the queue whose handler is called when a message dies."""
+    return f"{queue}{ON_DEAD_SUFFIX}"
+
+
+def _add_with(handler: Handler, function: Callable[..., Any] | None) -> None:
+    """Register a handler, and the function that is called when a message dies. Raises ConfigurationError."""
+    if function is not None:
+        _add_on_dead(handler, function)
+    _add(handler)
+
+
+def _add_on_dead(handler: Handler, function: Callable[..., Any]) -> None:
+    queue = notices_of(handler.queue)
+    if not callable(function):
+        raise ConfigurationError(
+            f"on_dead of the handler of {handler.queue!r} is {shown(function)}; give a function."
+        )
+    consumer(queue, selector=handler.selector, shared=handler.shared)(function)
+    allow([queue])
 
 
 def _add(handler: Handler) -> None:
@@ -340,8 +372,7 @@ def _check_limits(queue: str, time_limit_seconds: object, soft_time_limit_second
 
 def _check_retries(queue: str, retries: Retries) -> None:
     """Raise ConfigurationError for rules that cannot be."""
-    problem = None if retries == OF_THE_QUEUE else next(retries.problems(), None)
-    if problem is not None:
+    if (problem := next(retries.problems(), None)) is not None:
         raise ConfigurationError(f"The handler of {queue!r} cannot have these retries: {problem}.")
 
 

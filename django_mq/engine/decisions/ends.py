@@ -50,10 +50,14 @@ class Ended(NamedTuple):
     headers: str
     properties: str | None
     body: bytes
+    content_type: str
+    content_encoding: str
     #: The row of a message that was moved.
     new_row: int | None = None
 
 
+#: The listening that is told of deaths for the handlers with ``on_dead``.
+ON_DEAD: Final = "on_dead"
 #: The end that each verdict is.
 END_OF_VERDICT: Final[Mapping[Verdict, End]] = {
     Verdict.ACCEPT: End.ACCEPTED,

@@ -201,6 +201,8 @@ class SharedBroker:
             message.headers,
             message.properties,
             message.body,
+            message.content_type,
+            message.content_encoding,
         )
         self.ended[ended.row, end] = message.told_to, ended
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,12 @@ class Settlements(Part, subjects.Settlements):
                 row.give_back(self.broker.now())
                 self.broker.note_end(row, End.GIVEN_BACK)
 
+    @locked
+    def mark(self, session_id: int, receipt: Receipt, told_to: str | None) -> None:
+        session = self.broker.sessions.get(session_id)
+        if session is not None and (held := self._held(session, *receipt)):
+            held[0].message = replace(held[0].message, told_to=told_to)
+
     def record_attempt(self, failure: Failure, **about: Any) -> None:
         with self.broker.locked():
             self.broker.record_attempt(failure, **about)
@@ -119,6 +125,8 @@ class Settlements(Part, subjects.Settlements):
             session.saw(settlement.id)
             return False
         row, owner = held
+        if settlement.marks:
+            row.message = replace(row.message, told_to=settlement.told_to)
         if settlement.verdict in LEAVING:
             if settlement.failure is not None:
                 self.broker.record_failure(row, settlement.failure, session.info.name)

@@ -13,7 +13,7 @@ from django_mq import conf
 from django_mq.bulk.pool import pool_for
 from django_mq.coroutines.pool import EventLoopPool
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
-from django_mq.delivery.consumer.handlers import Way, discover
+from django_mq.delivery.consumer.handlers import Way, discover, notices_of
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.worker import Worker, Workers
 from django_mq.delivery.operator.drift import log_differences
@@ -175,6 +175,9 @@ def _chosen(queues: str | None, exclude: str | None) -> list[Handler]:
     missing = [repr(name) for name in [*names, *excluded] if name not in known]
     if missing:
         raise CommandError(f"No handler for {', '.join(missing)}; there are handlers for {', '.join(known)}.")
+    # The functions that are called when messages of a queue die go with its handlers.
+    names = list(dict.fromkeys(each for name in names for each in (name, notices_of(name)) if each in known))
+    excluded += [notices_of(name) for name in excluded]
     chosen = [handler for name in names if name not in excluded for handler in known[name]]
     if not chosen:
         raise CommandError(f"--exclude {exclude} leaves no queue to consume.")

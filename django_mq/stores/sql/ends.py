@@ -40,6 +40,8 @@ class Marked(NamedTuple):
     headers: str
     properties: str | None
     body: bytes
+    content_type: str
+    content_encoding: str
 
     def ended(self, row: int, end: End, new_row: int | None = None) -> Ended:
         return Ended(
@@ -51,6 +53,8 @@ class Marked(NamedTuple):
             self.headers,
             self.properties,
             self.body,
+            self.content_type,
+            self.content_encoding,
             new_row,
         )
 
@@ -61,8 +65,8 @@ Marks: TypeAlias = dict[int, Marked]
 
 def _marks(rows: Rows) -> Marks:
     return {
-        id_: Marked(told_to, UUID(str(message_id)), queue, type_, headers, properties, bytes(body))
-        for id_, told_to, message_id, queue, type_, headers, properties, body in rows
+        id_: Marked(told_to, UUID(str(message_id)), queue, type_, headers, properties, bytes(body), *content)
+        for id_, told_to, message_id, queue, type_, headers, properties, body, *content in rows
     }
 
 

@@ -105,7 +105,8 @@ class Leases(Part):
         return self._released(session_id, frozenset(held), "release_unknown", held=list(held))
 
     def _released(self, session_id: int, kept: frozenset[int], statement: str, **given: Any) -> int:
-        marks = self.ends.held(session_id, End.GIVEN_BACK) if conf.extensions().ends else {}
+        is_told = any(End.GIVEN_BACK in each.ends for each in conf.extensions().ends)
+        marks = self.ends.held(session_id, End.GIVEN_BACK) if is_told else {}
         replaced = first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
         released = len(self.rows(statement, session=session_id, **given))
         if replaced:
@@ -151,6 +152,9 @@ class Settlements(Part, subjects.Settlements):
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         held = self._held(session_id, settlements)
+        for item in held:
+            if item.marks:
+                self.mark(session_id, item.receipt, item.told_to)
         marks = self.ends.settling(held) if any(item.told_to for item in held) else {}
         expired = [item for item in held if item.verdict is Verdict.EXPIRE]
         leaving = self._leaving([item.id for item in expired])
@@ -201,6 +205,10 @@ class Settlements(Part, subjects.Settlements):
         if declined := [item.id for item in settled if item.verdict is DECLINE]:
             self.messages.drop_replaced(declined)
             self.declines.note(session_id, declined)
+
+    def mark(self, session_id: int, receipt: Receipt, told_to: str | None) -> None:
+        id_, claim = receipt
+        self.rows("mark", session=session_id, id=id_, claim=claim, told_to=told_to)
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         if held := self._held(session_id, settlements):

@@ -81,6 +81,13 @@ class Settlements(ABC):
         """Give messages back, uncounted, if no verdict can be written; write no other table."""
 
     @abstractmethod
+    def mark(self, session_id: int, receipt: Receipt, told_to: str | None) -> None:
+        """Write which listenings are told the ends of a message that the session holds.
+
+        A settlement that ``marks`` does the same with its verdict.
+        """
+
+    @abstractmethod
     def record_attempt(
         self,
         failure: Failure,

@@ -48,9 +48,16 @@ VALUES (%(message_id)s, %(correlation_id)s, %(queue_name)s, %(type)s, %(number)s
 -- name: _worker_name. The name of a session, for failed attempts.
 coalesce((SELECT w.name FROM django_mq_workersession w WHERE w.id = %(session)s), %(nameless)s)
 
--- name: _mark. A marked message as it is before its end: id, listenings, message id, queue, type, headers, properties
--- and body.
-m.id, m.told_to, m.message_id, q.name, m.type, m.headers{as:text}, m.properties{as:text}, m.body
+-- name: mark. Writes which listenings are told the ends of a message that a session holds, or has held last.
+-- Locks: the row it changes. Index: the primary key. Returns: one row if the message has the claim token.
+UPDATE django_mq_message SET told_to = %(told_to)s
+WHERE id = %(id)s AND coalesce(session_id, %(session)s) = %(session)s AND abs(claim) = %(claim)s
+{returning:id}
+
+-- name: _mark. A marked message as it is before its end: id, listenings, message id, queue, type, headers, properties,
+-- body, content type and content encoding.
+m.id, m.told_to, m.message_id, q.name, m.type, m.headers{as:text}, m.properties{as:text}, m.body, m.content_type,
+m.content_encoding
 
 -- name: marked. Reads which of these messages have ends that are told.
 -- Locks: nothing. Index: the primary key. Returns: the marked messages.

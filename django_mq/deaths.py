@@ -1,0 +1,58 @@
+"""Calls of ``on_dead``: what dies leaves a notice for the function, in the transaction in which it dies.
+
+The notice is a message in the queue that ``handlers.notices_of`` names. The function is the handler of that queue:
+a worker calls it at least once, with the retries and dead letters of that queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.delivery import hints
+from django_mq.delivery.codecs import new_message_id
+from django_mq.delivery.consumer.handlers import notices_of
+from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.ends import ON_DEAD, End
+from django_mq.errors import UnknownQueue
+from django_mq.seams.extension import Extension, Listening
+from django_mq.stores.records import NewMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.engine.decisions.ends import Ended
+    from django_mq.stores.base import Store
+
+
+def leave_notices(store: Store, ended: Sequence[Ended]) -> None:
+    """Write a notice for each message that has died. Raises StoreError."""
+    notices = [
+        NewMessage(
+            queue_name=notices_of(each.queue),
+            message_id=new_message_id(),
+            correlation_id=str(each.message_id),
+            type=each.type,
+            headers=each.headers,
+            properties=each.properties,
+            content_type=each.content_type,
+            content_encoding=each.content_encoding,
+            body=each.body,
+        )
+        for each in ended
+    ]
+    for notice in notices:
+        _append(store, notice)
+    hints.announce(notices, store)
+
+
+def _append(store: Store, notice: NewMessage) -> None:
+    try:
+        store.publications.append(notice)
+    except UnknownQueue:  # no worker has begun with the function yet
+        declare(store, notice.queue_name)
+        store.publications.append(notice)
+
+
+EXTENSION = Extension(
+    name="on_dead", ends=(Listening(name=ON_DEAD, ends=frozenset({End.DEAD}), wants=None, tell=leave_notices),)
+)
