@@ -6,7 +6,6 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import autoreload
 
 from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.processes import ProcessLimits
@@ -15,7 +14,7 @@ from django_mq.management.arguments import UsageError, argument, at_least_one, m
 from django_mq.supervisor.child import SupervisorLine, command_line
 from django_mq.supervisor.monitor import Monitor, health_of
 from django_mq.supervisor.probes import Probes
-from django_mq.supervisor.reload import giving_back_at_exit, is_reloaded
+from django_mq.supervisor.reload import giving_back_at_exit, is_reloaded, run_with_reloader
 from django_mq.supervisor.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def run_processes(
     if options["processes"] and line is None:
         _supervise(command, options)
     elif options["reload"]:
-        autoreload.run_with_reloader(lambda: _work_until_changed(command, work))
+        run_with_reloader(lambda: _work_until_changed(command, work))
     else:
         work(line)
 

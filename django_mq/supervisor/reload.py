@@ -9,15 +9,32 @@ from __future__ import annotations
 import atexit
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.utils import autoreload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django_mq.delivery.consumer.worker import Workers
 
 #: How long the process waits at its end until the workers have given back their messages, in seconds.
 GIVE_BACK_SECONDS = 5.0
+
+
+def run_with_reloader(work: Callable[[], None]) -> None:
+    """Do the work in a thread, in a process that starts again when its code changes."""
+    autoreload.autoreload_started.connect(_watch_handlers)
+    autoreload.run_with_reloader(work)
+
+
+def _watch_handlers(sender: autoreload.BaseReloader, **_: Any) -> None:
+    # Python forgets a module that raises while it is imported, and the reloader does not watch it then.
+    for app in apps.get_app_configs():
+        for pattern in ("consumers.py", "consumers/**/*.py"):
+            sender.watch_dir(Path(app.path), pattern)
 
 
 def is_reloaded() -> bool:

@@ -255,6 +255,49 @@ def test_probes_show_whether_it_lives_and_is_ready(
     assert not ready.exists()
 
 
+RELOADED = """
+from django_mq.api import consumer
+from tests.commands.shop.consumers import note
+
+{first}
+
+@consumer("changing")
+def handle(message):
+    note({word!r})
+"""
+
+
+@pytest.mark.once
+@ON_SQLITE
+def test_a_worker_starts_again_when_its_code_changes(committed_database: str, shop: Shop, tmp_path: Path) -> None:
+    handlers = tmp_path / "reloaded" / "consumers.py"
+    handlers.parent.mkdir()
+    handlers.with_name("__init__.py").touch()
+    shop.environment |= {"SHOP_APPS": '["reloaded"]', "PYTHONDONTWRITEBYTECODE": "1"}
+    shop.environment["PYTHONPATH"] += f":{tmp_path}"
+
+    def change_until(line: str, **change: str) -> None:
+        """Change the code again and again: the reloader may not look yet when it changes for the first time."""
+
+        def is_noted() -> bool:
+            handlers.with_suffix(".new").write_text(RELOADED.format(**{"first": "", "word": line, **change}))
+            handlers.with_suffix(".new").replace(handlers)
+            return line in shop.lines
+
+        wait_until(is_noted, lambda: f"{line}: {shop.lines}")
+
+    publish(committed_database, "changing", 1)
+    handlers.write_text(RELOADED.format(first="", word="first"))
+    worker = shop.start("--queues=changing", "--reload")
+    shop.wait_for(1)
+    change_until("broken", first="note('broken'); consumer('')")
+    publish(committed_database, "changing", 1)
+    change_until("mended")
+    end(worker)
+
+    assert {"first", "broken", "mended"} == set(shop.lines)
+
+
 @pytest.fixture
 def handled() -> Iterator[None]:
     """Two queues have a handler."""

@@ -228,8 +228,8 @@ PAGES = (
     Page("operations/redrive-dead-letters.md"),
     Page(
         "operations/run-workers.md",
-        settings=ON_POSTGRESQL + 'DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
-        files={"orders/consumers.py": RECEIPTS},
+        settings=ON_POSTGRESQL + 'DJANGO_MQ = {"QUEUES": {"receipts": {}, "reports": {}}}',
+        files={"orders/consumers.py": RECEIPTS + RECEIPTS.replace("receipts", "reports")},
         beside="python manage.py mq_worker --name native@web-2:4711",
         server="postgresql",
     ),

@@ -9,6 +9,6 @@ from tests.settings.base import *  # noqa: F403 - settings modules are made to b
 from tests.settings.base import INSTALLED_APPS
 from tests.settings.databases import from_url
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.commands.shop"]
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.commands.shop", *json.loads(os.environ.get("SHOP_APPS", "[]"))]
 DATABASES = {"default": from_url(os.environ["DATABASE_URL"])}
 DJANGO_MQ = json.loads(os.environ.get("SHOP_MQ", "{}"))
