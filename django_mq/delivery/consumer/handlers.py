@@ -492,11 +492,6 @@ def overlaps() -> Iterator[tuple[Handler, Handler, str]]:
 def sole_handlers() -> dict[str, Handler]:
     """Return the handler of each queue, after discovery. Raises ConfigurationError where a queue has several."""
     handlers = discover()
-    for handler in (each for some in handlers.values() for each in some if each.way is Way.BULK):
-        raise ConfigurationError(
-            f"{handler.name} takes many messages at a time, as only mq_worker does; have Celery's workers run no"
-            " handlers, by CELERY_HANDLERS = False in DJANGO_MQ."
-        )
     for queue, (_, *others) in handlers.items():
         if others:
             raise ConfigurationError(

@@ -69,7 +69,7 @@ class MQStep(bootsteps.StartStopStep):
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
-            handlers = {queue: each for queue, each in sole_handlers().items() if each.way is not Way.EVENT_LOOP}
+            handlers = {queue: each for queue, each in sole_handlers().items() if each.way is Way.THREADS}
             for queue, handler in handlers.items():
                 deliveries.consume_native(queue, NativeConsumer(handler, consumer, deliveries))
             if handlers:
@@ -82,10 +82,11 @@ class MQStep(bootsteps.StartStopStep):
             consumer.task_consumer.channel.connection.deliveries.cancel_native()
 
 
-class AsyncHandlersStep(bootsteps.StartStopStep):
-    """Run handlers that are coroutine functions in a process beside the pool.
+class CompanionStep(bootsteps.StartStopStep):
+    """Run coroutine functions, and handlers of many messages, in a process beside the pool.
 
-    The main process forks others, and a coroutine that blocks would stop its heartbeat.
+    The main process forks others, and a coroutine that blocks would stop its heartbeat. A task of the pool has one
+    message, by which it is revoked and shown.
     """
 
     requires = ("celery.worker.components:Pool",)
@@ -98,7 +99,7 @@ class AsyncHandlersStep(bootsteps.StartStopStep):
         """Start the process."""
         with worker.app.connection_for_read() as connection:
             alias = connection.transport.alias
-        self._companion = Companion(async_command(alias), async_environment())
+        self._companion = Companion(companion_command(alias), project_environment())
         self._companion.start()
 
     def stop(self, worker: Any) -> None:  # noqa: ARG002 - Celery's signature
@@ -115,23 +116,23 @@ class AsyncHandlersStep(bootsteps.StartStopStep):
             companion.stop(is_urgent=is_urgent)
 
 
-def async_queues() -> list[str]:
-    """Return the queues whose handlers are coroutine functions."""
-    return [queue for queue, handler in sole_handlers().items() if handler.way is Way.EVENT_LOOP]
+def companion_queues() -> list[str]:
+    """Return the queues whose handlers do not run in the pool."""
+    return [queue for queue, handler in sole_handlers().items() if handler.way is not Way.THREADS]
 
 
-def async_command(alias: str) -> list[str]:
+def companion_command(alias: str) -> list[str]:
     """Return the command line that runs the handlers of these queues. Raises ConfigurationError."""
-    command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", ",".join(async_queues())]
+    command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", ",".join(companion_queues())]
     return [*command, "--database", alias, "--stop-seconds", str(LONGEST_WAIT_SECONDS)]
 
 
-def async_environment() -> dict[str, str]:
+def project_environment() -> dict[str, str]:
     """Return the environment in which another process has the same project. Raises ConfigurationError."""
     module = getattr(settings, "SETTINGS_MODULE", None)
     if not module:
         raise ConfigurationError(
-            "Handlers that are coroutine functions run in a process of their own, which imports the settings."
+            "Coroutine functions and handlers of many run in a process of their own, which imports the settings."
             " Put the settings into a module, and name it in DJANGO_SETTINGS_MODULE."
         )
     path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
@@ -316,9 +317,9 @@ def install(sender: Any) -> None:
             check_transactions(handlers.values(), transport.alias)
             check_handled(handlers, using=transport.alias)
             _show_in_banner(sender, handlers)
-            if async_queues():
-                async_environment()
-                sender.app.steps["worker"].add(AsyncHandlersStep)
+            if companion_queues():
+                project_environment()
+                sender.app.steps["worker"].add(CompanionStep)
         if conf.load().QUEUES:
             log_differences(None, using=transport.alias)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A Celery worker runs handlers that are coroutine functions in a process beside its pool."""
+"""A Celery worker runs coroutine functions, and handlers of many, in a process beside its pool."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ APP = "tests.integrations.celery.live.asynchronous"
 @pytest.fixture
 def shop(sites: Sites, redis_url: str) -> Iterator[Site]:
     with sites("postgresql", SESSION_SECONDS=3, MAINTENANCE_SECONDS=0.5, REDIS_URL=redis_url) as site:
-        for queue in ("waits", "plain"):
+        for queue in ("waits", "plain", "many"):
             site.declare(queue)
         yield site
 
@@ -51,6 +51,19 @@ def test_it_runs_beside_the_pool_and_a_warm_shutdown_waits_for_it(shop: Site) ->
 
     assert not psutil.pid_exists(pid)
     assert [row.queue_name for row in shop.finished()].count("waits") == 2
+
+
+def test_a_handler_of_many_runs_there_too(shop: Site) -> None:
+    with shop.worker(JOURNEY_APPS=APP) as worker:
+        for body in "abc":
+            publish("many", body, using=shop.alias)
+        publish("waits", "d", using=shop.alias)
+
+        assert pid_of(shop, "a-b-c") == pid_of(shop, "d")
+        shop.open("d")
+        assert worker.stop() == 0
+
+    assert [row.queue_name for row in shop.finished()].count("many") == 3
 
 
 def test_its_process_is_started_again_when_it_is_killed(shop: Site) -> None:

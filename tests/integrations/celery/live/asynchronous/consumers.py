@@ -1,4 +1,4 @@
-"""A handler that waits on the event loop."""
+"""A handler that waits on the event loop, and one of many messages."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ async def wait(message: Any) -> None:
         diary.write(name="cancelled")
         raise
     await apublish("plain", message.body)
+
+
+@consumer("many", bulk=3, bulk_seconds=3600)
+def take(messages: list[Any]) -> None:
+    """Note the attempts of one call."""
+    diary.write(name="-".join(message.body for message in messages), pid=os.getpid())
 
 
 @consumer("plain")
