@@ -1,7 +1,8 @@
-"""What the script for peers prints; it needs no peers installed."""
+"""What the scripts for peers print; they need no peers installed."""
 
 from __future__ import annotations
 
+from tests.benchmarks import waiting
 from tests.benchmarks.peers import FIGURES, HEAD, Figures, table
 
 
@@ -19,4 +20,20 @@ def test_each_median_stands_beside_its_ratio_to_the_raw_loop() -> None:
         *HEAD.splitlines(),
         "| raw | 1,000 | 80,000 | 60,000 | 2.0 | 4.0 |",
         "| peer | 500 (0.5) | - | 30,000 (0.5) | 3.0 (1.5) | 6.0 (1.5) |",
+    ]
+
+
+def test_handlers_that_wait_are_compared_with_what_their_slots_could_do() -> None:
+    rates = (400.0, 900.0, 800.0)
+    rounds = [{"django_mq": {"rate": rate, "kilobytes": 4.0}, "peer": {"rate": 500.0}} for rate in rates]
+
+    assert waiting.table(rounds, 100).splitlines() == [
+        "Limit: 1,000/s, 100 slots of 100 ms.",
+        "",
+        "| | /s | of the limit |",
+        "|---|---|---|",
+        "| django_mq | 800 | 0.80 |",
+        "| peer | 500 | 0.50 |",
+        "",
+        "Memory of django_mq for each handler that waits: 4.0 KB.",
     ]

@@ -76,3 +76,19 @@ class Arrivals:
 def answer(*, one: float, many: float | None, drain: float, waits: Sequence[float]) -> None:
     """Write the figures as the last line of the output."""
     sys.stdout.write(json.dumps({"one": one, "many": many, "drain": drain, "waits": list(waits)}) + "\n")
+
+
+# Handlers that wait: ``python -m tests.benchmarks.waiting``.
+
+#: How long each handler waits.
+WAIT_SECONDS = 0.1
+
+
+def given_waiting() -> tuple[str, int, int]:
+    """Return the URL of the database, how many messages, and how many may be handled at a time."""
+    return sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+
+def answer_waiting(rate: float, **more: float) -> None:
+    """Write how many messages per second were handled as the last line of the output."""
+    sys.stdout.write(json.dumps({"rate": rate, **more}) + "\n")
