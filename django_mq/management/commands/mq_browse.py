@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django_mq.delivery.codecs import ENCRYPTED
 from django_mq.delivery.operator.browser import browsed
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.json_objects import as_json, seen_body
@@ -73,8 +74,8 @@ def _row(message: Browsed) -> tuple[str, ...]:
 
 
 def _seen(message: Browsed) -> str:
-    """Return as much of the body as the masking shows."""
-    if not masking.is_masking():
+    """Return as much of the body as the masking shows, and nothing of an encrypted one."""
+    if not masking.is_masking() and message.content_encoding != ENCRYPTED:
         return message.body[: BODY_WIDTH * 4].decode("utf-8", "backslashreplace")
     body = seen_body(message).get("body", masking.HIDDEN)
     return body if isinstance(body, str) else json.dumps(body)
