@@ -93,7 +93,8 @@ class Ends(Part):
         # A message that is given back may be removed then, because a later value has replaced it.
         return settlement.verdict is not ACCEPT or concerns(settlement.told_to, End.ACCEPTED, self.listening)
 
-    # The marks. They are read before the change, and without locks: the row of a message never gets another mark.
+    # The marks. They are read before the change, and without locks: only the session that holds a message gives it
+    # another mark, before it settles.
 
     def among(self, ids: Sequence[int], *ends: End) -> Marks:
         """Return which of these messages are marked; none if no listening wants these ends."""

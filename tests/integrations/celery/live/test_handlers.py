@@ -42,7 +42,7 @@ CHOSEN = ("well", "release", "reject", "retry")
 def shop(sites: Sites, redis_url: str) -> Iterator[Site]:
     """A site on which a handler that fails is called again at once, twice in all."""
     with sites("postgresql", SESSION_SECONDS=3, MAINTENANCE_SECONDS=0.5, REDIS_URL=redis_url) as site:
-        for queue in ("orders", "booked", "slow", "mails"):
+        for queue in ("orders", "booked", "slow", "mails", "ruled"):
             site.declare(queue, max_attempts=2, backoff_seconds=0, backoff_jitter=0)
         yield site
 
@@ -77,6 +77,21 @@ def test_what_celery_ends_counts_as_a_failed_attempt_and_its_limits_hold(shop: S
     assert len(shop.diary(name="slow")) <= 2  # a limit may be over before the first word
     errors = Attempt.objects.using(shop.alias).values_list("error", flat=True)
     assert sorted(errors) == ["HandlerTimeout", "HandlerTimeout", "WorkerLostError"]
+
+
+def test_a_handler_has_rules_of_its_own_and_is_told_of_deaths(shop: Site) -> None:
+    with watched(shop) as worker:
+        fail, missing, _ = send(shop, "fail", "missing", "busy", queue="ruled")
+        ended(shop, finished=3, dead=2)  # the third and two notices
+        assert worker.stop() == 0
+
+    assert [line["attempt"] for line in shop.diary(name="fail")] == [1, 2, 3]
+    assert [line["attempt"] for line in shop.diary(name="missing")] == [1]
+    assert [(line["attempt"], line["releases"]) for line in shop.diary(name="busy")] == [(1, 0), (1, 1)]
+    assert sorted((line["body"], line["of"]) for line in shop.diary(name="dead")) == [
+        ("fail", fail),
+        ("missing", missing),
+    ]
 
 
 def test_a_handler_that_raises_what_celery_might_take_for_its_own_fails_like_any_other(shop: Site) -> None:

@@ -33,6 +33,29 @@ def never_end(message: Any) -> None:
     diary.wait_at("never opened")
 
 
+def note_death(message: Any) -> None:
+    """Note which message is dead."""
+    diary.write(name="dead", body=message.body, of=message.correlation_id)
+
+
+@consumer(
+    "ruled",
+    max_attempts=3,
+    backoff_seconds=0,
+    reject_on=KeyError,
+    release_on=TimeoutError,
+    release_seconds=0.01,
+    on_dead=note_death,
+)
+def follow_rules(message: Any) -> None:
+    """Raise what is asked."""
+    diary.write(name=message.body, attempt=message.attempt, releases=message.releases)
+    if message.body == "busy" and message.releases == 0:
+        raise TimeoutError
+    if message.body != "busy":
+        raise {"fail": ValueError, "missing": KeyError}[message.body]
+
+
 def _fail(message: Any) -> None:
     raise ValueError(f"no stock for {message.body}")
 
