@@ -217,6 +217,7 @@ PAGES = (
         server="postgresql",
         after="python manage.py check",
     ),
+    Page("../reference/middleware.md", after="python manage.py check"),
     Page("../reference/api.md", after="python manage.py mq_queues"),
     Page("operations/pause-a-queue.md"),
     Page(

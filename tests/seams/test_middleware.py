@@ -31,7 +31,7 @@ from django_mq.delivery.publisher import with_headers
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.messages.copies import copy_of
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.errors import InvalidMessage
+from django_mq.errors import InvalidMessage, MiddlewareMisused
 from django_mq.integrations.celery.message import payload_of
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
@@ -179,6 +179,38 @@ def test_what_the_middleware_refuses_is_not_written(orders: str, added: Callable
     added(around(publish=refuse))
 
     with pytest.raises((InvalidMessage, CommandError), match="not today"):
+        DOORS[door][0]()
+
+    assert not Message.objects.using(ALIAS).exists()
+
+
+def never(publication: Publication, proceed: Proceed) -> None:
+    """Forget to proceed."""
+
+
+def twice(publication: Publication, proceed: Proceed) -> Any:
+    with publication.store.database.transaction():
+        proceed()
+        return proceed()
+
+
+def after(publication: Publication, proceed: Proceed) -> Any:
+    with publication.store.database.transaction():
+        proceed()
+        raise InvalidMessage("too late")
+
+
+@pytest.mark.parametrize("door", DOORS, ids=str)
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [(never, "has returned without proceed"), (twice, "has called proceed.. again"), (after, "too late")],
+)
+def test_the_publisher_learns_of_a_middleware_that_goes_wrong_and_nothing_is_written(
+    orders: str, added: Callable[..., None], door: str, wrong: Any, sentence: str
+) -> None:
+    added(around(publish=wrong))
+
+    with pytest.raises((MiddlewareMisused, InvalidMessage, CommandError), match=sentence):
         DOORS[door][0]()
 
     assert not Message.objects.using(ALIAS).exists()

@@ -18,7 +18,7 @@ from django_mq import conf
 from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.publisher import with_headers
 from django_mq.delivery.queues import declare
-from django_mq.errors import Skip, UnfitBody
+from django_mq.errors import MiddlewareMisused, Skip, UnfitBody
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.attempts import outcome
 from django_mq.integrations.celery.native import deliver, pack
@@ -121,6 +121,34 @@ def test_a_refusal_is_the_failure_of_the_task(run_one: Any) -> None:
         conf.remove_extension("test")
 
     assert isinstance(error, PermissionError)
+
+
+def never(attempt: Execution, proceed: Proceed) -> None:
+    """Forget to proceed."""
+
+
+def twice(attempt: Execution, proceed: Proceed) -> Any:
+    proceed()
+    return proceed()
+
+
+@pytest.mark.parametrize(("wrong", "runs"), [(never, 0), (twice, 1)])
+def test_a_middleware_that_does_not_proceed_once_is_the_failure_of_the_task(
+    run_one: Any, wrong: Any, runs: int
+) -> None:
+    ran: list[int] = []
+
+    def note() -> None:
+        ran.append(1)
+
+    conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(process=wrong),)))
+    try:
+        error = run_one(note)
+    finally:
+        conf.remove_extension("test")
+
+    assert isinstance(error, MiddlewareMisused)
+    assert len(ran) == runs
 
 
 def test_a_task_that_a_middleware_skips_is_ignored(run_one: Any) -> None:
