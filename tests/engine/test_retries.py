@@ -39,7 +39,6 @@ def delays(own: Retries, queue: Any = QUEUE) -> list[float]:
         ({"backoff_seconds": 100.0}, [100, 100, 100, 100]),
         ({"backoff_seconds": 100.0, "backoff_cap_seconds": 1000}, [100, 300, 900, 1000]),
     ],
-    ids=str,
 )
 def test_what_a_handler_leaves_out_is_what_its_queue_says(own: dict[str, Any], expected: list[float]) -> None:
     assert delays(Retries(**own)) == expected
@@ -81,7 +80,6 @@ def test_jitter_is_drawn_for_every_kind() -> None:
         # With retry_on, an error that no option names is rejected; what is no error of the handler is not.
         ({"retry_on": ConnectionError}, [Ending.REJECTED, Ending.FAILED, Ending.REJECTED, Ending.FAILED]),
     ],
-    ids=str,
 )
 def test_the_class_of_an_error_says_how_an_attempt_ends(own: dict[str, Any], expected: list[Ending]) -> None:
     errors = [FileNotFoundError(), ConnectionResetError(), ValueError(), SystemExit()]
@@ -175,7 +173,6 @@ class NoError:
         ({"release_on": (Release,)}, "release_on has Release, which chooses an outcome by itself"),
         ({"retry_on": OSError, "reject_on": (OSError,)}, "OSError is in retry_on and in reject_on"),
     ],
-    ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
 )
 def test_what_cannot_be_is_named(own: dict[str, Any], words: str) -> None:
     [problem] = Retries(**own).problems()
@@ -192,7 +189,6 @@ def test_what_cannot_be_is_named(own: dict[str, Any], words: str) -> None:
         {"retry_on": ValueError, "reject_on": [KeyError], "release_on": (OSError, TimeoutError)},
         {"retry_on": [], "release_seconds": 5, "retry_within_seconds": 86_400},
     ],
-    ids=str,
 )
 def test_what_can_be_is_taken(own: dict[str, Any]) -> None:
     assert list(Retries(**own).problems()) == []

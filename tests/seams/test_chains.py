@@ -68,7 +68,6 @@ def run(middleware: tuple[Any, ...], handler: Any, *, is_async: bool) -> Any:
 @pytest.mark.parametrize(
     "kinds",
     [(), (Plain,), (Asynchronous,), (Both,), (Plain, Asynchronous, Both), (Asynchronous, Plain, Plain)],
-    ids=str,
 )
 def test_middleware_of_each_kind_is_around_handlers_of_each_kind(kinds: tuple[Any, ...], is_async: bool) -> None:
     names = {Plain: "plain", Asynchronous: "async", Both: "async" if is_async else "plain"}
@@ -164,7 +163,6 @@ async def anever(attempt: Any, proceed: Any) -> None:
         (SimpleNamespace(process=never), 0, "never has returned without proceed.., so nothing was done"),
         (SimpleNamespace(aprocess=anever), 0, "anever has returned without proceed"),
     ],
-    ids=str,
 )
 def test_a_middleware_proceeds_once(middleware: Any, runs: int, sentence: str, is_async: bool) -> None:
     ran: list[str] = []
