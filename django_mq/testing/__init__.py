@@ -3,7 +3,7 @@
 tester.py        what a test does with the queues: drain them, look at what was published, move the clock
 drain.py         run what is ready, by the rules of the queues, in the thread of the test
 drained.py       what a drain has done
-lane.py          one worker of a drain: its session, and what it claims
+session.py       one session of a drain, and what it claims
 tasks.py         run a task of Celery
 transactions.py  let code in the transaction of a ``TestCase`` see the ends of its own transactions
 

@@ -30,7 +30,7 @@ from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.records import Settlement, headers_in
 from django_mq.testing.drained import DrainedMessage
-from django_mq.testing.lane import Lane
+from django_mq.testing.session import DrainSession
 from django_mq.testing.transactions import as_autocommit
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Drain:
         every = [each for name in (handlers if names is None else names) for each in handlers.get(name, ())]
         single = [handler for handler in every if handler.way is not Way.BULK]
         bulks = [[handler] for handler in every if handler.way is Way.BULK]
-        self._lanes = [Lane(store, some, every) for some in (single, *bulks)]
+        self._sessions = [DrainSession(store, some, every) for some in (single, *bulks)]
         self._limit = limit
         self._raise_errors = raise_errors
         self._raised: BaseException | None = None
@@ -82,9 +82,9 @@ class Drain:
         """
         end = clock.offset + ahead
         with ExitStack() as stack:
-            for lane in self._lanes:
-                lane.open()
-                stack.callback(lane.close)
+            for session in self._sessions:
+                session.open()
+                stack.callback(session.close)
             while True:
                 self._find_tasks()
                 has_worked, due = self._run_ready()
@@ -101,22 +101,26 @@ class Drain:
         return any(any(changed.values()) for changed in done.values())
 
     def _run_ready(self) -> tuple[bool, float | None]:
-        """Run what is ready in each lane; return whether there was any, and in how many seconds more is due."""
+        """Run what is ready in each session; return whether there was any, and in how many seconds more is due."""
         before = len(self.taken), len(self.attempts)
-        due = [seconds for lane in self._lanes if lane.queues and (seconds := self._run_lane(lane)) is not None]
+        due = [
+            seconds
+            for session in self._sessions
+            if session.queues and (seconds := self._run_session(session)) is not None
+        ]
         return (len(self.taken), len(self.attempts)) != before, min(due, default=None)
 
-    def _run_lane(self, lane: Lane) -> float | None:
+    def _run_session(self, session: DrainSession) -> float | None:
         tries = TRIES
         while True:
-            result = lane.claim()
-            mine = [message for message in result.claimed if self._is_for_a_handler(lane, message)]
-            for message in lane.dispatcher.offer(mine, result.grouped):
-                lane.settle(Settlement(message.id, message.claim, RELEASE))
-            if lane.size > 1:
-                self._run_bulks(lane)
+            result = session.claim()
+            mine = [message for message in result.claimed if self._is_for_a_handler(session, message)]
+            for message in session.dispatcher.offer(mine, result.grouped):
+                session.settle(Settlement(message.id, message.claim, RELEASE))
+            if session.size > 1:
+                self._run_bulks(session)
             else:
-                self._run_singles(lane)
+                self._run_singles(session)
             due = result.next_due_seconds
             if result.claimed:
                 tries = TRIES
@@ -125,61 +129,61 @@ class Drain:
             else:
                 tries -= 1
 
-    def _is_for_a_handler(self, lane: Lane, message: Claimed) -> bool:
+    def _is_for_a_handler(self, session: DrainSession, message: Claimed) -> bool:
         """Return whether a handler gets the message; settle it if not."""
         self.taken[message.id] = ReceivedMessage(message)
         if message.expired:
-            lane.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
+            session.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
             self.attempts.append(DrainedMessage(self.taken[message.id], "", "expired"))
-        elif carries_task(message) or message.queue_name not in lane.handled:
-            self._run_task(lane, message)
+        elif carries_task(message) or message.queue_name not in session.handled:
+            self._run_task(session, message)
         else:
             return True
         return False
 
     # Handlers.
 
-    def _run_singles(self, lane: Lane) -> None:
-        while (attempt := lane.dispatcher.next_attempt()) is not None:
-            self._count([attempt.claimed], lane)
+    def _run_singles(self, session: DrainSession) -> None:
+        while (attempt := session.dispatcher.next_attempt()) is not None:
+            self._count([attempt.claimed], session)
             with as_autocommit():
                 is_async = attempt.handler.way is Way.EVENT_LOOP
                 settlement = async_to_sync(attempt.arun)() if is_async else attempt.run()
-            self._end(lane, attempt, settlement)
+            self._end(session, attempt, settlement)
             self._raise()
 
-    def _run_bulks(self, lane: Lane) -> None:
-        while attempts := lane.dispatcher.next_attempts(lane.size):
-            self._count([attempt.claimed for attempt in attempts], lane)
+    def _run_bulks(self, session: DrainSession) -> None:
+        while attempts := session.dispatcher.next_attempts(session.size):
+            self._count([attempt.claimed for attempt in attempts], session)
             calls = [BulkCall(attempts)]
             while calls:
                 with as_autocommit():
                     outcome = calls.pop(0).run()
                 calls = [*outcome.again, *calls]
-                for attempt, settlement in outcome.settled:
-                    self._end(lane, attempt, settlement)
+                for attempt, settlement in (*outcome.accepted, *outcome.settled):
+                    self._end(session, attempt, settlement)
                     if settlement.verdict in (RELEASE, DECLINE):
-                        calls = self._give_back_behind(lane, attempt, calls)
+                        calls = self._give_back_behind(session, attempt, calls)
             self._raise()
 
     @staticmethod
-    def _give_back_behind(lane: Lane, attempt: Delivery, calls: Sequence[BulkCall]) -> list[BulkCall]:
+    def _give_back_behind(session: DrainSession, attempt: Delivery, calls: Sequence[BulkCall]) -> list[BulkCall]:
         """Give back what is behind a message of its group that goes back; return the calls without it."""
         group, parts = attempt.claimed.group_key, [call.attempts for call in calls]
         back = set(behind(group, parts, lambda each: each.claimed.group_key))
         for each in back:
-            lane.settle(released(each))
-            lane.dispatcher.finish(each)
-        for message in lane.dispatcher.close_group(attempt.claimed):
-            lane.settle(Settlement(message.id, message.claim, RELEASE))
+            session.settle(released(each))
+            session.dispatcher.finish(each)
+        for message in session.dispatcher.close_group(attempt.claimed):
+            session.settle(Settlement(message.id, message.claim, RELEASE))
         return [rest for call in calls if (rest := call.without(back)).attempts]
 
-    def _end(self, lane: Lane, attempt: Delivery, settlement: Settlement) -> None:
+    def _end(self, session: DrainSession, attempt: Delivery, settlement: Settlement) -> None:
         """Settle an attempt, unless another handler gets the message, and note it."""
-        if not (settlement.verdict is DECLINE and lane.dispatcher.hand_on(attempt)):
+        if not (settlement.verdict is DECLINE and session.dispatcher.hand_on(attempt)):
             if not attempt.settled:
-                lane.settle(settlement)
-            lane.dispatcher.finish(attempt)
+                session.settle(settlement)
+            session.dispatcher.finish(attempt)
         outcome = named(settlement.verdict, counted=settlement.counted)
         is_choice = isinstance(attempt.error, Reject | Retry)
         self._note(attempt.message, attempt.handler.name, outcome, attempt.error, is_choice=is_choice)
@@ -190,11 +194,11 @@ class Drain:
         """Consume the queues with tasks of Celery, too, but not for dead letters; return whether some are new."""
         if "celery" not in sys.modules:
             return False
-        lane, *_ = self._lanes
+        session, *_ = self._sessions
         waiting = self._store.queues.counts(self._names, limit=1)
-        others = [name for name, counts in waiting.items() if counts.total and name not in lane.queues]
+        others = [name for name, counts in waiting.items() if counts.total and name not in session.queues]
         found = [name for name in others if any(map(self._is_for_celery, self._first(name)))]
-        lane.consume(found)
+        session.consume(found)
         return bool(found)
 
     def _is_for_celery(self, message: Browsed) -> bool:
@@ -204,14 +208,14 @@ class Drain:
     def _first(self, name: str) -> list[Browsed]:
         return self._store.browser.browse(name, states=[State.READY, State.SCHEDULED], limit=1)
 
-    def _run_task(self, lane: Lane, message: Claimed) -> None:
+    def _run_task(self, session: DrainSession, message: Claimed) -> None:
         from django_mq.testing.tasks import run_task  # noqa: PLC0415 - only projects with Celery import it
 
-        self._count([message], lane)
+        self._count([message], session)
         alias = self._store.database.alias
         with as_autocommit():
             run = run_task(message, queue_records.last_read(alias, message.queue_name), alias)
-        lane.settle(run.settlement)
+        session.settle(run.settlement)
         self._note(self.taken[message.id], message.type, run.outcome, run.error, is_choice=run.is_choice)
         self._raise()
 
@@ -235,12 +239,12 @@ class Drain:
         if self._raised is not None and self._raise_errors:
             raise self._raised
 
-    def _count(self, messages: Sequence[Claimed], lane: Lane) -> None:
+    def _count(self, messages: Sequence[Claimed], session: DrainSession) -> None:
         """Give messages back, and raise DrainNeverEnds, if as many attempts were made as may be."""
         if len(self.attempts) + len(messages) <= self._limit:
             return
         for message in messages:
-            lane.settle(Settlement(message.id, message.claim, RELEASE))
+            session.settle(Settlement(message.id, message.claim, RELEASE))
         runs = Counter((attempt.queue, attempt.handler) for attempt in self.attempts)
         ran = "".join(
             f" {handler} ran {times} times on queue {queue!r}: does it publish or release messages for ever? If"

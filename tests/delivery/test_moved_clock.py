@@ -10,12 +10,11 @@ import pytest
 from django_mq.api import publish
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.models import History
-from django_mq.stores.clock import clock
 from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.registry import shared_store
+from django_mq.testing import QueueTester
 from tests.delivery.builders import a_handler, running
 from tests.stores.builders import declare
-from tests.support.clocks import moved_clock
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ WEEK, DAY = timedelta(days=7), timedelta(days=1)
 
 @pytest.fixture
 def move() -> Iterator[Callable[[timedelta], None]]:
-    with moved_clock() as moving:
-        yield moving
+    with QueueTester() as mq:
+        yield mq.move_clock
 
 
 @pytest.fixture
@@ -100,11 +99,3 @@ def test_a_worker_that_runs_meanwhile_handles_what_is_due(alias: str, move: Call
         move(WEEK)
         publish("orders", "second", using=alias)
         wait_until(lambda: sorted(handled) == ["first", "later", "second"])
-
-
-def test_the_clock_is_right_again_afterwards() -> None:
-    with moved_clock() as moving:
-        moving(WEEK)
-        assert clock.offset == WEEK
-
-    assert clock.offset == timedelta(0)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from celery import Celery
+from celery import Celery, _state
 from celery.exceptions import Reject
 from django.db import IntegrityError, connections, transaction
 
@@ -57,9 +57,11 @@ def chain(self: Any) -> None:
 
 
 @pytest.fixture
-def app(alias: str) -> Iterator[Celery]:
+def app(alias: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Celery]:
     """The current app, with tasks that are acknowledged when they begin, and late."""
     register()
+    monkeypatch.setattr(_state._tls, "current_app", None)  # both are as before in the end
+    monkeypatch.setattr(_state, "default_app", None)
     with Celery("unit", broker=f"django-mq:///{alias}", backend="cache+memory://") as made:
         made.set_current()
         for function in (add, fail, retry, reject, chain):

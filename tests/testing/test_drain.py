@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import IntegrityError, connections, transaction
 
-from django_mq.api import publish
+from django_mq.api import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import (
     Decline,
@@ -81,12 +81,20 @@ def test_a_coroutine_function_uses_the_database_in_the_transaction_of_the_test(
     async def rename(message: Any) -> None:
         await asyncio.sleep(0)
         await Queue.objects.using(alias).filter(name="orders").aupdate(paused_reason=message.body)
+        await apublish("mails", message.body)
+        if message.attempt == 1:
+            await Queue.objects.using(alias).acreate(name="orders")
 
+    declare(shared_store(alias), "orders", backoff_seconds=0.0)
     handle("orders", rename)
     publish("orders", "renamed")
 
-    assert mq.drain().outcomes == ["accepted"]
+    drained = mq.drain(raise_errors=False)
+
+    assert drained.outcomes == ["retried", "accepted"]
+    assert [type(error) for error in drained.errors] == [IntegrityError]
     assert Queue.objects.using(alias).get(name="orders").paused_reason == "renamed"
+    assert [message.body for message in mq.published("mails")] == ["renamed", "renamed"]
 
 
 def test_only_named_queues_are_drained(alias: str, mq: QueueTester, handle: Callable[..., None]) -> None:

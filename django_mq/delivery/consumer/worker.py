@@ -23,7 +23,7 @@ from django_mq.delivery.consumer.lease import Driver, Loop, Workload
 from django_mq.delivery.consumer.pool import MakePool, Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.queues import declare
+from django_mq.delivery.queues import know
 from django_mq.engine.decisions.bulk import BulkLine
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.session import LoopState
@@ -351,7 +351,7 @@ class Worker:
             raise SessionLost
         buffered = self._buffered()
         if self.runtime.fetcher.has_reason or buffered:
-            self._know_queues()
+            know(self.session.store, self._queues)
         self.runtime.recall(self._shift.recall.give_back)
         if buffered:
             self._shift.recall.drop_stopped()
@@ -360,14 +360,6 @@ class Worker:
         if self._timed or self._give_up_at:
             self._give_up_overdue()
         return self._claim() > 0
-
-    def _know_queues(self) -> None:
-        """Read the rows of the queues that are a few seconds old, and create queues that are missing."""
-        store = self.session.store
-        for name in self._queues:
-            if queue_records.known(store, name) is None:
-                declare(store, name)
-                queue_records.known(store, name)
 
     def _give_up_overdue(self) -> None:
         """Settle attempts that do not end in time; stop the worker if the pool is exhausted."""

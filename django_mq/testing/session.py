@@ -1,7 +1,7 @@
-"""A worker of a drain: a session over the connection of the test, and what it claims for its handlers.
+"""A session of a drain, over the connection of the test, and what it claims for its handlers.
 
-The handlers of a process are spread over lanes as over workers: those of one message have a lane together, and
-each handler of many has one of its own.
+A drain has as many sessions as a process has workers: handlers of one message have one together, and each handler
+of many has one of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq import __version__
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
-from django_mq.delivery.queues import declare
+from django_mq.delivery.queues import know
 from django_mq.stores import queue_records
 from django_mq.stores.records import ClaimRequest, Lease, SessionInfo
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEADLINE_SECONDS = timedelta(days=36_500).total_seconds()
 
 
-class Lane:
+class DrainSession:
     """Claims for some handlers: one message at a time, or as many as a bulk has."""
 
     def __init__(self, store: Store, handlers: Sequence[Handler], of_process: Sequence[Handler]) -> None:
@@ -70,19 +70,13 @@ class Lane:
     def consume(self, queues: Sequence[str]) -> None:
         """Claim from these queues, too."""
         self.queues = tuple(dict.fromkeys([*self.queues, *queues]))
-        self._know_queues()
+        know(self._store, self.queues)
         for name in queues:
             self._store.claims.subscribe(self._session_id, name)  # of those that only one session may have
 
-    def _know_queues(self) -> None:
-        for name in self.queues:
-            if queue_records.known(self._store, name) is None:
-                declare(self._store, name)
-                queue_records.known(self._store, name)
-
     def claim(self) -> ClaimResult:
         """Claim what may begin now. The queue that was served last is the last one among equals."""
-        self._know_queues()
+        know(self._store, self.queues)
         self.dispatcher.open_groups(frozenset())  # nothing is held any more
         after = self.queues.index(self._served) + 1 if self._served else 0
         request = ClaimRequest(
