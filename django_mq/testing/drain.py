@@ -19,7 +19,7 @@ from django_mq.bulk.call import BulkCall, released
 from django_mq.delivery.codecs import ReceivedMessage
 from django_mq.delivery.consumer.attempt import named
 from django_mq.delivery.consumer.duties import DUTIES, run_duties
-from django_mq.delivery.consumer.handlers import Way, carries_task
+from django_mq.delivery.consumer.handlers import Way, carries_task, notices_of
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS
 from django_mq.engine.decisions.bulk import behind
 from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
@@ -64,6 +64,9 @@ class Drain:
         """Drain the queues with these ``names``, None for all; ``handlers`` are those of all queues."""
         self._store = store
         self._names = names
+        if names is not None:
+            # The functions that are called when messages of a queue die go with its handlers.
+            self._names = names = [each for name in names for each in (name, notices_of(name))]
         every = [each for name in (handlers if names is None else names) for each in handlers.get(name, ())]
         single = [handler for handler in every if handler.way is not Way.BULK]
         bulks = [[handler] for handler in every if handler.way is Way.BULK]
@@ -160,7 +163,7 @@ class Drain:
                 with as_autocommit():
                     outcome = calls.pop(0).run()
                 calls = [*outcome.again, *calls]
-                for attempt, settlement in (*outcome.accepted, *outcome.settled):
+                for attempt, settlement in outcome.settled:
                     self._end(session, attempt, settlement)
                     if settlement.verdict in (RELEASE, DECLINE):
                         calls = self._give_back_behind(session, attempt, calls)

@@ -41,3 +41,4 @@ def handle() -> Iterator[Callable[..., None]]:
     yield register
     for queue in registered:
         handlers.forget(queue)
+        handlers.forget(handlers.notices_of(queue))

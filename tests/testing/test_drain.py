@@ -226,6 +226,17 @@ def test_groups_and_selectors_and_limits_hold(alias: str, mq: QueueTester, handl
     assert seen[3:] == [("rest", "a1"), ("big", "a2")]
 
 
+def test_on_dead_is_called_for_a_message_that_dies(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    told: list[Any] = []
+    handle("orders", raising(a_fault()), max_attempts=1, on_dead=lambda message: told.append(message.body))
+    publish("orders", 7)
+
+    assert mq.drain("orders", raise_errors=False).outcomes == ["dead", "accepted"]
+    assert told == [7]
+
+
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
 def test_a_handler_of_many_gets_what_is_ready_and_halves_until_the_poison_is_alone(
     alias: str, mq: QueueTester, handle: Callable[..., None], transactional: bool
