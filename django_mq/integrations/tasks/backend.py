@@ -105,13 +105,13 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
 
     def contradiction(self) -> str | None:
         """Return which earlier backend gives a queue of both another handler than this one does, None if none."""
-        ours = self.our_options.of_handler
+        ours = self.our_options.of_queue
         for other in our_backends():
             if other.alias == self.alias:
                 return None
             shared = self.queues & other.queues
             try:
-                theirs = other.our_options.of_handler
+                theirs = other.our_options.of_queue
             except ConfigurationError:
                 continue  # its own check says it
             if shared and (name := next((name for name in ours if ours[name] != theirs[name]), None)):
@@ -148,6 +148,7 @@ class BackendOptions:
     CREDIT: int | None = None
     TIME_LIMIT_SECONDS: float | None = None
     TRANSACTIONAL: bool = False
+    ASYNC: bool = False
     RESULT_DAYS: float = 7.0
 
     @property
@@ -158,6 +159,11 @@ class BackendOptions:
             "time_limit_seconds": self.TIME_LIMIT_SECONDS,
             "transactional": self.TRANSACTIONAL,
         }
+
+    @property
+    def of_queue(self) -> dict[str, Any]:
+        """What backends that share a queue must agree about."""
+        return {**self.of_handler, "async": self.ASYNC}
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> BackendOptions:
@@ -172,6 +178,12 @@ class BackendOptions:
         limit = options.TIME_LIMIT_SECONDS
         if limit is not None and (not _is_number(limit) or limit <= 0):
             raise ConfigurationError(f"TIME_LIMIT_SECONDS is {limit!r}; use a number of seconds, or None.")
+        if not isinstance(options.ASYNC, bool):
+            raise ConfigurationError(f"ASYNC is {options.ASYNC!r}; use True or False.")
+        if options.ASYNC and options.TRANSACTIONAL:
+            raise ConfigurationError(
+                "ASYNC and TRANSACTIONAL are True, but Django has no transactions in async code; leave one out."
+            )
         if not _is_number(options.RESULT_DAYS) or not 0 <= options.RESULT_DAYS <= 36500:
             raise ConfigurationError(f"RESULT_DAYS is {options.RESULT_DAYS!r}; use 0 to 36500 days.")
         return options

@@ -6,6 +6,7 @@ again, and the result says that the task need not run again.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -15,6 +16,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError, connections, transaction
 
 from django_mq import outages
@@ -45,28 +47,50 @@ SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus
 
 def run_task(message: ReceivedMessage) -> None:
     """Run the task of a message. Raises what the task raises, and UnknownTask."""
-    envelope = message.body
-    task = unpack(envelope, queue=message.queue)
-    backend = task.get_backend()
-    row = row_of(message.id, backend.database) if _is_repeated(message) else None
-    if row is not None and row.successful:
+    result = _begin(message)
+    if result is None:
         return
-    result = _begun(task, message, envelope, row)
+    task, backend = result.task, result.task.get_backend()
     if backend.our_options.TRANSACTIONAL:
         # After the commit, with the result as it is then, and before the task's own functions, which may raise.
         transaction.on_commit(partial(_tell_finished, result), using=backend.database, robust=True)
     try:
-        compat.task_started.send(type(backend), task_result=result)
-        value = _serialisable(_call(task, result), task)
+        _tell_started(result)
+        value = _serialisable(task.call(*_context(result), *result.args, **result.kwargs), task)
     except (Release, Decline):
         raise
     except BaseException as error:
-        _fail(result, error, envelope, is_last=_is_last(error, message, backend))
+        _fail(result, error, message)
         raise
-    _set(result, status=SUCCESSFUL, finished_at=_now(), _return_value=value)
-    _write(result, envelope, successful=True)
-    if not backend.our_options.TRANSACTIONAL:
-        _tell_finished(result)
+    _succeed(result, value, message)
+
+
+async def arun_task(message: ReceivedMessage) -> None:
+    """Run the task of a message on the event loop. Raises what the task raises, and UnknownTask."""
+    result = await sync_to_async(_begin)(message) if _is_repeated(message) else _begin(message)
+    if result is None:
+        return
+    task = result.task
+    try:
+        # In any thread: the attempt is not to keep one while the task waits.
+        await sync_to_async(_tell_started, thread_sensitive=False)(result)
+        value = _serialisable(await task.acall(*_context(result), *result.args, **result.kwargs), task)
+    except (Release, Decline, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        await sync_to_async(_fail)(result, error, message)
+        raise
+    await sync_to_async(_succeed)(result, value, message)
+
+
+def _begin(message: ReceivedMessage) -> Any:
+    """Return the result of a task that is to run, None if it has succeeded before. Raises UnknownTask."""
+    envelope = message.body
+    task = unpack(envelope, queue=message.queue)
+    row = row_of(message.id, task.get_backend().database) if _is_repeated(message) else None
+    if row is not None and row.successful:
+        return None
+    return _begun(task, message, envelope, row)
 
 
 def _is_repeated(message: ReceivedMessage) -> bool:
@@ -99,9 +123,9 @@ def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult |
     )
 
 
-def _call(task: Any, result: Any) -> Any:
-    context = [compat.TaskContext(task_result=result)] if task.takes_context else []
-    return task.call(*context, *result.args, **result.kwargs)
+def _context(result: Any) -> list[Any]:
+    """Return what a task gets before its own arguments."""
+    return [compat.TaskContext(task_result=result)] if result.task.takes_context else []
 
 
 def _serialisable(value: Any, task: Any) -> Any:
@@ -117,21 +141,35 @@ def _serialisable(value: Any, task: Any) -> Any:
     return plain
 
 
+def _tell_started(result: Any) -> None:
+    """Send task_started. If a receiver fails, the task does not run."""
+    compat.task_started.send(type(result.task.get_backend()), task_result=result)
+
+
 def _tell_finished(result: Any) -> None:
     """Send task_finished. A receiver that fails is logged: the outcome of the task does not change."""
     compat.task_finished.send_robust(type(result.task.get_backend()), task_result=result)
 
 
-def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) -> None:
+def _succeed(result: Any, value: Any, message: ReceivedMessage) -> None:
+    """Write what the task has returned."""
+    _set(result, status=SUCCESSFUL, finished_at=_now(), _return_value=value)
+    _write(result, message.body, successful=True)
+    if not result.task.get_backend().our_options.TRANSACTIONAL:
+        _tell_finished(result)
+
+
+def _fail(result: Any, error: BaseException, message: ReceivedMessage) -> None:
     """Write the error. After the last attempt the task has failed."""
     backend = result.task.get_backend()
+    is_last = _is_last(error, message, backend)
     # As in Django's own backends, the error of such a value is that of JSON.
     shown = error.__cause__ if isinstance(error, ResultNotSerialisable) and error.__cause__ else error
     result.errors.append(error_of(shown, "".join(traceback.format_exception(error))))
     if is_last:
         _set(result, status=FAILED, finished_at=_now())
     if not backend.our_options.TRANSACTIONAL:  # the row would be rolled back with the task's transaction
-        _write(result, envelope, successful=False)
+        _write(result, message.body, successful=False)
     if is_last:
         _tell_finished(result)
 
@@ -181,4 +219,4 @@ def serve_all() -> None:
             raise ConfigurationError(f"TASKS[{backend.alias!r}]: {contradiction}. {AGREE}")
         options = backend.our_options.of_handler
         for queue in sorted(backend.queues):
-            consumer(queue, **options)(run_task)
+            consumer(queue, **options)(arun_task if backend.our_options.ASYNC else run_task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ import pytest
 from django.utils import timezone
 
 from django_mq import process
-from django_mq.delivery.consumer.handlers import forget, handler_of
+from django_mq.coroutines.pool import EventLoopPool
+from django_mq.delivery.consumer.handlers import Way, forget, handler_of
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.models import Message, Queue
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 #: Django 6.0 has the interface, before it is a package.
 collect_ignore_glob = [] if find_spec("django.tasks") or find_spec("django_tasks") else ["*.py"]
 QUEUES = ("default", "mails")
+EVENT_LOOP = partial(EventLoopPool, threads=4)
 
 
 def _waiting(alias: str) -> QuerySet[Message]:
@@ -74,7 +77,9 @@ def run(alias: str) -> Callable[[], None]:
 
         def is_done() -> bool:
             # A repeated task is due a moment after its failure: a worker may find nothing, and end.
-            Worker(handlers, threads=1, using=alias).run(until_empty=True)
+            is_async = handlers[0].way is Way.EVENT_LOOP
+            given: Any = {"threads": 20, "pool": EVENT_LOOP} if is_async else {"threads": 1}
+            Worker(handlers, using=alias, **given).run(until_empty=True)
             return not _waiting(alias).exists()
 
         wait_until(is_done, lambda: f"some wait: {list(_waiting(alias))}")

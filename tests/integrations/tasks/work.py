@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from datetime import date
 from typing import Any
@@ -11,6 +12,7 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 from django_mq.api import Reject
 from django_mq.integrations.tasks.compat import task
 from django_mq.models import Queue
+from tests.support.waiting import PATIENCE_SECONDS
 
 ran: list[Any] = []
 
@@ -24,6 +26,22 @@ def add(one: Any, two: int = 0) -> Any:
 @task
 async def later(value: Any) -> Any:
     return value
+
+
+#: Where coroutines wait for each other, of a test that sets it.
+meetings: list[asyncio.Barrier] = []
+
+
+@task
+async def meet() -> bool:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await meetings[-1].wait()
+    return True
+
+
+@task
+async def sleep() -> None:
+    await asyncio.sleep(PATIENCE_SECONDS)
 
 
 @task(takes_context=True)
