@@ -132,6 +132,7 @@ PAGES = (
     ),
     Page(
         "messages/async-handlers.md",
+        settings='DJANGO_MQ = {"QUEUES": {"webhooks": {}}}',
         before="from django_mq.api import publish; publish('webhooks', {'user': 1})",
         after="python manage.py mq_worker --until-empty\npython manage.py mq_queues",
         prints=("replies",),
