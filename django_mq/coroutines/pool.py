@@ -218,6 +218,9 @@ class EventLoopPool:
         context.enter()
         try:
             settlement = await attempt.arun(in_any_thread)
+        except asyncio.CancelledError as error:  # before the handler began
+            attempt.error = error
+            settlement = attempt.conclude()
         finally:
             context.leave()
         if self._take_away(attempt):

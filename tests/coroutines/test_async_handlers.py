@@ -16,7 +16,7 @@ from django.db import connections
 from django.dispatch import receiver
 
 from django_mq import conf, signals
-from django_mq.api import apublish, consumer, publish, publish_many
+from django_mq.api import apublish, cancel, consumer, publish, publish_many
 from django_mq.coroutines import pool as pools
 from django_mq.coroutines.pool import EventLoopPool
 from django_mq.delivery.consumer import handlers
@@ -245,6 +245,27 @@ def test_a_time_limit_cancels_the_coroutine(alias: str) -> None:
 
     assert cleaned == [1]
     assert Attempt.objects.using(alias).get().error == "HandlerTimeout"
+
+
+def test_a_cancel_of_its_message_cancels_the_coroutine(alias: str) -> None:
+    begun, ended = threading.Event(), list[str]()
+
+    async def handle(_: Any) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(PATIENCE_SECONDS)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    message_id = publish("orders", 1)
+    with running(an_async_handler(handle), using=alias):
+        assert begun.wait(PATIENCE_SECONDS)
+        cancel(message_id, running=True, using=alias)
+        wait_until(lambda: not Message.objects.using(alias).exists())
+
+    assert ended == ["cancelled"]
+    assert History.objects.using(alias).get().outcome == History.Outcome.CANCELLED
 
 
 def test_a_coroutine_that_does_not_end_when_it_is_cancelled_is_given_up(
