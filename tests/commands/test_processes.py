@@ -89,7 +89,7 @@ def test_a_killed_process_is_replaced_and_its_messages_are_finished(committed_da
     victim = min(sessions(committed_database))
 
     os.kill(victim, signal.SIGKILL)
-    read_until(worker, f"Process {victim}, number")
+    assert "has ended with SIGKILL; another one starts" in read_until(worker, f"Process {victim}, number")
     shop.gate.touch()
     wait_until(lambda: not Message.objects.using(committed_database).exists(), "all messages to be handled")
     said = end(worker)
@@ -152,6 +152,32 @@ def test_hup_restarts_one_after_the_other(committed_database: str, shop: Shop) -
 
 @pytest.mark.once
 @ON_SQLITE
+def test_the_processes_stay_when_their_successors_cannot_start(
+    committed_database: str, shop: Shop, tmp_path: Path
+) -> None:
+    release = tmp_path / "release"
+    release.mkdir()
+    (release / "__init__.py").touch()
+    shop.environment |= {"SHOP_APPS": '["release"]', "PYTHONDONTWRITEBYTECODE": "1"}
+    shop.environment["PYTHONPATH"] += f":{tmp_path}"
+    declare(shared_store(committed_database), "orders")
+    worker = shop.start("--queues=orders", "--processes=2")
+    before = wait_for_processes(committed_database, 2)
+
+    (release / "consumers.py").write_text("import no_such_module")
+    worker.send_signal(signal.SIGHUP)
+    read_until(worker, "before it was ready: the other processes go on")
+    publish(committed_database, "orders", 10)
+    wait_until(lambda: len(shop.lines) == 10, lambda: f"the messages: {shop.lines}")
+    after = sessions(committed_database)
+    said = end(worker)
+
+    assert worker.returncode == 0, said
+    assert after == before
+
+
+@pytest.mark.once
+@ON_SQLITE
 def test_processes_notice_that_their_supervisor_was_killed(committed_database: str, shop: Shop) -> None:
     publish(committed_database, "gated", 6)
     worker = shop.start("--queues=gated", "--processes=2", "--threads=1")
@@ -183,9 +209,10 @@ def test_a_worker_that_cannot_start_ends_its_supervisor(shop: Shop, tmp_path: Pa
 
 @ON_SQLITE
 def test_a_worker_begins_no_more_messages_than_it_may(committed_database: str, shop: Shop) -> None:
-    publish(committed_database, "orders", 30)
+    publish(committed_database, "orders", 15)
+    publish(committed_database, "awaited", 15)
 
-    worker = shop.start("--queues=orders", "--threads=4", "--max-messages=7")
+    worker = shop.start("--queues=orders,awaited", "--threads=4", "--max-messages=7")
     said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
     assert worker.returncode == 0, said

@@ -70,3 +70,14 @@ def handle_without_giving_way(_message: Any) -> None:
 @consumer("traced")
 def handle_and_name_the_process(message: Any) -> None:
     note(f"{message.body} {os.getpid()}")
+
+
+@consumer("computing")
+def compute(_message: Any) -> None:
+    """Compute for some two milliseconds, with the interpreter's lock."""
+    sum(number * number for number in range(30_000))
+
+
+@consumer("awaited")
+async def handle_in_the_event_loop(message: Any) -> None:
+    note(str(message.body))
