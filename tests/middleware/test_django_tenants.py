@@ -33,7 +33,7 @@ INSTALLED_APPS = [*SHARED_APPS, "shop"]
 TENANT_MODEL, TENANT_DOMAIN_MODEL = "customers.Client", "customers.Domain"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DJANGO_MQ = {
-    "QUEUES": {"orders": {}},
+    "QUEUES": {"orders": {}, "later": {}},
     "MIDDLEWARE": ["django_mq.middleware.tenant.TenantSchemaMiddleware"],
 }
 """
@@ -61,6 +61,9 @@ class Order(models.Model):
     name = models.TextField()
 """,
     "shop/consumers.py": """
+import asyncio
+
+from asgiref.sync import sync_to_async
 from django.db import connection
 
 from django_mq.api import consumer, publish
@@ -72,6 +75,13 @@ def place(message):
     Order.objects.create(name=f"{connection.schema_name} {message.body}")
     if message.body == "first":
         publish("orders", "second")
+
+
+@consumer("later")
+async def place_later(message):
+    await asyncio.sleep(0)  # others begin
+    schema = await sync_to_async(lambda: connection.schema_name)()
+    await Order.objects.acreate(name=f"{schema} {message.body}")
 """,
     "publish.py": """
 import django
@@ -84,6 +94,10 @@ for name in ("north", "south", "gone"):
     Client(schema_name=name).save()
     with schema_context(name):
         publish("orders", "first")
+for number in range(3):
+    for name in ("north", "south"):
+        with schema_context(name):
+            publish("later", number)
 publish("orders", "public", headers={"tenant": "pg_catalog"})
 Client.objects.get(schema_name="gone").delete()
 """,
@@ -98,7 +112,7 @@ from shop.models import Order
 found = {"dead": sorted(Message.objects.values_list("dead_reason", flat=True))}
 for name in ("north", "south"):
     with schema_context(name):
-        found[name] = list(Order.objects.order_by("id").values_list("name", flat=True))
+        found[name] = list(Order.objects.order_by("name").values_list("name", flat=True))
 print(json.dumps(found))
 """,
 }
@@ -138,4 +152,5 @@ def test_a_handler_runs_in_the_schema_of_its_publisher(
         f"Reject: No tenant has the schema '{name}'; create it, and redrive the message."
         for name in ("gone", "pg_catalog")
     ]
-    assert found == {name: [f"{name} first", f"{name} second"] for name in ("north", "south")}
+    words = ("0", "1", "2", "first", "second")
+    assert found == {name: [f"{name} {word}" for word in words] for name in ("north", "south")}
