@@ -6,11 +6,13 @@ Celery. Only the pool is another one: it runs the task at once.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
 
-from celery import current_app
+from celery import Celery, current_app
 from celery.concurrency.base import apply_target
 from celery.exceptions import Reject, TaskPredicate, TaskRevokedError
 from kombu.message import Message
@@ -25,7 +27,7 @@ from django_mq.integrations.celery.message import judged, payload_of, rejected
 from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.stores.records import Claimed, Settlement
@@ -60,6 +62,14 @@ class PoolAtOnce:
             callback(result)
 
         apply_target(target, args, callback=note, **options)
+
+
+@contextmanager
+def moved_celery() -> Iterator[None]:
+    """Let Celery count ``countdown`` and ``expires`` from the clock of the queues."""
+    now = Celery.now
+    with patch.object(Celery, "now", lambda app: now(app) + clock.offset):
+        yield
 
 
 def consumed() -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -45,16 +46,20 @@ class QueueTester:
         self._using = using
         #: What drains have taken, by row id.
         self._taken: dict[int, ReceivedMessage] = {}
-        self._began_at = timedelta(0)
+        self._undone_at_end = ExitStack()
 
     def __enter__(self) -> QueueTester:
         process.reset()
-        self._began_at = clock.offset
+        self._undone_at_end.callback(process.reset)
+        self._undone_at_end.callback(setattr, clock, "offset", clock.offset)
+        if "celery" in sys.modules:
+            from django_mq.testing.tasks import moved_celery  # noqa: PLC0415 - only projects with Celery import it
+
+            self._undone_at_end.enter_context(moved_celery())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: TracebackType | None) -> None:
-        clock.offset = self._began_at
-        process.reset()
+        self._undone_at_end.close()
 
     @property
     def _alias(self) -> str:

@@ -86,6 +86,16 @@ def test_tasks_run_in_the_order_and_at_the_times_of_their_queue(alias: str, app:
     assert [message.type for message in mq.published("celery")] == ["add"] * 3
 
 
+def test_countdowns_and_times_to_live_count_from_the_moved_clock(alias: str, app: Celery, mq: QueueTester) -> None:
+    mq.move_clock(timedelta(days=1))
+    app.send_task("add", (1,), countdown=60, expires=120)
+    app.send_task("add", (2,), countdown=60, expires=30)
+
+    assert mq.drain().outcomes == []
+    assert mq.drain(ahead=61).outcomes == ["accepted", "revoked"]
+    assert SEEN == [(1, 0, 0)]
+
+
 def test_a_task_that_fails_is_acknowledged_and_one_that_rejects_is_a_dead_letter(
     alias: str, app: Celery, mq: QueueTester
 ) -> None:

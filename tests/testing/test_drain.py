@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import IntegrityError, connections, transaction
 
+from django_mq import signals
 from django_mq.api import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import (
@@ -27,9 +28,12 @@ from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 from django_mq.testing import QueueTester
 from tests.stores.builders import declare
+from tests.testing import around
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pytest_django import Settings
 
 
 def a_fault() -> ValueError:
@@ -224,6 +228,32 @@ def test_groups_and_selectors_and_limits_hold(alias: str, mq: QueueTester, handl
 
     assert before == [("rest", "a1"), ("big", "b1"), ("rest", "b2")]
     assert seen[3:] == [("rest", "a1"), ("big", "a2")]
+
+
+def test_middleware_and_signals_see_each_attempt_and_the_connection_stays(
+    alias: str, mq: QueueTester, handle: Callable[..., None], settings: Settings
+) -> None:
+    told: list[str] = []
+
+    def tell(outcome: str, **_: Any) -> None:
+        told.append(outcome)
+
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MIDDLEWARE": ["tests.testing.around.Note"]}
+    declare(shared_store(alias), "orders", max_attempts=1)
+    handle("orders", raising(None, a_fault()))
+    before = connections[alias].connection
+    around.seen.clear()
+    signals.attempt_finished.connect(tell)
+    try:
+        publish("orders", 1)
+        publish("orders", 2)
+        mq.drain(raise_errors=False)
+    finally:
+        signals.attempt_finished.disconnect(tell)
+
+    assert told == ["accepted", "dead"]
+    assert around.seen == [1, 2]
+    assert connections[alias].connection is before
 
 
 def test_on_dead_is_called_for_a_message_that_dies(
