@@ -21,10 +21,10 @@ logger = logging.getLogger("django_mq.events")
 message_publishing = Signal()
 #: Messages are published, after the commit: ``message_ids``, ``using``.
 messages_published = Signal()
-#: A handler is about to be called, in its thread: ``message``.
+#: A handler is about to be called, in its thread; before a coroutine function, this is any thread: ``message``.
 attempt_started = Signal()
-#: It has ended, in the same thread: ``message``, ``outcome`` (accepted, released, declined, retried, dead),
-#: ``error`` (the exception or None), ``seconds``.
+#: It has ended, in the same thread, or any: ``message``, ``outcome`` (accepted, released, declined, retried,
+#: dead), ``error`` (the exception or None), ``seconds``.
 attempt_finished = Signal()
 #: A queue delivers nothing: ``queue``, ``reason``, ``seconds`` (None: until resumed), ``using``.
 queue_paused = Signal()

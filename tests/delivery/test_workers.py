@@ -120,6 +120,17 @@ def test_each_worker_looks_again_after_another_one_has_worked() -> None:
     assert emptiness.is_over(second)
 
 
+def test_no_worker_waits_for_one_that_was_told_to_end() -> None:
+    first: Any
+    second: Any
+    first, second = object(), object()
+    emptiness = Emptiness(2)
+    assert [emptiness.is_over(each) for each in (first, second, second)] == [False] * 3
+
+    emptiness.leave(second)
+    assert [emptiness.is_over(first), emptiness.is_over(first)] == [False, True]
+
+
 def test_a_worker_alone_looks_again_after_its_own_work() -> None:
     worker: Any = object()
     emptiness = Emptiness(1)

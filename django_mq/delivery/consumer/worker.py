@@ -572,6 +572,12 @@ class Emptiness:
             self._is_over = self._is_over or len(self._found_nothing) == self._workers
             return self._is_over
 
+    def leave(self, worker: Worker) -> None:
+        """Do not wait for a worker that has ended."""
+        with self._lock:
+            self._workers -= 1
+            self._found_nothing.discard(worker)
+
     def waits(self, worker: Worker) -> bool:
         """Whether a worker has found nothing, and waits for the others."""
         return worker in self._found_nothing
@@ -625,6 +631,9 @@ class Workers:
         except BaseException as error:  # noqa: BLE001 - raised again when all workers have ended
             self._errors.append(error)
             self.stop()
+        finally:
+            if emptiness is not None:
+                emptiness.leave(worker)
 
 
 #: Time between two requests for an exclusive queue, and between two log entries of its refusal, in seconds.
