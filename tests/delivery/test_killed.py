@@ -1,4 +1,4 @@
-"""A worker is killed while it declines messages, or gives back what it has not begun: nothing is lost or stuck."""
+"""A worker is killed while it declines, gives back or stops messages: nothing is lost or stuck."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.api import OutgoingMessage, pause, publish_many, resume
+from django_mq.api import Effect, OutgoingMessage, cancel, pause, publish_many, resume
 from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.queues import declare
-from django_mq.models import DeclinedMessage, History, Message
+from django_mq.models import DeclinedMessage, History, Message, StopRequest
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -63,12 +63,12 @@ def a_worker(environment: dict[str, str], handler: str) -> subprocess.Popen[str]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def handled_by_another(alias: str) -> list[Any]:
+def handled_by_another(alias: str, messages: int = 6) -> list[Any]:
     """Let a worker of this process handle everything; return what it was given, once each."""
     bodies: set[Any] = set()
     accepted = History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED)
     with running(a_handler(lambda message: bodies.add(message.body)), using=alias):
-        wait_until(lambda: accepted.count() == 6)
+        wait_until(lambda: accepted.count() == messages)
     return sorted(bodies)
 
 
@@ -100,3 +100,27 @@ def test_a_worker_is_killed_while_it_gives_back(
 
     assert handled_by_another(alias) == [0, 1, 2, 3, 4, 5]
     assert not Message.objects.using(alias).exists()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("hears", [False, True], ids=["before it hears of it", "after it has heard of it"])
+def test_a_worker_is_killed_while_it_stops_what_was_cancelled(
+    alias: str, process_environment: Environment, hears: bool
+) -> None:
+    ids = list(Message.objects.using(alias).order_by("id").values_list("message_id", flat=True))
+    cancelled = History.objects.using(alias).filter(outcome=History.Outcome.CANCELLED)
+    with a_worker(process_environment(alias), "hang") as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "begun\n"
+        if not hears:
+            worker.send_signal(signal.SIGSTOP)
+        answers = cancel(ids[:2], running=True, using=alias)  # the first runs, the other was not begun
+        if hears:
+            wait_until(lambda: cancelled.count() == 1)
+        worker.kill()
+
+    assert {answer.effect for answer in answers} == {Effect.STOPPING}
+    assert handled_by_another(alias, 4) == [2, 3, 4, 5]
+    assert set(cancelled.values_list("message_id", flat=True)) == set(ids[:2])
+    assert not Message.objects.using(alias).exists()
+    wait_until(lambda: not StopRequest.objects.using(alias).exists())
