@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_mq.admin.workers.admin import ConsumerColumns, WorkerSessionAdmin
-from django_mq.models import Consumer, WorkerSession
+from django_mq.models import Consumer, Message, WorkerSession
 from tests.admin.conftest import list_of, page_of, run_action, said
 
 if TYPE_CHECKING:
@@ -43,6 +43,20 @@ def test_a_session_shows_its_consumers_with_their_credit(site: str, browse: Clie
     assert "3 / 20" in page
     assert "1 / no limit" in page
     assert "shop.send" in page
+
+
+def test_the_pages_of_a_worker_and_of_its_message_show_what_runs(site: str, browse: Client, make: Make) -> None:
+    session = make.session()
+    message = make.message(Message.Status.CLAIMED, session=session, claim=7)
+    session.running = [[message.pk, 7, "shop.<b>.bill", 75.0], [10**9, 8, "shop.send", 2.0]]
+    session.save()
+
+    of_worker = browse.get(page_of(session)).content.decode()
+    of_message = browse.get(page_of(message)).content.decode()
+
+    assert f'<a href="{page_of(message)}">shop.&lt;b&gt;.bill</a> for 1 min' in of_worker
+    assert "shop.send</a> for 2 s" in of_worker
+    assert "shop.&lt;b&gt;.bill handles it for 1 min" in of_message
 
 
 def test_the_list_takes_as_many_queries_for_many_sessions_as_for_one(

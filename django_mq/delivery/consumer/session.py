@@ -148,7 +148,9 @@ class Session:
         """
         if is_written:
             self.state.let_go([settlement])
-        self.settlements.add(self._unless_stopped(settlement), is_written=is_written)
+        if self.state.stops:
+            settlement = self._unless_stopped(settlement)
+        self.settlements.add(settlement, is_written=is_written)
         if self.retired:
             connections.apart_from_event_loops(self.flush)()
 
@@ -162,7 +164,7 @@ class Session:
 
     def _unless_stopped(self, settlement: Settlement) -> Settlement:
         """Return the settlement; that of a cancelled message does not give it back."""
-        if not self.state.stops or settlement.receipt not in self.state.stops:
+        if settlement.receipt not in self.state.stops:
             return settlement
         return replace(settlement, verdict=if_cancelled(settlement.verdict))
 

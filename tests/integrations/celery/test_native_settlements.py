@@ -15,7 +15,7 @@ from django_mq.delivery.consumer.lease import Driver
 from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.integrations.celery.native import NativeMessage, deliver, pack
+from django_mq.integrations.celery.native import NativeMessage, Settled, deliver, interrupted, pack
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest, Settlement
 from tests.delivery.builders import a_handler, a_policy
@@ -23,6 +23,9 @@ from tests.delivery.test_unit_of_work import LEFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django_mq.delivery.codecs import ReceivedMessage
+    from django_mq.stores.records import Claimed
 
 
 @pytest.fixture
@@ -108,3 +111,30 @@ def test_the_loop_learns_when_a_failed_message_is_due_again(
     assert (session.held, len(session.settlements)) == (0, 0)
     assert session.flush()
     assert delays == [7.0]
+
+
+def test_a_handler_in_a_thread_is_asked_to_end_when_its_message_is_cancelled(
+    session: Session, message: NativeMessage
+) -> None:
+    claimed = message.claimed
+
+    @consumer("orders")
+    def handle(received: ReceivedMessage) -> None:
+        assert interrupted(claimed.receipt)
+        received.raise_if_cancelled()
+
+    try:
+        with ThreadPoolExecutor(1) as pool, pytest.raises(Settled) as settled:
+            pool.submit(_in_a_thread, session, claimed).result()
+    finally:
+        forget("orders")
+
+    assert settled.value.args[0].verdict is Verdict.CANCEL
+    assert not interrupted(claimed.receipt)
+
+
+def _in_a_thread(session: Session, claimed: Claimed) -> None:
+    try:
+        deliver.run(session.alias, session.id, pack(claimed))
+    finally:
+        connections.close_all()
