@@ -255,6 +255,58 @@ def test_each_end_of_a_marked_message_is_told(
     assert {bytes(ended.body) for ended in told} == {b"{}"}
 
 
+def marked_while_it_is_held(store: Store, session: int, held: Any) -> None:
+    store.settlements.mark(session, held.receipt, "listener")
+    assert not settle(store, session, held, Verdict.DEAD, told_to="listener")
+
+
+def marked_by_its_settlement(store: Store, session: int, held: Any) -> None:
+    result = store.claims.settle_and_claim(
+        session, [verdict(held, Verdict.DEAD, told_to="listener", marks=True)], None
+    )
+    assert not result.void
+
+
+def marked_by_a_late_settlement(store: Store, session: int, held: Any) -> None:
+    lose_worker(store, session)
+    assert not settle(store, session, held, Verdict.DEAD, told_to="listener", marks=True)
+
+
+def marked_before_its_worker_dies(store: Store, session: int, held: Any) -> None:
+    lose_worker(store, session)
+    second = store.sessions.open(INFO, deadline_seconds=DEADLINE_SECONDS)
+    [suspect] = claim(store, second)
+    store.settlements.mark(second, suspect.receipt, "listener")
+    store.settlements.mark(session, held.receipt, "another")  # it holds the message no more
+    lose_worker(store, second)
+
+
+@IN_BOTH_WAYS
+@pytest.mark.parametrize(
+    "way",
+    [
+        marked_while_it_is_held,
+        marked_by_its_settlement,
+        marked_by_a_late_settlement,
+        marked_before_its_worker_dies,
+    ],
+)
+def test_a_message_that_its_session_marks_is_told_from_then_on(
+    store: Store, session: int, told: list[Ended], way: Callable[..., None]
+) -> None:
+    held = claimed(store, session, {"content_type": "text/plain"})
+    way(store, session, held)
+
+    [dead] = [ended for ended in told if ended.end is End.DEAD]
+    assert (dead.message_id, dead.queue, bytes(dead.body), dead.content_type, dead.content_encoding) == (
+        held.message_id,
+        "orders",
+        b"{}",
+        "text/plain",
+        "utf-8",
+    )
+
+
 def test_no_end_of_another_message_is_told(store: Store, told: list[Ended]) -> None:
     for mark in ({}, {"told_to": "another"}):
         for way, _ in WAYS:
