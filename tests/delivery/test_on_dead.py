@@ -37,10 +37,9 @@ def told() -> Iterator[list[Any]]:
 
 
 def work(store: Store) -> None:
-    """Run all handlers until nothing is ready, and once more: the last settlement may have left a notice."""
+    """Run all handlers until nothing is ready."""
     handlers = [handler for queue in discover() if queue.startswith("orders") for handler in discover()[queue]]
-    for _ in range(2):
-        Worker(handlers, threads=1, using=store.alias).run(until_empty=True)
+    Worker(handlers, threads=1, using=store.alias).run(until_empty=True)
 
 
 @pytest.mark.parametrize(

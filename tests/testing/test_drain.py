@@ -12,6 +12,7 @@ from django.db import IntegrityError, connections, transaction
 
 from django_mq import signals
 from django_mq.api import apublish, publish
+from django_mq.delivery.consumer.handlers import forget
 from django_mq.engine.states import State
 from django_mq.errors import (
     Decline,
@@ -447,3 +448,17 @@ def test_the_end_of_the_block_puts_the_clock_right() -> None:
         mq.move_clock(timedelta(days=3))
 
     assert clock.offset == timedelta(0)
+
+
+def test_it_calls_on_dead_for_what_a_handler_has_failed_for_good(
+    alias: str, mq: QueueTester, handle: Callable[..., None]
+) -> None:
+    told: list[Any] = []
+    handle("orders", raising(a_fault(), a_fault()), max_attempts=2, backoff_seconds=0, on_dead=told.append)
+    id_ = publish("orders", 7)
+
+    mq.drain(raise_errors=False)
+    mq.drain()
+    forget("orders.on_dead")
+
+    assert [(each.body, each.correlation_id) for each in told] == [(7, str(id_))]
