@@ -126,7 +126,8 @@ def monitor_of(options: dict[str, Any], line: SupervisorLine | None) -> Monitor:
 
 @contextmanager
 def watching(monitor: Monitor, workers: Workers, options: dict[str, Any]) -> Iterator[None]:
-    """Watch the workers of this process, and show their health. Raises CommandError."""
+    """Watch the workers of this process, and show their health. Raises CommandError and ConfigurationError."""
+    monitor.check()
     with ExitStack() as stack:
         probes = None
         if monitor.line is None:

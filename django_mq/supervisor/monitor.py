@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from django_mq.delivery.consumer.heartbeat import resident_bytes
+from django_mq.errors import ConfigurationError
 from django_mq.supervisor.budget import MessageBudget
 from django_mq.supervisor.child import Report
 from django_mq.supervisor.probes import ProbeState
@@ -64,6 +65,14 @@ class Monitor:
     def has_hurried(self) -> bool:
         """Whether workers had to end at once."""
         return bool(self._hurried)
+
+    def check(self) -> None:
+        """Raise ConfigurationError if the limit of memory is too low to begin."""
+        if reached := self._limits.reached(begun=0, age_seconds=0.0, memory_bytes=memory_bytes()):
+            raise ConfigurationError(
+                f"The limit of {self._limits.megabytes} MB is too low: {reached} before its first message. Give a"
+                " higher --max-megabytes."
+            )
 
     def start(self, workers: Workers, probes: Probes | None = None) -> None:
         """Watch the workers, and keep the probes up to date."""

@@ -6,10 +6,10 @@ The supervisor has one thread. It imports no handlers and opens no database: it 
 from __future__ import annotations
 
 import logging
+import os
 import select
 import signal
 import socket
-import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ class Supervisor:
             signal.SIGINT: self._on_end,
             signal.SIGCHLD: lambda *_: None,
         }
-        if not sys.stdin.isatty():  # a terminal sends it when it is closed
+        if not os.isatty(0):  # a terminal sends it when it is closed
             handlers[signal.SIGHUP] = self._on_restart
         woken, waking = socket.socketpair()
         with woken, waking:
@@ -185,7 +185,7 @@ class Supervisor:
             if place.process is not None and place.process.has_reached_limit:
                 place.process.expect_end(self._stop_seconds + KILL_SECONDS)
                 self._leaving.append(place.process)
-                place.plan(too_soon=False)
+                place.plan(too_soon=not place.process.was_ready)
 
     def _start_due(self) -> None:
         for place in self._places:

@@ -223,15 +223,24 @@ def test_a_worker_begins_no_more_messages_than_it_may(committed_database: str, s
 
 @pytest.mark.once
 @ON_SQLITE
-@pytest.mark.parametrize("limit", ["--max-seconds=0.1", "--max-megabytes=1"])
-def test_a_worker_ends_at_its_limit(committed_database: str, shop: Shop, limit: str) -> None:
-    declare(shared_store(committed_database), "orders")
+@pytest.mark.parametrize(
+    ("limit", "code", "sentence"),
+    [
+        ("--max-seconds=0.1", 0, "ends in order: it has run for"),
+        ("--max-megabytes=300", 0, "ends in order: it uses"),
+        ("--max-megabytes=1", 1, "The limit of 1 MB is too low: it uses"),
+    ],
+)
+def test_a_worker_ends_at_its_limit(
+    committed_database: str, shop: Shop, limit: str, code: int, sentence: str
+) -> None:
+    publish(committed_database, "leaking", 1)
 
-    worker = shop.start("--queues=orders", limit)
+    worker = shop.start("--queues=leaking", limit)
     said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
-    assert worker.returncode == 0, said
-    assert "ends in order: it" in said
+    assert worker.returncode == code, said
+    assert sentence in said
 
 
 def ask(port: int, path: str) -> int:

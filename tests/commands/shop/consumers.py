@@ -78,6 +78,14 @@ def compute(_message: Any) -> None:
     sum(number * number for number in range(30_000))
 
 
+HELD: list[bytes] = []
+
+
+@consumer("leaking")
+def leak(_message: Any) -> None:
+    HELD.append(b"x" * 300_000_000)
+
+
 @consumer("awaited")
 async def handle_in_the_event_loop(message: Any) -> None:
     note(str(message.body))
