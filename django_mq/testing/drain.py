@@ -35,6 +35,7 @@ from django_mq.testing.transactions import as_autocommit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import TracebackType
 
     from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.delivery.consumer.handlers import Handler
@@ -73,7 +74,8 @@ class Drain:
         self._sessions = [DrainSession(store, some, every) for some in (single, *bulks)]
         self._limit = limit
         self._raise_errors = raise_errors
-        self._raised: BaseException | None = None
+        #: The first error of a handler, with the traceback that it has there.
+        self.raised: tuple[BaseException, TracebackType | None] | None = None
         #: What was done so far, and the messages that were taken, by row id.
         self.attempts: list[DrainedMessage] = []
         self.taken: dict[int, ReceivedMessage] = {}
@@ -228,9 +230,9 @@ class Drain:
         self, message: ReceivedMessage, handler: str, outcome: str, error: BaseException | None, *, is_choice: bool
     ) -> None:
         self.attempts.append(DrainedMessage(message, handler, outcome, error))
-        if error is None or is_choice or outcome not in FAILURES or self._raised is not None:
+        if error is None or is_choice or outcome not in FAILURES or self.raised is not None:
             return
-        self._raised = error
+        self.raised = error, error.__traceback__
         if self._raise_errors:
             error.add_note(
                 f"{handler} raised this on {message!r} in a drain; the message is {outcome}."
@@ -239,8 +241,8 @@ class Drain:
 
     def _raise(self) -> None:
         """Raise the first error of a handler, if that is wished."""
-        if self._raised is not None and self._raise_errors:
-            raise self._raised
+        if self.raised is not None and self._raise_errors:
+            raise self.raised[0]
 
     def _count(self, messages: Sequence[Claimed], session: DrainSession) -> None:
         """Give messages back, and raise DrainNeverEnds, if as many attempts were made as may be."""
