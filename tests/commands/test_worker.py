@@ -50,6 +50,22 @@ def test_it_says_what_it_does_and_ends_when_nothing_is_left(committed_database: 
     assert not WorkerSession.objects.using(committed_database).exists()
 
 
+def test_async_handlers_run_beside_plain_ones_in_one_process(committed_database: str, shop: Shop) -> None:
+    publish(committed_database, "orders", 5)
+    publish(committed_database, "awaited", 5)
+
+    worker = shop.start(
+        "--queues=orders,awaited", "--until-empty", "--name=picker", "--async-slots=7", "--async-threads=2"
+    )
+    said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
+
+    assert worker.returncode == 0, said
+    assert "picker consumes orders (credit 10) of database 'default' with 4 threads." in said
+    assert "picker consumes awaited (credit 28) of database 'default' with 7 async slots." in said
+    assert Counter(map(int, shop.lines)) == Counter([*range(5), *range(5)])
+    assert not Message.objects.using(committed_database).exists()
+
+
 def test_an_idle_worker_keeps_three_connections_to_postgresql(committed_database: str, shop: Shop) -> None:
     if connections[committed_database].vendor != "postgresql":
         pytest.skip("the connections of PostgreSQL are counted")
