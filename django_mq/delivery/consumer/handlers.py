@@ -372,7 +372,8 @@ def _check_limits(queue: str, time_limit_seconds: object, soft_time_limit_second
 
 def _check_retries(queue: str, retries: Retries) -> None:
     """Raise ConfigurationError for rules that cannot be."""
-    if (problem := next(retries.problems(), None)) is not None:
+    problem = None if retries == OF_THE_QUEUE else next(retries.problems(), None)
+    if problem is not None:
         raise ConfigurationError(f"The handler of {queue!r} cannot have these retries: {problem}.")
 
 
