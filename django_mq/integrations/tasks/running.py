@@ -22,6 +22,7 @@ from django.db import InterfaceError, OperationalError, connections, transaction
 from django_mq import outages
 from django_mq.delivery.consumer.handlers import consumer
 from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
+from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import Verdict, ending_of, verdict
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import ConfigurationError, Decline, Release, ResultNotSerialisable, StoreUnavailable
@@ -177,7 +178,8 @@ def _fail(result: Any, error: BaseException, message: ReceivedMessage) -> None:
 def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
     store = shared_store(backend.database)
     queue = _over_new_connections(partial(store.queues.find, message.queue), backend.database) or QueueOptions()
-    return verdict(ending_of(error), message.attempt, queue).verdict is Verdict.DEAD
+    ending = ending_of(error, cancelled=message.interruption is Interruption.CANCELLED)
+    return verdict(ending, message.attempt, queue).verdict in (Verdict.DEAD, Verdict.CANCEL)
 
 
 def _write(result: Any, envelope: Any, *, successful: bool) -> None:

@@ -19,13 +19,14 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import path
 from django.utils import timezone
 
-from django_mq import conf
+from django_mq import conf, signals
 from django_mq.api import publish
 from django_mq.delivery.consumer.handlers import handler_of
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.operator.redrives import redrive
 from django_mq.engine.decisions.ends import ON_DEAD
+from django_mq.engine.decisions.interruption import Interruption
 from django_mq.errors import ConfigurationError, MessageRemoved, UnknownTask, WorkerLost
 from django_mq.models import Attempt, History, Message, Queue, TaskResult
 from django_mq.seams.extension import Extension
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+    from django_mq.delivery.codecs import ReceivedMessage
     from django_mq.seams.middleware import Execution, Proceed, Publication
 
     Run = Callable[[], None]
@@ -220,6 +222,28 @@ def test_a_task_that_fails_every_time_has_failed(alias: str, work: Any, run: Run
     assert Message.objects.using(alias).get().state == Message.Status.DEAD
     with pytest.raises(ValueError, match="failed"):
         _ = result.return_value
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_task_that_is_cancelled_while_it_runs_has_failed(
+    alias: str, work: Any, run: Run, settings: Settings, transactional: bool
+) -> None:
+    use(settings, TRANSACTIONAL=transactional)
+
+    def cancelled(message: ReceivedMessage, **_: Any) -> None:
+        message.end_request.ask(Interruption.CANCELLED)
+
+    result = work.which_attempt.enqueue(99)
+
+    signals.attempt_started.connect(cancelled)
+    try:
+        run()
+    finally:
+        signals.attempt_started.disconnect(cancelled)
+    result.refresh()
+
+    assert (result.status, len(result.errors)) == ("FAILED", 1)
+    assert History.objects.using(alias).get().outcome == History.Outcome.CANCELLED
 
 
 def test_a_rolled_back_attempt_is_in_the_result_all_the_same(
