@@ -27,9 +27,7 @@ WATCHED = "tests.integrations.celery.live.watched"
 @pytest.mark.parametrize("pool", [(), ("-P", "threads", "-c", "2")], ids=["prefork", "threads"])
 def test_a_worker_decrypts_and_its_retries_are_encrypted_again(sites: Sites, pool: tuple[str, ...]) -> None:
     keys = {"2026": Fernet.generate_key().decode()}
-    with sites("sqlite", MIDDLEWARE=MIDDLEWARE, ENCRYPTION_KEYS=keys) as site:
-        for queue in ("orders", "booked", "slow", "mails"):
-            site.declare(queue)
+    with sites("sqlite", MIDDLEWARE=MIDDLEWARE, ENCRYPTION_KEYS=keys, AUTO_DECLARE=True) as site:
         with site.worker(*pool, JOURNEY_APPS=WATCHED) as worker, translation.override("de"):
             site.send("stubborn", SECRET, 3600)
             publish("orders", "well", using=site.alias)
