@@ -119,6 +119,26 @@ def test_signals_reach_all_processes(committed_database: str, shop: Shop) -> Non
 
 @pytest.mark.once
 @ON_SQLITE
+def test_a_signal_to_all_processes_is_the_first_one_for_each(committed_database: str, shop: Shop) -> None:
+    publish(committed_database, "gated", 6)
+    worker = shop.start("--queues=gated", "--processes=2", "--threads=1")
+    shop.wait_for(2)
+    processes = sessions(committed_database)
+
+    worker.send_signal(signal.SIGTERM)
+    read_until(worker, "Ending all processes")
+    wait_until(lambda: Message.objects.using(committed_database).filter(state=STATUS.READY).count() == 4)
+    for pid in processes:
+        os.kill(pid, signal.SIGTERM)
+    shop.gate.touch()
+    said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
+
+    assert worker.returncode == 0, said
+    assert History.objects.using(committed_database).count() == 2
+
+
+@pytest.mark.once
+@ON_SQLITE
 def test_a_handler_that_does_not_end_is_waited_for_within_the_bound(committed_database: str, shop: Shop) -> None:
     publish(committed_database, "gated", 2)
     for processes in ((), ("--processes=1",)):

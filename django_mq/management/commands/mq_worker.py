@@ -88,14 +88,14 @@ class Command(MQCommand):
         name = f"{options['name']}-{line.number}" if line and options["name"] else options["name"]
         monitor = monitor_of(options, line)
         workers = Workers(self._workers(handlers, alias, {**options, "name": name}, monitor))
-        signals = _Signals(self, workers)
+        signals = _Signals(self, workers, supervised=line is not None)
         self.stdout.flush()
         collect_less_often()
         shared_store(alias).database.disconnect()  # the workers have connections of their own
         with watching(monitor, workers, options):
             workers.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
-        if signals.count > 1 or monitor.has_hurried:
+        if signals.at_once or monitor.has_hurried:
             raise SystemExit(LEFT_EARLY)
 
     def _workers(
@@ -124,28 +124,32 @@ class Command(MQCommand):
 class _Signals:
     """End the workers in order at the first TERM or INT, and at once at the second.
 
-    A third signal has the default effect of the system.
+    Another signal after that has the default effect of the system. With a supervisor, only INT means at once: a
+    service manager may send TERM to all processes, and the supervisor sends another one.
     """
 
-    def __init__(self, command: MQCommand, workers: Workers) -> None:
+    def __init__(self, command: MQCommand, workers: Workers, *, supervised: bool) -> None:
         self._command = command
         self._workers = workers
-        self.count = 0
+        self._supervised = supervised
+        self._count = 0
+        self.at_once = False
         if not is_reloaded():
             on_signals(self._on_signal)
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        self.count += 1
-        if self.count == 1:
+        self._count += 1
+        self.at_once = self.at_once or (number == signal.SIGINT if self._supervised else self._count > 1)
+        if self.at_once:
+            signal.signal(number, signal.SIG_DFL)
+        elif self._count == 1:
             running = self._workers.running
             self._command.stdout.write(
                 f"Ending: waiting for {plural(running, 'handler')}; a second signal gives the messages back."
                 if running
                 else "Ending."
             )
-        else:
-            signal.signal(number, signal.SIG_DFL)
-        self._workers.stop(at_once=self.count > 1)
+        self._workers.stop(at_once=self.at_once)
 
 
 def _pools(handlers: list[Handler], options: dict[str, Any]) -> Iterator[tuple[list[Handler], int, MakePool, str]]:
