@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
 
 from django_mq.api import (
     Answer,
@@ -104,6 +104,20 @@ def test_one_id_may_be_in_several_queues(database: str, orders: str, store: Stor
     assert cancel(message) == [Answer(message, "", MISSING)]
     outcomes = History.objects.using(database).values_list("outcome", flat=True)
     assert list(outcomes) == [History.Outcome.CANCELLED] * 3
+
+
+def test_the_answer_says_that_a_message_has_ended_meanwhile(database: str, orders: str) -> None:
+    """It ends after it was found, and before it is removed."""
+    message = publish(orders)
+    waiting = [Message.objects.using(database).get()]
+
+    def end_it_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if waiting and ("DELETE FROM django_mq_message" in sql or "SKIP LOCKED" in sql):
+            waiting.pop().delete()
+        return execute(sql, *rest)
+
+    with connections[database].execute_wrapper(end_it_first):
+        assert cancel(message) == [Answer(message, orders, Effect.ENDED)]
 
 
 def test_a_verb_follows_the_callers_transaction(database: str, orders: str) -> None:

@@ -235,6 +235,13 @@ PAGES = (
         beside="python manage.py mq_worker --name native@web-2:4711",
         server="postgresql",
     ),
+    Page(
+        "operations/stop-what-runs.md",
+        settings='DJANGO_MQ = {"QUEUES": {"orders": {}}}',
+        before=f"from django_mq.api import *; publish('orders', 1, message_id='{ID}'); publish('orders', 2)",
+        after="python manage.py mq_worker --until-empty",
+        prints=("1 message removed.", "export 999"),
+    ),
     Page("operations/upgrade.md"),
     Page("queues/groups-and-order.md", after="python manage.py mq_worker --until-empty"),
     Page("queues/limits.md", after="python manage.py check"),

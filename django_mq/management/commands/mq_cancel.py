@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery.operator import actions
-from django_mq.diagnosis.wording import counted
 from django_mq.engine.states import CLAIMED, State
 from django_mq.management.arguments import argument
 from django_mq.management.messages import MessageCommand
@@ -46,5 +45,5 @@ class Command(MessageCommand):
         return done
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
-        words = f"  Of these, {counted(self.asked, 'message', 'is')} removed by the worker, which stops it."
+        words = f"  Workers still have to stop {self.asked:,} of them."
         return {"stopping": self.asked}, [words] if self.asked else []
