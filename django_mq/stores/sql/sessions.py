@@ -207,8 +207,9 @@ class Sessions(Part, subjects.Sessions):
             expired = self.rows("lock_expired_sessions", spare=spare, **self.grace())
             sessions = first_of(expired)
             released = self.leases.release_held_by_expired(sessions)
-            stops = self._stops(sessions) if sessions else frozenset()
-            stopped = self._cancel_stopped(stops, [Stop(row[0], row[1], row[5]) for row in released])
+            given_back = [Stop(row[0], row[1], row[5]) for row in released]
+            holders = sorted({each.session_id for each in given_back})  # also sessions that exist no more
+            stopped = self._cancel_stopped(self._stops(holders), given_back) if holders else set()
             released = [row for row in released if row[1] not in stopped]
             suspects = [row for row in released if row[2]]
             for session in sorted({row[0] for row in suspects}):

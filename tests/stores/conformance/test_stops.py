@@ -70,6 +70,25 @@ def test_what_a_session_was_asked_to_stop_does_not_come_back_when_it_ends(
         assert not StopRequest.objects.using(store.alias).exists()
 
 
+@ON_DATABASES
+def test_what_a_session_that_is_gone_was_asked_to_stop_does_not_come_back(
+    store: Store, orders: str, session: int
+) -> None:
+    """A transaction has locked the message while the session was reaped, so that it was not given back then."""
+    publish(store)
+    (held,) = claim(store, session)
+    store.sessions.ask_to_stop([held.id])
+    WorkerSession.objects.using(store.alias).filter(pk=session).delete()
+    store.retention.prune()
+
+    store.sessions.reap()
+
+    assert claim(store, open_session(store)) == []
+    assert History.objects.using(store.alias).get().outcome == History.Outcome.CANCELLED
+    store.retention.prune()
+    assert not StopRequest.objects.using(store.alias).exists()
+
+
 def test_a_suspect_that_is_to_be_stopped_is_not_dead(store: Store, orders: str, session: int) -> None:
     publish(store)
     claim(store, session)

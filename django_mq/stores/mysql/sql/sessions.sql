@@ -6,6 +6,7 @@ SELECT conduct, given_credit, {has_stops} FROM django_mq_workersession WHERE id 
 -- Locks: the rows it deletes. Index: the primary keys. Returns: a row for each.
 DELETE FROM django_mq_stoprequest
 WHERE NOT EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = django_mq_stoprequest.session_id)
+  AND NOT {still_held}
 ORDER BY id LIMIT %(limit)s
 
 -- name: find_held_by_expired. Finds what expired sessions hold; also what is held in the name of a session that no longer exists

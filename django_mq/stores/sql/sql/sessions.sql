@@ -49,16 +49,22 @@ SELECT session_id, message_id, claim FROM django_mq_stoprequest WHERE session_id
 -- Locks: the rows it deletes. Index: django_mq_stop_session. Returns: nothing that is used.
 DELETE FROM django_mq_stoprequest WHERE session_id = %(session)s AND message_id {in:ids}
 
--- name: drop_stops. Deletes what sessions are asked to stop.
--- Locks: the rows it deletes. Index: django_mq_stop_session. Returns: nothing that is used.
-DELETE FROM django_mq_stoprequest WHERE session_id {in:sessions}
+-- name: _still_held. Whether a message is held by the session that is asked to stop it: a transaction has locked the
+-- row, and the next reaper gives it back.
+EXISTS (SELECT 1 FROM django_mq_message m WHERE m.id = django_mq_stoprequest.message_id AND m.state = 2
+          AND m.session_id = django_mq_stoprequest.session_id)
+
+-- name: drop_stops. Deletes what sessions are asked to stop and do not hold.
+-- Locks: the rows it deletes. Index: django_mq_stop_session, the primary key of messages. Returns: nothing that is used.
+DELETE FROM django_mq_stoprequest WHERE session_id {in:sessions} AND NOT {still_held}
 
 -- name: prune_stops. Forgets requests to sessions that have ended while the requests were written.
 -- Locks: the rows it deletes, skipping locked ones. Index: the primary keys. Returns: one row per deleted row.
 DELETE FROM django_mq_stoprequest WHERE id {among:
-    SELECT r.id FROM django_mq_stoprequest r
-    WHERE NOT EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = r.session_id)
-    ORDER BY r.id LIMIT %(limit)s}
+    SELECT django_mq_stoprequest.id FROM django_mq_stoprequest
+    WHERE NOT EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = django_mq_stoprequest.session_id)
+      AND NOT {still_held}
+    ORDER BY django_mq_stoprequest.id LIMIT %(limit)s}
 RETURNING id
 
 -- name: free_slots. Counts the free slots of other living sessions that consume some queues, as of their last
