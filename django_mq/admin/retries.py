@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from django.utils.html import format_html, format_html_join
@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
 from django_mq.admin.language import LOCAL
+from django_mq.delivery.codecs import decode_body
 from django_mq.delivery.consumer.handlers import discover, registered
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.retries import BY_CLASS, Retries, classes_in
@@ -65,9 +66,10 @@ def of_message(message: Message) -> list[tuple[str, str]]:
     """Return the panel of the page of a message that may fail yet: what happens next, and when."""
     if message.state not in OPEN or message.is_dead_letter:
         return []
+    body = partial(decode_body, bytes(message.body), message.content_type, message.content_encoding)
     return _panel(
         (handler.name, [*_next(handler.retries, message), *_by_class(handler.retries)])
-        for handler in handlers_of(message.queue.name)
+        for handler in (known.over(body) for known in handlers_of(message.queue.name))
         if handler.retries is not None
     )
 

@@ -325,6 +325,8 @@ class ReceivedMessage(DecodedMessage):
 
     #: On the class: a plain message has none.
     _end_request: EndRequest | None = None
+    #: Names what becomes of the message if its handler raises this error, where the handler asks for that.
+    outcome_of: Callable[[BaseException], str] | None = None
 
     def __init__(self, claimed: Claimed) -> None:
         super().__init__(claimed)
@@ -343,7 +345,7 @@ class ReceivedMessage(DecodedMessage):
     def changed(self, **stored: Any) -> ReceivedMessage:
         """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""
         copy = ReceivedMessage(replace(self._claimed, **stored))
-        copy._end_request = self.end_request
+        copy._end_request, copy.outcome_of = self.end_request, self.outcome_of
         return copy
 
     @property

@@ -93,7 +93,7 @@ def test_a_consumer_without_credit_is_refused(credit: int) -> None:
 @pytest.mark.parametrize("name", ["time_limit_seconds", "soft_time_limit_seconds"])
 @pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), True, "60"])
 def test_a_time_limit_that_is_none_is_refused(name: str, limit: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"^{name} of the handler of 'handled-here' is .*more than 0"):
+    with pytest.raises(ConfigurationError, match=f"of 'handled-here' .*: {name} is .*more than 0"):
         consumer("handled-here", **{name: limit})
 
 

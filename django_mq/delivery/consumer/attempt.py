@@ -80,7 +80,9 @@ class Delivery:
     _decided: tuple[BaseException, Decision] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.message = ReceivedMessage(self.claimed)
+        self.message = message = ReceivedMessage(self.claimed)
+        if self.handler.for_message is not None:
+            self.handler, message.outcome_of = self.handler.over(lambda: message.body), self.outcome
 
     def run(self) -> Settlement:
         """Run the steps and return the outcome. Never raises."""

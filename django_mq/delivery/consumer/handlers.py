@@ -25,9 +25,10 @@ from django_mq.delivery.queues import allow
 from django_mq.delivery.validation import check_selector, plain, text
 from django_mq.engine.decisions.bulk import BULK_SECONDS, MOST_OF_BULK, MOST_SECONDS, is_wait
 from django_mq.engine.decisions.claim import is_byte_credit
+from django_mq.engine.decisions.interruption import problems_of_limits
 from django_mq.engine.decisions.retries import OF_THE_QUEUE, RELEASE_SECONDS, Retries
 from django_mq.engine.decisions.selection import common_example, selector_for
-from django_mq.engine.options import LONGEST_SECONDS, is_name
+from django_mq.engine.options import is_name
 from django_mq.engine.selector import Selector
 from django_mq.errors import (
     ConfigurationError,
@@ -103,6 +104,9 @@ class Handler:
     on_dead: bool = False
     #: What the function is called with; None for the message.
     arguments: Arguments | None = None
+    #: Returns the handler with the options for one message, whose body is what the function returns; None if they
+    #: are the same for all messages. Never raises.
+    for_message: Callable[[Handler, Callable[[], Any]], Handler] | None = None
     #: The values of options that extensions declare.
     added: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -116,6 +120,10 @@ class Handler:
         if self.arguments is None:
             return self.function(message)
         return self.function(*self.arguments(message))
+
+    def over(self, body: Callable[[], Any]) -> Handler:
+        """Return the handler with the options for a message with this body."""
+        return self if self.for_message is None else self.for_message(self, body)
 
     def credit_with(self, threads: int) -> int:
         """Return the credit in a worker with this number of threads; one bulk waits while another one runs."""
@@ -273,7 +281,7 @@ def _add_with(handler: Handler, function: Callable[..., Any] | None) -> None:
     """Register a handler, and the function that is called when a message dies. Raises ConfigurationError."""
     if function is not None:
         _add_on_dead(handler, function)
-    _add(handler)
+    add(handler)
 
 
 def _add_on_dead(handler: Handler, function: Callable[..., Any]) -> None:
@@ -286,7 +294,7 @@ def _add_on_dead(handler: Handler, function: Callable[..., Any]) -> None:
     allow([queue])
 
 
-def _add(handler: Handler) -> None:
+def add(handler: Handler) -> None:
     """Register a handler in place of the same one. Raises ConfigurationError if another takes its messages."""
     queue, condition = handler.queue, handler.selector
     others = [
@@ -352,22 +360,8 @@ def _check_options(queue: object, credit: int | None, credit_bytes: int | None, 
 
 def _check_limits(queue: str, time_limit_seconds: object, soft_time_limit_seconds: object) -> None:
     """Raise ConfigurationError for time limits that are impossible."""
-    given = {"time_limit_seconds": time_limit_seconds, "soft_time_limit_seconds": soft_time_limit_seconds}
-    limits = []
-    for name, value in given.items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LONGEST_SECONDS:
-            raise ConfigurationError(
-                f"{name} of the handler of {queue!r} is {shown(value)}; use a number of seconds, more than 0 and"
-                " less than a century."
-            )
-        limits.append(value)
-    if len(limits) == 2 and limits[0] <= limits[1]:
-        raise ConfigurationError(
-            f"soft_time_limit_seconds of the handler of {queue!r} is {limits[1]}, and time_limit_seconds is"
-            f" {limits[0]}; the soft limit has to be the shorter one."
-        )
+    if (problem := next(problems_of_limits(time_limit_seconds, soft_time_limit_seconds), None)) is not None:
+        raise ConfigurationError(f"The handler of {queue!r} cannot have these time limits: {problem}.")
 
 
 def _check_retries(queue: str, retries: Retries) -> None:

@@ -112,7 +112,9 @@ class Worker:
         self._exhausted: HandlersHang | None = None
         # Queues in which a Celery task was found: each is logged once.
         self._queues_with_tasks: set[str] = set()
-        self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
+        self._timed = any(
+            handler.time_limit_seconds is not None or handler.for_message is not None for handler in self._handlers
+        )
         # The claims of running handlers that are to be stopped, and when these are given up.
         self._give_up_at: dict[Receipt, float] = {}
         # Lost sessions with running handlers.

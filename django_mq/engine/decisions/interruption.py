@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from django_mq.errors import Cancelled, HandlerTimeout, SoftTimeLimitExceeded, WorkerStopping
+from django_mq.engine.options import LONGEST_SECONDS
+from django_mq.errors import Cancelled, HandlerTimeout, SoftTimeLimitExceeded, WorkerStopping, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
 
@@ -53,6 +55,24 @@ class EndRequest:
         if self.soft_at is None or now < self.soft_at:
             return self.interruption
         return _stronger(self.interruption, Interruption.SOFT_TIME_LIMIT)
+
+
+def problems_of_limits(time_limit_seconds: object, soft_time_limit_seconds: object) -> Iterator[str]:
+    """Yield a sentence for each time limit that cannot be, and for limits that contradict each other."""
+    given = {"time_limit_seconds": time_limit_seconds, "soft_time_limit_seconds": soft_time_limit_seconds}
+    limits = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LONGEST_SECONDS:
+            yield f"{name} is {shown(value)}; use a number of seconds, more than 0 and less than a century"
+            continue
+        limits.append(value)
+    if len(limits) == 2 and limits[0] <= limits[1]:
+        yield (
+            f"soft_time_limit_seconds is {limits[1]}, and time_limit_seconds is {limits[0]}; the soft limit has to"
+            " be the shorter one"
+        )
 
 
 def _stronger(one: Interruption | None, other: Interruption) -> Interruption:

@@ -27,7 +27,7 @@ from celery.exceptions import Ignore, TaskPredicate, Terminated, TimeLimitExceed
 from celery.worker.request import Request
 from vine import promise
 
-from django_mq.delivery.codecs import decode_headers
+from django_mq.delivery.codecs import ReceivedMessage, decode_headers
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Handler, carries_task, handler_of
 from django_mq.delivery.consumer.unit_of_work import unit_of_work
@@ -319,7 +319,8 @@ class NativeConsumer:
     def _begin(self, claimed: Claimed) -> None:
         """Pass a message for the handler to Celery's strategy."""
         channel = self._channel
-        message = NativeMessage(claimed, self._deliveries.session, self._handler, channel)
+        handler = self._handler.over(lambda: ReceivedMessage(claimed).body)
+        message = NativeMessage(claimed, self._deliveries.session, handler, channel)
         tag = str(message.delivery_tag)
         channel.qos.append(message, tag)
         self._note(tag)

@@ -3,6 +3,7 @@
 A task is a message. Its type is the task's name, its body an *envelope* with the arguments, its id the result's.
 
     backend.py   publishes
+    options.py   what a task says beyond Django's interface
     envelope.py  a task as the body of a message, and back
     running.py   the handler of every queue of a backend
     results.py   a task's result, from the message, the row of the result and the history
@@ -10,5 +11,6 @@ A task is a message. Its type is the task's name, its body an *envelope* with th
 """
 
 from django_mq.integrations.tasks.backend import MQBackend
+from django_mq.integrations.tasks.options import options
 
-__all__ = ["MQBackend"]
+__all__ = ["MQBackend", "options"]

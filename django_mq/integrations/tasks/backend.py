@@ -12,10 +12,12 @@ from django.utils.functional import cached_property
 from django_mq import conf
 from django_mq.delivery import queues
 from django_mq.delivery.publisher import publish
+from django_mq.engine.decisions.interruption import problems_of_limits
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import as_django, pack, priority_of, time_of
+from django_mq.integrations.tasks.options import MQTask, published
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
     supports_async_task = True
     supports_get_result = True
     supports_priority = True
+    task_class = MQTask
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
@@ -69,6 +72,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
             due = timezone.make_aware(due)
         given: dict[str, Any] = {"priority": priority_of(task.priority), "deliver_at": due}
         given |= {"type": task.module_path[:255], "using": self.database}
+        given |= published(task)
         return publish(task.queue_name, envelope, **given)
 
     def get_result(self, result_id: str) -> Any:
@@ -147,6 +151,7 @@ class BackendOptions:
 
     CREDIT: int | None = None
     TIME_LIMIT_SECONDS: float | None = None
+    SOFT_TIME_LIMIT_SECONDS: float | None = None
     TRANSACTIONAL: bool = False
     ASYNC: bool = False
     RESULT_DAYS: float = 7.0
@@ -157,6 +162,7 @@ class BackendOptions:
         return {
             "credit": self.CREDIT,
             "time_limit_seconds": self.TIME_LIMIT_SECONDS,
+            "soft_time_limit_seconds": self.SOFT_TIME_LIMIT_SECONDS,
             "transactional": self.TRANSACTIONAL,
         }
 
@@ -175,9 +181,9 @@ class BackendOptions:
         credit = options.CREDIT
         if credit is not None and (not _is_number(credit) or credit < 1):
             raise ConfigurationError(f"CREDIT is {credit!r}; use 1 or more.")
-        limit = options.TIME_LIMIT_SECONDS
-        if limit is not None and (not _is_number(limit) or limit <= 0):
-            raise ConfigurationError(f"TIME_LIMIT_SECONDS is {limit!r}; use a number of seconds, or None.")
+        limits = problems_of_limits(options.TIME_LIMIT_SECONDS, options.SOFT_TIME_LIMIT_SECONDS)
+        if (problem := next(limits, None)) is not None:
+            raise ConfigurationError(f"These time limits cannot be: {problem}.")
         if not isinstance(options.ASYNC, bool):
             raise ConfigurationError(f"ASYNC is {options.ASYNC!r}; use True or False.")
         if options.ASYNC and options.TRANSACTIONAL:

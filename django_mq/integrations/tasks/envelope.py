@@ -7,17 +7,26 @@ the ``@task`` decorator made, in a module of this project or of an installed app
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.conf import settings
 
 from django_mq import conf
-from django_mq.errors import UnknownTask
+from django_mq.errors import UnknownTask, shown
 from django_mq.integrations.tasks.compat import Task, normalize_json
+from django_mq.integrations.tasks.options import CARRIED, LIMITS, carried, rules_of
 from django_mq.stores.clock import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.integrations.tasks.options import Rules
 
 #: Our priority of Django's 0, and how many of Django's are one of ours. Django has -100 to 100, we have 0 to 9.
 USUAL = 4
@@ -33,6 +42,7 @@ def priority_of(priority: int) -> int:
 
 def pack(task: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the envelope. Raises TypeError for arguments that JSON cannot express."""
+    options = carried(task)
     return {
         "task": task.module_path,
         "args": normalize_json(list(args)),
@@ -41,16 +51,16 @@ def pack(task: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         "backend": task.backend,
         "run_after": task.run_after and task.run_after.isoformat(),
         "enqueued_at": clock.now().isoformat(),
-    }
+    } | ({"options": options} if options else {})
 
 
 def unpack(envelope: Any, *, queue: str) -> Any:
-    """Return the task that an envelope names, as it was enqueued. Raises UnknownTask."""
+    """Return the task that an envelope names, as it was enqueued. Raises UnknownTask and ConfigurationError."""
     if not is_envelope(envelope):
         raise UnknownTask("The message is no task: its body is not an envelope.")
     task = find(envelope["task"])
     changes = {"priority": envelope["priority"], "queue_name": queue, "backend": envelope["backend"]}
-    return task.using(**changes, run_after=time_of(envelope, "run_after"))
+    return task.using(**changes, **options_in(envelope), run_after=time_of(envelope, "run_after"))
 
 
 def is_envelope(body: Any) -> bool:
@@ -59,6 +69,30 @@ def is_envelope(body: Any) -> bool:
         return False
     kinds = {"task": str, "args": list, "kwargs": dict, "priority": int, "backend": str}
     return all(isinstance(body.get(name), kind) for name, kind in kinds.items())
+
+
+def options_in(envelope: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of ours that the envelope carries. Raises UnknownTask."""
+    given = envelope.get("options", {})
+    if not isinstance(given, dict) or given.keys() - set(CARRIED):
+        raise UnknownTask(f"The envelope has unknown options: {shown(given)}.")
+    return given
+
+
+def own_options(handler: Handler, body: Callable[[], Any]) -> Handler:
+    """Return the handler with the rules of the task that a message names."""
+    try:
+        envelope = body()
+        rules = rules_of(find(envelope["task"]), options_in(envelope))
+    except Exception:  # noqa: BLE001 - the attempt fails for this reason
+        return replace(handler, for_message=None)
+    return _with_rules(handler, rules)
+
+
+@lru_cache(maxsize=1000)
+def _with_rules(handler: Handler, rules: Rules) -> Handler:
+    own = {name: value for name in LIMITS if (value := getattr(rules, name)) is not None}
+    return replace(handler, **own, retries=rules.retries, for_message=None)
 
 
 def time_of(envelope: dict[str, Any], name: str) -> datetime | None:

@@ -12,6 +12,7 @@ import os
 import socket
 import time
 import traceback
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,15 +21,12 @@ from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError, connections, transaction
 
 from django_mq import outages
-from django_mq.delivery.consumer.handlers import consumer
+from django_mq.delivery.consumer.handlers import add, consumer, registered
 from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
-from django_mq.engine.decisions.interruption import Interruption
-from django_mq.engine.decisions.verdict import Verdict, ending_of, verdict
-from django_mq.engine.options import QueueOptions
-from django_mq.errors import ConfigurationError, Decline, Release, ResultNotSerialisable, StoreUnavailable
+from django_mq.errors import ConfigurationError, ResultNotSerialisable, StoreUnavailable
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import AGREE, our_backends
-from django_mq.integrations.tasks.envelope import as_django, time_of, unpack
+from django_mq.integrations.tasks.envelope import as_django, own_options, time_of, unpack
 from django_mq.integrations.tasks.results import earlier_attempts, error_of, record_in, row_of, write
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
@@ -43,6 +41,8 @@ T = TypeVar("T")
 
 #: How long the outcome of a task is written again while the database is away, in seconds.
 PATIENCE_SECONDS = 10.0
+#: What becomes of a message after an attempt that leaves no trace in the result, and after a last attempt.
+UNCOUNTED, LAST = ("released", "declined"), ("dead", "cancelled")
 SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus.FAILED
 
 
@@ -57,9 +57,7 @@ def run_task(message: ReceivedMessage) -> None:
         transaction.on_commit(partial(_tell_finished, result), using=backend.database, robust=True)
     try:
         _tell_started(result)
-        value = _serialisable(task.call(*_context(result), *result.args, **result.kwargs), task)
-    except (Release, Decline):
-        raise
+        value = _serialisable(task.call(*_context(result, message), *result.args, **result.kwargs), task)
     except BaseException as error:
         _fail(result, error, message)
         raise
@@ -75,8 +73,8 @@ async def arun_task(message: ReceivedMessage) -> None:
     try:
         # In any thread: the attempt is not to keep one while the task waits.
         await sync_to_async(_tell_started, thread_sensitive=False)(result)
-        value = _serialisable(await task.acall(*_context(result), *result.args, **result.kwargs), task)
-    except (Release, Decline, asyncio.CancelledError):
+        value = _serialisable(await task.acall(*_context(result, message), *result.args, **result.kwargs), task)
+    except asyncio.CancelledError:
         raise
     except BaseException as error:
         await sync_to_async(_fail)(result, error, message)
@@ -124,9 +122,16 @@ def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult |
     )
 
 
-def _context(result: Any) -> list[Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageContext(compat.TaskContext):  # type: ignore[misc] # it is Django's, or the package's
+    """What a task that takes the context gets: Django's, and the message, which knows when the task has to end."""
+
+    message: ReceivedMessage
+
+
+def _context(result: Any, message: ReceivedMessage) -> list[Any]:
     """Return what a task gets before its own arguments."""
-    return [compat.TaskContext(task_result=result)] if result.task.takes_context else []
+    return [MessageContext(task_result=result, message=message)] if result.task.takes_context else []
 
 
 def _serialisable(value: Any, task: Any) -> Any:
@@ -161,9 +166,11 @@ def _succeed(result: Any, value: Any, message: ReceivedMessage) -> None:
 
 
 def _fail(result: Any, error: BaseException, message: ReceivedMessage) -> None:
-    """Write the error. After the last attempt the task has failed."""
-    backend = result.task.get_backend()
-    is_last = _is_last(error, message, backend)
+    """Write the error of an attempt that counts. After the last attempt the task has failed."""
+    outcome = "" if message.outcome_of is None else message.outcome_of(error)
+    if outcome in UNCOUNTED:
+        return
+    backend, is_last = result.task.get_backend(), outcome in LAST
     # As in Django's own backends, the error of such a value is that of JSON.
     shown = error.__cause__ if isinstance(error, ResultNotSerialisable) and error.__cause__ else error
     result.errors.append(error_of(shown, "".join(traceback.format_exception(error))))
@@ -173,13 +180,6 @@ def _fail(result: Any, error: BaseException, message: ReceivedMessage) -> None:
         _write(result, message.body, successful=False)
     if is_last:
         _tell_finished(result)
-
-
-def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
-    store = shared_store(backend.database)
-    queue = _over_new_connections(partial(store.queues.find, message.queue), backend.database) or QueueOptions()
-    ending = ending_of(error, cancelled=message.interruption is Interruption.CANCELLED)
-    return verdict(ending, message.attempt, queue).verdict in (Verdict.DEAD, Verdict.CANCEL)
 
 
 def _write(result: Any, envelope: Any, *, successful: bool) -> None:
@@ -222,3 +222,4 @@ def serve_all() -> None:
         options = backend.our_options.of_handler
         for queue in sorted(backend.queues):
             consumer(queue, **options)(arun_task if backend.our_options.ASYNC else run_task)
+            add(replace(registered(queue)[-1], for_message=own_options))

@@ -730,7 +730,8 @@ def test_a_queue_that_is_not_there_yet_is_declared(alias: str, work: Any) -> Non
         (["n\x00ll"], {}, "cannot be a queue"),
         (["a"], {"CREDITS": 1}, "OPTIONS has no 'CREDITS'"),
         (["a"], {"CREDIT": 0}, "CREDIT is 0"),
-        (["a"], {"TIME_LIMIT_SECONDS": "soon"}, "TIME_LIMIT_SECONDS is 'soon'"),
+        (["a"], {"TIME_LIMIT_SECONDS": "soon"}, "time_limit_seconds is 'soon'"),
+        (["a"], {"TIME_LIMIT_SECONDS": 1, "SOFT_TIME_LIMIT_SECONDS": 2}, "has to be the shorter one"),
         (["a"], {"RESULT_DAYS": -1}, "RESULT_DAYS is -1"),
     ],
 )

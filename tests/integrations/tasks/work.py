@@ -10,6 +10,7 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from django_mq.api import Reject
+from django_mq.integrations.tasks import options
 from django_mq.integrations.tasks.compat import task
 from django_mq.models import Queue
 from tests.support.waiting import PATIENCE_SECONDS
@@ -115,6 +116,20 @@ def enqueue_another(fails: bool) -> str:
     if fails:
         raise ValueError("after enqueueing")
     return str(result.id)
+
+
+@task
+@options(max_attempts=2, backoff="constant", backoff_seconds=0.01, reject_on=LookupError, release_on=OSError)
+def fail(kind: str) -> None:
+    """Raise an error, of which the options say what follows."""
+    ran.append(kind)
+    raise {"value": ValueError, "lookup": KeyError, "os": ConnectionError}[kind](kind)
+
+
+@task(takes_context=True)
+@options(group_key="one", headers={"tenant": "north"}, soft_time_limit_seconds=5)
+def belong(context: Any) -> None:
+    ran.append((context.attempt, context.message.deadline is not None, context.message.cancelled))
 
 
 @task(priority=50, queue_name="mails")
