@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.pool import HandlerPool
     from django_mq.delivery.consumer.session import Session
     from django_mq.stores.records import Claimed, Receipt, Settlement, WorkerCommand
 
@@ -72,6 +73,27 @@ class Shift:
     def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
         policy = queue_records.last_read(self.session.alias, message.queue_name)
         return Delivery(message, handler, policy, self.session.lease, origin=self, receipt=receipt)
+
+    def give_back_behind(self, message: Claimed) -> None:
+        """Give back, uncounted, what is behind a message of its group that goes back to the queue."""
+        for behind in self.dispatcher.close_group(message):
+            self.session.release(behind)
+
+
+def refuse_transactions(alias: str) -> None:
+    """Raise WorkerInTransaction if this thread is in one on the queues' database."""
+    if alias != MEMORY and connections[alias].in_atomic_block:
+        raise WorkerInTransaction(
+            f"The worker is called in a transaction on the database {alias!r}. It has connections of its"
+            " own, which see no row of that transaction, and wait for its locks. Call it outside of atomic();"
+            " in a TestCase, drain the queues with django_mq.testing."
+        )
+
+
+def stopped(pool: HandlerPool) -> list[Delivery]:
+    """Return the attempts whose messages were cancelled while they run."""
+    attempts = (attempt for attempt, _ in pool.attempts())
+    return [attempt for attempt in attempts if attempt.claimed.receipt in attempt.origin.session.stops]
 
 
 class Worker:
@@ -169,16 +191,11 @@ class Worker:
     def _interrupt_stopped(self) -> list[Delivery]:
         """Ask handlers to end whose messages were cancelled; return those that do not end in time."""
         overdue, now = [], time.monotonic()
-        for attempt in self._stopped():
+        for attempt in stopped(self._pool):
             if now >= self._give_up_at.setdefault(attempt.claimed.receipt, now + HEED_SECONDS):
                 overdue.append(attempt)
             self._pool.interrupt(attempt, Interruption.CANCELLED)
         return overdue
-
-    def _stopped(self) -> list[Delivery]:
-        """Return the attempts whose messages were cancelled while they run."""
-        attempts = (attempt for attempt, _ in self._pool.attempts())
-        return [attempt for attempt in attempts if attempt.claimed.receipt in attempt.origin.session.stops]
 
     def _on_command(self, told: WorkerCommand) -> None:
         """Follow an operator's command, in the heartbeat's thread; being quiet is up to the runtime."""
@@ -201,7 +218,7 @@ class Worker:
             return
         shift.session.settle(settlement, is_written=attempt.settled)
         if settlement.verdict in (RELEASE, DECLINE):
-            self._give_back_behind(shift, attempt.claimed)
+            shift.give_back_behind(attempt.claimed)
         shift.dispatcher.finish(attempt)
         # Waking costs a system call: only a waiting loop needs it, and only for enough credit.
         # In a queue with rules, the next message may wait for this settlement.
@@ -218,12 +235,6 @@ class Worker:
         shift.dispatcher.finish_all(attempts)
         if self._waiting:
             self.wake.set(CREDIT)
-
-    @staticmethod
-    def _give_back_behind(shift: Shift, message: Claimed) -> None:
-        """Give back, uncounted, what is behind a message of its group that goes back to the queue."""
-        for behind in shift.dispatcher.close_group(message):
-            shift.session.release(behind)
 
     def _on_idle(self) -> None:
         runtime = self.runtime
@@ -281,7 +292,7 @@ class Worker:
         """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing."""
         failures, has_worked = 0, False
         try:
-            self._refuse_transactions()
+            refuse_transactions(self._alias)
             self.runtime.subscribe(self.session.queues)
             while not self._stopping:
                 try:
@@ -316,25 +327,19 @@ class Worker:
 
     def _is_over(self, emptiness: Emptiness) -> bool:
         """Whether a worker that runs until its queues are empty may end; if not, wait or look again."""
-        if not self._idle() or self.session.quiet:
+        fetcher = self.runtime.fetcher
+        is_idle = not (self._pool.running or self._buffered() or self.session.settlements.ended)
+        if not is_idle or self.session.quiet:
             self._wait()
             return False
-        if self._found_all_empty:
+        # The last claim has found nothing and asked all queues; one may have got credit meanwhile.
+        if fetcher.last.sure and not fetcher.is_due and set(self._wanted()).issubset(fetcher.queues):
             if emptiness.is_over(self):
                 return True
             if emptiness.waits(self):
                 self._wait(is_timed=True)
-        self.runtime.fetcher.look(full_scan=True)
+        fetcher.look(full_scan=True)
         return False
-
-    def _refuse_transactions(self) -> None:
-        """Raise WorkerInTransaction if this thread is in one on the queues' database."""
-        if self._alias != MEMORY and connections[self._alias].in_atomic_block:
-            raise WorkerInTransaction(
-                f"The worker is called in a transaction on the database {self._alias!r}. It has connections of its"
-                " own, which see no row of that transaction, and wait for its locks. Call it outside of atomic();"
-                " in a TestCase, drain the queues with django_mq.testing."
-            )
 
     def _recover(self, error: StoreError, seconds: float) -> None:
         """Log the error, and wait for the whole pause, whether something wakes the worker or not."""
@@ -389,7 +394,7 @@ class Worker:
                     )
                     logger.error("%s", self._exhausted)
                     self.stop(at_once=True)
-        left = {attempt.claimed.receipt for attempt in self._stopped()}
+        left = {attempt.claimed.receipt for attempt in stopped(self._pool)}
         self._give_up_at = {claim: at for claim, at in self._give_up_at.items() if claim in left}
 
     def _claim(self) -> int:
@@ -427,7 +432,7 @@ class Worker:
     def _leave_to_celery(self, message: Claimed) -> None:
         """Give a Celery task back, uncounted and delayed, so that a Celery worker can claim it."""
         self.session.release(message, delay_seconds=pause_seconds(message, clock.now()))
-        self._give_back_behind(self._shift, message)
+        self._shift.give_back_behind(message)
         if message.queue_name not in self._queues_with_tasks:
             self._queues_with_tasks.add(message.queue_name)
             logger.warning(
@@ -475,15 +480,6 @@ class Worker:
         if fetcher.has_gathered(sum(wanted.values()), dispatcher.refills()):
             return True
         return not (self._pool.running or self._buffered())
-
-    @property
-    def _found_all_empty(self) -> bool:
-        """Whether the last claim found nothing and asked all queues; one may have got credit meanwhile."""
-        fetcher = self.runtime.fetcher
-        return fetcher.last.sure and not fetcher.is_due and set(self._wanted()).issubset(fetcher.queues)
-
-    def _idle(self) -> bool:
-        return not self._pool.running and not self._buffered() and not self.session.settlements.ended
 
     # Ends.
 
