@@ -16,7 +16,7 @@ from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.errors import Decline, Reject, Release, Retry
-from django_mq.models import Attempt, History, Message, Queue
+from django_mq.models import Attempt, Consumer, History, Message, Queue
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -123,6 +123,15 @@ def test_a_bulk_begins_when_it_is_full_and_otherwise_when_its_first_message_has_
     with handling(calls, using=alias, bulk=3, bulk_seconds=0):
         wait_until_empty(alias)
     assert calls.bodies[1:] == [["d"]]
+
+
+def test_operators_see_how_many_a_handler_takes(alias: str) -> None:
+    with handling(Calls(), using=alias, bulk=30):
+        wait_until(lambda: Consumer.objects.using(alias).exists())
+        consumer = Consumer.objects.using(alias).get()
+
+    assert consumer.handler.endswith("Calls (up to 30 at a time)")
+    assert consumer.credit_limit == 60
 
 
 def test_a_more_urgent_message_goes_into_the_bulk_that_waits(alias: str) -> None:

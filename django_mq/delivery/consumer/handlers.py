@@ -125,6 +125,11 @@ class Handler:
         """Return the handler with the options for a message with this body."""
         return self if self.for_message is None else self.for_message(self, body)
 
+    @property
+    def label(self) -> str:
+        """The name with the messages of a call, for the list of consumers."""
+        return f"{self.name} (up to {self.bulk} at a time)" if self.bulk else self.name
+
     def credit_with(self, threads: int) -> int:
         """Return the credit in a worker with this number of threads; one bulk waits while another one runs."""
         return self.credit or max(LEAST_CREDIT, 2 * self.bulk or CREDIT_PER_THREAD * threads)

@@ -65,7 +65,7 @@ class Subscriber:
         used = self.credit.outstanding
         return ConsumerInfo(
             queue_name=self.handler.queue,
-            handler=self.handler.name,
+            handler=self.handler.label,
             priority=self.handler.priority,
             state="busy" if used >= self.limit else "interested",
             credit_limit=self.limit,
