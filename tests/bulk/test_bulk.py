@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections
 
-from django_mq.api import OutgoingMessage, pause, publish, publish_many
+from django_mq.api import OutgoingMessage, cancel, pause, publish, publish_many
 from django_mq.bulk.pool import pool_for
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.retries import Retries
 from django_mq.errors import Decline, Reject, Release, Retry
 from django_mq.models import Attempt, Consumer, History, Message, Queue
 from django_mq.stores.registry import shared_store
@@ -356,3 +357,64 @@ def test_a_paused_queue_gets_back_what_waits_for_a_bulk(alias: str) -> None:
         wait_until(lambda: Message.objects.using(alias).get().state == Message.Status.READY)
 
     assert calls.bodies == []
+
+
+def test_a_message_that_is_cancelled_leaves_the_call_that_runs(alias: str) -> None:
+    calls, begun = Calls(), threading.Event()
+
+    def handle(messages: list[ReceivedMessage]) -> None:
+        calls(messages)
+        begun.set()
+        if len(messages) == 3:
+            wait_until(lambda: any(message.cancelled for message in messages))
+            for message in messages:
+                message.raise_if_cancelled()
+
+    fill(alias, 3)
+    with handling(handle, using=alias):
+        assert begun.wait(PATIENCE_SECONDS)
+        row = Message.objects.using(alias).order_by("id")[1]
+        cancel(row.message_id, running=True, using=alias)
+        wait_until_empty(alias)
+
+    assert calls.bodies == [[0, 1, 2], [0, 2]]
+    assert outcomes(alias) == {History.Outcome.ACCEPTED: 2, History.Outcome.CANCELLED: 1}
+
+
+def test_an_error_of_release_on_gives_all_messages_back_uncounted(alias: str) -> None:
+    calls = Calls(poison=(1,), error=ConnectionError)
+    handler = replace(
+        a_handler(calls, credit=0), bulk=4, bulk_seconds=0.05, retries=Retries(release_on=ConnectionError)
+    )
+    fill(alias, 4)
+
+    worker = Worker([handler], threads=4, pool=pool_for(handler), using=alias)
+    worker.run(until_empty=True)
+
+    assert calls.bodies == [[0, 1, 2, 3]]
+    waiting = Message.objects.using(alias)
+    assert {(message.state, message.attempts) for message in waiting} == {(Message.Status.SCHEDULED, 0)}
+
+
+def test_suspects_come_alone_and_before_no_other_message_is_held(alias: str) -> None:
+    calls = Calls()
+    fill(alias, 4)
+    Message.objects.using(alias).filter(body__in=[b"1", b"2"]).update(suspect=True)
+
+    with handling(calls, using=alias):
+        wait_until_empty(alias)
+
+    assert calls.bodies == [[0], [1], [2], [3]]
+    assert outcomes(alias) == {History.Outcome.ACCEPTED: 4}
+
+
+@pytest.mark.parametrize("credit_bytes", [250, 350], ids=["little is left", "the next one is too large"])
+def test_a_bulk_does_not_wait_for_more_than_its_byte_credit(alias: str, credit_bytes: int) -> None:
+    calls = Calls()
+    sizes = (100, 100, 200, 100, 100, 200)
+    publish_many([OutgoingMessage(queue="orders", body="x" * (size - 2)) for size in sizes], using=alias)
+
+    with handling(calls, using=alias, bulk=6, bulk_seconds=3600, credit_bytes=credit_bytes) as worker:
+        wait_until(lambda: worker.session.held == 0 and len(calls.done) >= 5)
+
+    assert [len(bodies) for bodies in calls.bodies][:2] == [2, 1] if credit_bytes == 250 else [2, 2]

@@ -464,8 +464,10 @@ class Dispatcher:
         number, first = prefetch.line()
         if first is None:
             return BulkLine()
-        behind = self.behind
-        return BulkLine(number + behind, first.suspect, may_grow=_open_credit(prefetch) > behind)
+        behind, given = self.behind, prefetch.byte_credit
+        # No claim follows before this much credit has gathered.
+        may_grow = prefetch.wanted() - behind >= prefetch.refill and (given is None or given.is_worth_a_claim)
+        return BulkLine(number + behind, first.suspect, may_grow)
 
     def next_attempts(self, most: int) -> list[Delivery]:
         """Give the first messages together to the only handler: those of a group, too, in their order."""

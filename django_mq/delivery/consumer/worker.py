@@ -417,6 +417,8 @@ class Worker:
         if claimed:
             # With more to claim, this thread does not wait for another.
             self._pool.wake(len(claimed), patient=not self.runtime.fetcher.backlog)
+        elif self._pool.gathers and self.runtime.fetcher.short:
+            self._pool.wake()
         return len(claimed)
 
     def _is_for_a_handler(self, message: Claimed) -> bool:
@@ -524,7 +526,9 @@ class Attempts:
     def line(self) -> BulkLine:
         """Return what waits for the only handler."""
         prefetched = self._worker.prefetched
-        return BulkLine() if prefetched is None else prefetched.line()
+        line = BulkLine() if prefetched is None else prefetched.line()
+        # The next message may be larger than what is left of the byte credit.
+        return line._replace(may_grow=False) if self._worker.runtime.fetcher.short else line
 
     def together(self, most: int) -> list[Delivery]:
         """Return the first attempts of the only handler, which are one call; none if they may not begin."""
