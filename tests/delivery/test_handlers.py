@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from django_mq.api import consumer
-from django_mq.delivery.consumer.handlers import discover, forget, handler_of, overlaps, sole_handlers
+from django_mq.delivery.consumer.handlers import discover, forget, handler_of, overlaps
 from django_mq.engine.decisions.retries import Retries
 from django_mq.errors import ConfigurationError, MalformedSelector, NoHandler
 
@@ -165,15 +165,6 @@ def test_a_queue_is_shared_only_if_each_handler_says_so(first: bool, second: boo
 
     with pytest.raises(ConfigurationError, match="give each of them shared=True"):
         consumer("handled-here", shared=second)(repr)
-
-
-def test_a_worker_that_runs_one_handler_of_a_queue_refuses_several() -> None:
-    consumer("handled-here", shared=True)(print)
-    assert sole_handlers()["handled-here"].function is print
-    consumer("handled-here", shared=True)(repr)
-
-    with pytest.raises(ConfigurationError, match="'handled-here' has several handlers, which only mq_worker runs"):
-        sole_handlers()
 
 
 @pytest.mark.parametrize("priority", ["high", 1.5, 2**31, None])
@@ -336,15 +327,6 @@ def test_an_overlap_of_selectors_is_found(one: str, other: str, overlap: bool) -
     found = [(first.selector, second.selector) for first, second, _ in overlaps()]
 
     assert found == ([(one, other)] if overlap else [])
-
-
-def test_a_celery_worker_runs_a_handler_with_a_selector_but_not_several() -> None:
-    consumer("handled-here", selector="a = 1")(print)
-    assert sole_handlers()["handled-here"].selector == "a = 1"
-
-    consumer("handled-here", selector="a = 2")(print)
-    with pytest.raises(ConfigurationError, match="several handlers"):
-        sole_handlers()
 
 
 @pytest.mark.parametrize(

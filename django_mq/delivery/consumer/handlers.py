@@ -203,7 +203,7 @@ def consumer(
     ``type``, the selector matches messages that were published with this type.
 
     Otherwise a queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of
-    them, by priority, and to those of equal priority in turn. Only ``mq_worker`` runs several handlers of a queue.
+    them, by priority, and to those of equal priority in turn.
 
     ``max_attempts`` and the options of ``backoff`` replace those of the queue for the failures of this handler.
     ``backoff`` is "constant", "linear", "exponential", or a function of an attempt's number and its error, which
@@ -487,18 +487,6 @@ def overlaps() -> Iterator[tuple[Handler, Handler, str]]:
             if example is not None:
                 named = ", ".join(f"{name} = {value!r}" for name, value in example.items())
                 yield first, second, named or "any headers"
-
-
-def sole_handlers() -> dict[str, Handler]:
-    """Return the handler of each queue, after discovery. Raises ConfigurationError where a queue has several."""
-    handlers = discover()
-    for queue, (_, *others) in handlers.items():
-        if others:
-            raise ConfigurationError(
-                f"Queue {queue!r} has several handlers, which only mq_worker runs; have Celery's workers run no"
-                " handlers, by CELERY_HANDLERS = False in DJANGO_MQ, or leave the queue one handler."
-            )
-    return {queue: handler for queue, [handler] in handlers.items()}
 
 
 def handler_of(queue: str) -> Handler:

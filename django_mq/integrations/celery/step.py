@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial, wraps
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from django.conf import settings
 
 from django_mq import conf
 from django_mq.conf import LONGEST_WAIT_SECONDS
-from django_mq.delivery.consumer.handlers import Way, check_transactions, sole_handlers
+from django_mq.delivery.consumer.handlers import Way, check_transactions, discover, notices_of
 from django_mq.delivery.consumer.lease import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
@@ -31,16 +32,20 @@ from django_mq.integrations.celery.loop_driver import forget_left
 from django_mq.integrations.celery.native import NativeConsumer, NativeMessage, interrupted
 from django_mq.integrations.celery.url import SCHEME
 from django_mq.stores.records import Running
+from django_mq.stores.registry import MEMORY
 from django_mq.supervisor.companion import Companion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Set
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
     from django_mq.stores.records import Claimed, Receipt
 
 logger = logging.getLogger("django_mq.celery")
+
+#: How an error begins where the process beside the pool cannot be.
+BESIDE = "Coroutine functions, handlers of many and several handlers of a queue run in a process of their own"
 
 
 class MQStep(bootsteps.StartStopStep):
@@ -69,11 +74,11 @@ class MQStep(bootsteps.StartStopStep):
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
-            handlers = {queue: each for queue, each in sole_handlers().items() if each.way is Way.THREADS}
-            for queue, handler in handlers.items():
-                deliveries.consume_native(queue, NativeConsumer(handler, consumer, deliveries))
-            if handlers:
-                named = ", ".join(f"{handler.name} of {queue!r}" for queue, handler in handlers.items())
+            pooled, _ = divided(discover())
+            for handler in pooled:
+                deliveries.consume_native(handler.queue, NativeConsumer(handler, consumer, deliveries))
+            if pooled:
+                named = ", ".join(f"{handler.name} of {handler.queue!r}" for handler in pooled)
                 logger.info("This worker also runs the handlers %s", named)
 
     def stop(self, consumer: Any) -> None:
@@ -83,10 +88,10 @@ class MQStep(bootsteps.StartStopStep):
 
 
 class CompanionStep(bootsteps.StartStopStep):
-    """Run coroutine functions, and handlers of many messages, in a process beside the pool.
+    """Run coroutine functions, handlers of many messages, and several handlers of a queue beside the pool.
 
     The main process forks others, and a coroutine that blocks would stop its heartbeat. A task of the pool has one
-    message, by which it is revoked and shown.
+    message, by which it is revoked and shown, and one handler, which its child finds by the queue.
     """
 
     requires = ("celery.worker.components:Pool",)
@@ -99,7 +104,7 @@ class CompanionStep(bootsteps.StartStopStep):
         """Start the process."""
         with worker.app.connection_for_read() as connection:
             alias = connection.transport.alias
-        self._companion = Companion(companion_command(alias), project_environment())
+        self._companion = Companion(companion_command(alias, threads=most_slots(worker)), project_environment())
         self._companion.start()
 
     def stop(self, worker: Any) -> None:  # noqa: ARG002 - Celery's signature
@@ -116,15 +121,33 @@ class CompanionStep(bootsteps.StartStopStep):
             companion.stop(is_urgent=is_urgent)
 
 
-def companion_queues() -> list[str]:
-    """Return the queues whose handlers do not run in the pool."""
-    return [queue for queue, handler in sole_handlers().items() if handler.way is not Way.THREADS]
+def divided(known: Mapping[str, list[Handler]]) -> tuple[list[Handler], list[str]]:
+    """Return the handlers that the pool runs, and the queues whose handlers run in the process beside it."""
+    beside = {queue for queue, handlers in known.items() if [each.way for each in handlers] != [Way.THREADS]}
+    # As mq_worker takes them.
+    beside |= known.keys() & set(map(notices_of, beside))
+    pooled = [handler for queue, [handler, *_] in known.items() if queue not in beside]
+    return pooled, [queue for queue in known if queue in beside]
 
 
-def companion_command(alias: str) -> list[str]:
-    """Return the command line that runs the handlers of these queues. Raises ConfigurationError."""
-    command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", ",".join(companion_queues())]
-    return [*command, "--database", alias, "--stop-seconds", str(LONGEST_WAIT_SECONDS)]
+def most_slots(worker: Any) -> int:
+    """Return how many tasks the pool runs at a time when it is as large as it may grow."""
+    return max(1, worker.max_concurrency or slots_of(worker.pool))
+
+
+def companion_command(alias: str, *, threads: int) -> list[str]:
+    """Return the command line that runs the handlers beside the pool. Raises ConfigurationError."""
+    _, queues = divided(discover())
+    command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", ",".join(queues)]
+    command += ["--threads", str(threads), "--database", alias]
+    return [*command, "--stop-seconds", str(LONGEST_WAIT_SECONDS)]
+
+
+def check_process(alias: str) -> None:
+    """Raise ConfigurationError if no process beside this one can run handlers."""
+    project_environment()
+    if alias == MEMORY:
+        raise ConfigurationError(f"{BESIDE}, which does not see queues in memory; use a database.")
 
 
 def project_environment() -> dict[str, str]:
@@ -132,8 +155,8 @@ def project_environment() -> dict[str, str]:
     module = getattr(settings, "SETTINGS_MODULE", None)
     if not module:
         raise ConfigurationError(
-            "Coroutine functions and handlers of many run in a process of their own, which imports the settings."
-            " Put the settings into a module, and name it in DJANGO_SETTINGS_MODULE."
+            f"{BESIDE}, which imports the settings. Put the settings into a module, and name it in"
+            " DJANGO_SETTINGS_MODULE."
         )
     path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
     return {**os.environ, "DJANGO_SETTINGS_MODULE": module, "PYTHONPATH": path}
@@ -292,12 +315,14 @@ def _end() -> None:
         state.should_stop = EX_OK  # type: ignore[assignment] # the stubs know its first value only
 
 
-def _show_in_banner(worker: Any, handlers: Mapping[str, Handler]) -> None:
+def _show_in_banner(worker: Any, handlers: Iterable[Handler]) -> None:
     """Add the queues and their handlers to the banner of ``celery worker``, as Celery lists its tasks."""
     extra_info = getattr(worker, "extra_info", None)  # a worker that a program starts has no banner
     if extra_info is None:
         return
-    lines = "\n".join(f"  . {queue}: {handler.name}" for queue, handler in sorted(handlers.items()))
+    lines = "\n".join(
+        f"  . {handler.queue}: {handler.name}" for handler in sorted(handlers, key=attrgetter("queue"))
+    )
     worker.extra_info = lambda: f"{extra_info() or ''}\n[handlers]\n{lines}\n"
 
 
@@ -313,12 +338,14 @@ def install(sender: Any) -> None:
         return
     try:
         conf.middleware()  # each message would fail in it
-        if conf.load().CELERY_HANDLERS and (handlers := sole_handlers()):
-            check_transactions(handlers.values(), transport.alias)
-            check_handled(handlers, using=transport.alias)
+        if conf.load().CELERY_HANDLERS and (known := discover()):
+            handlers = list(chain.from_iterable(known.values()))
+            check_transactions(handlers, transport.alias)
+            check_handled(known, using=transport.alias)
             _show_in_banner(sender, handlers)
-            if companion_queues():
-                project_environment()
+            _, beside = divided(known)
+            if beside:
+                check_process(transport.alias)
                 sender.app.steps["worker"].add(CompanionStep)
         if conf.load().QUEUES:
             log_differences(None, using=transport.alias)

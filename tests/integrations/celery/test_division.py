@@ -1,0 +1,40 @@
+"""Which handlers a Celery worker runs in its pool, and which beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.delivery.consumer.handlers import Way
+from django_mq.integrations.celery.step import divided
+from tests.delivery.builders import a_handler
+
+if TYPE_CHECKING:
+    from django_mq.delivery.consumer.handlers import Handler
+
+
+ONE, OF_DEATHS, MAIL = a_handler(), a_handler(queue="orders.on_dead"), a_handler(queue="mails")
+SELECTING, LIST, COROUTINE = a_handler(selector="a = 1"), a_handler(way=Way.BULK), a_handler(way=Way.EVENT_LOOP)
+
+
+@pytest.mark.parametrize(
+    ("handlers", "pooled"),
+    [
+        ([ONE], True),
+        ([SELECTING], True),
+        ([SELECTING, ONE], False),
+        ([ONE, ONE], False),
+        ([LIST], False),
+        ([COROUTINE], False),
+        ([SELECTING, COROUTINE], False),
+    ],
+)
+def test_a_plain_handler_without_others_runs_in_the_pool_and_what_tells_of_deaths_goes_along(
+    handlers: list[Handler], pooled: bool
+) -> None:
+    known = {"mails": [MAIL], "orders": handlers, "orders.on_dead": [OF_DEATHS]}
+
+    found = divided(known)
+
+    assert found == (([MAIL, *handlers, OF_DEATHS], []) if pooled else ([MAIL], ["orders", "orders.on_dead"]))
