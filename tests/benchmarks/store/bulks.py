@@ -26,10 +26,10 @@ EFFECT = f"INSERT INTO {EFFECTS} (n) VALUES (%s)"
 
 def measure(environment: Environment) -> Iterator[Measure]:
     """Yield the rate of a transactional handler of 1,000, beside the statements of its effects alone."""
-    alias, amount = environment.alias, environment.amount(50_000, 5_000)
+    alias, amount = environment.alias, environment.amount(100_000, 10_000)
     with connections[alias].cursor() as cursor:
         cursor.execute(f"DROP TABLE IF EXISTS {EFFECTS}")
-        cursor.execute(f"CREATE TABLE {EFFECTS} (n integer NOT NULL)")
+        cursor.execute(f"CREATE TABLE {EFFECTS} (n integer NOT NULL PRIMARY KEY)")
     try:
         yield compared(
             "drain_bulk",

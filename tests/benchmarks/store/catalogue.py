@@ -53,7 +53,7 @@ MEASURINGS = (
     Measuring(("drain_one",), "draining", "measure_one", 45, 5),
     Measuring(("drain_two",), "draining", "measure_two", 45, 6),
     Measuring(("drain_one_group", "drain_many_groups"), "draining", "measure_groups", 60, 10),
-    Measuring(("drain_bulk",), "bulks", "measure", 60, 8),
+    Measuring(("drain_bulk",), "bulks", "measure", 45, 6),
     Measuring(("pickup_p50", "pickup_p99"), "picking_up", "measure", 20, 4),
     Measuring(("claim_10m_ready",), "claiming", "measure_ready", 400, 6, is_large=True),
     Measuring(("claim_1m_scheduled",), "claiming", "measure_scheduled", 80, 6, is_large=True),
