@@ -19,8 +19,8 @@ class NotFetchedError(Exception):
     """The source distribution could not be downloaded; the text is pip's last line."""
 
 
-def fetch_tests(package: str, directory: Path) -> Path:
-    """Unpack the ``t`` folder of the installed version's sources, and return the folder it stands in.
+def fetch_tests(package: str, directory: Path, tests: str = "t") -> Path:
+    """Unpack the folder of ``tests`` of the installed version's sources, and return the folder it stands in.
 
     Only the tests: beside their package they would test its sources, not what is installed.
     Raises NotFetchedError.
@@ -29,7 +29,7 @@ def fetch_tests(package: str, directory: Path) -> Path:
     folder = directory / package
     with tarfile.open(archive) as sources:
         root = sources.getnames()[0].partition("/")[0]
-        wanted = [entry for entry in sources.getmembers() if entry.name.startswith(f"{root}/t/")]
+        wanted = [entry for entry in sources.getmembers() if entry.name.startswith(f"{root}/{tests}/")]
         sources.extractall(directory, wanted, filter="data")
     (directory / root).rename(folder)
     return folder
