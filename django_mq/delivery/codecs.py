@@ -39,6 +39,7 @@ from django_mq.stores.records import headers_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.engine.decisions.interruption import Interruption
     from django_mq.stores.records import Browsed, Claimed
 
@@ -325,8 +326,8 @@ class ReceivedMessage(DecodedMessage):
 
     #: On the class: a plain message has none.
     _end_request: EndRequest | None = None
-    #: Names what becomes of the message if its handler raises this error, where the handler asks for that.
-    outcome_of: Callable[[BaseException], str] | None = None
+    #: The delivery, where the handler asks for it: all copies of the message share it.
+    delivery: Delivery | None = None
 
     def __init__(self, claimed: Claimed) -> None:
         super().__init__(claimed)
@@ -345,7 +346,7 @@ class ReceivedMessage(DecodedMessage):
     def changed(self, **stored: Any) -> ReceivedMessage:
         """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""
         copy = ReceivedMessage(replace(self._claimed, **stored))
-        copy._end_request, copy.outcome_of = self.end_request, self.outcome_of
+        copy._end_request, copy.delivery = self.end_request, self.delivery
         return copy
 
     @property

@@ -23,7 +23,7 @@ from django_mq.engine.states import REJECTED
 from django_mq.errors import WorkerLost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from django_mq.engine.decisions.declared import Declared
     from django_mq.engine.decisions.selection import Wanted
@@ -250,6 +250,25 @@ class Lease:
     session_id: int
 
 
+class Write(NamedTuple):
+    """What is to be written, with what other writes have of the same function.
+
+    It may be written twice, and also if the verdict turns out to be void.
+    """
+
+    function: Callable[[Any, list[Any]], None]
+    value: Any
+
+
+def write_all(store: Any, writes: Iterable[Write]) -> None:
+    """Call each function once, with the store and the values. Raises StoreError."""
+    values: dict[Callable[[Any, list[Any]], None], list[Any]] = {}
+    for write in writes:
+        values.setdefault(write.function, []).append(write.value)
+    for function, those in values.items():
+        function(store, those)
+
+
 @dataclass(slots=True, unsafe_hash=True)
 class Settlement:
     """One verdict over one claimed message, fenced by its claim token.
@@ -269,6 +288,8 @@ class Settlement:
     told_to: str | None = None
     #: Whether ``told_to`` has listenings that the message has not yet.
     marks: bool = False
+    #: What is written before the verdict, None for nothing.
+    first: Write | None = None
 
     @property
     def receipt(self) -> Receipt:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.decisions.retries import Retries
     from django_mq.engine.decisions.verdict import Delays, Policy
-    from django_mq.stores.records import Claimed
+    from django_mq.stores.records import Claimed, Write
 
     #: Makes a function one that is awaited, and that runs in a thread.
     InThread: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]
@@ -72,6 +72,8 @@ class Delivery:
     receipt: Any = None
     message: ReceivedMessage = field(init=False)
     error: BaseException | None = field(default=None, init=False)
+    #: What is written before the verdict, in a worker that settles for its handlers.
+    first: Write | None = field(default=None, init=False)
     #: Whether the acknowledgement is already written.
     settled: bool = field(default=False, init=False)
     #: Whether the time limit was exceeded: the outcome of the call is ignored.
@@ -82,7 +84,7 @@ class Delivery:
     def __post_init__(self) -> None:
         self.message = message = ReceivedMessage(self.claimed)
         if self.handler.for_message is not None:
-            self.handler, message.outcome_of = self.handler.over(lambda: message.body), self.outcome
+            self.handler, message.delivery = self.handler.over(lambda: message.body), self
 
     def run(self) -> Settlement:
         """Run the steps and return the outcome. Never raises."""
@@ -188,6 +190,11 @@ class Delivery:
         """Call the handler, a coroutine function."""
         _ = message.headers, message.body  # a corrupt message does not reach the handler
         return result_of(await self.handler.call(message))
+
+    @property
+    def is_settled_later(self) -> bool:
+        """Whether a worker of this process writes the verdict, together with others."""
+        return self.origin is not None
 
     def _note_commit(self) -> None:
         self.settled = True

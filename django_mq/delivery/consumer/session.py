@@ -22,7 +22,7 @@ from django_mq import outages
 from django_mq.delivery.consumer.duties import end_stuck
 from django_mq.delivery.consumer.heartbeat import HeartbeatThread
 from django_mq.delivery.consumer.lease import Driver, SessionRow, SharedState, now
-from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter
+from django_mq.delivery.consumer.settlements import PendingSettlements, SettlementWriter, write_first
 from django_mq.engine.decisions.session import SessionEvent, SessionState
 from django_mq.engine.decisions.verdict import ACCEPT, RELEASE, Verdict, if_cancelled
 from django_mq.engine.decisions.worker_mode import WorkerMode
@@ -99,6 +99,7 @@ class Session:
         batch = self.settlements.take()
         try:
             self.row.resync(self.store)
+            write_first(self.store, batch)
             if batch or request is not None:
                 result = self.store.claims.settle_and_claim(self.state.id, batch, request)
             else:
@@ -325,6 +326,7 @@ class Session:
         self.store.close()  # it may be broken, and a new connection may not be
         try:
             while batch := self.settlements.take():
+                write_first(self.store, batch)
                 self._writer.written(batch, self.store.settlements.settle(session_id, batch), self.store)
             self._writer.written([], frozenset(), self.store)
             released = self.store.sessions.close(session_id)

@@ -17,7 +17,7 @@ from django_mq.engine.states import REJECTED
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
-from django_mq.stores.records import Settlement
+from django_mq.stores.records import Settlement, write_all
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -46,6 +46,12 @@ REFUSED_DELAY_SECONDS = 60.0
 FLUSH_SECONDS = 10.0
 #: Errors that do not blame a settlement: it is written later.
 PASSING = SessionLost, StoreUnavailable
+
+
+def write_first(store: Store, batch: Sequence[Settlement]) -> None:
+    """Write what is written before these verdicts. Raises StoreError."""
+    if writes := [item.first for item in batch if item.first is not None]:
+        write_all(store, writes)
 
 
 class PendingSettlements:
@@ -294,10 +300,12 @@ class SettlementWriter:
         if session_id is None:
             return
         if self.pending.failing_seconds() < RECONNECT_SECONDS:
+            write_first(known, batch)
             void = known.claims.settle_and_claim(session_id, batch, None).void
         else:
             # The heartbeat's connection may be at fault here, and still good enough for renewals.
             with closing(private_store(self._row.alias)) as store:
+                write_first(store, batch)
                 void = store.claims.settle_and_claim(session_id, batch, None).void
             known.close()
         self.written(batch, void, known, record.revivals)

@@ -216,6 +216,8 @@ class Worker:
         if settlement.verdict is DECLINE and shift.dispatcher.hand_on(attempt):
             self._pool.wake(1)
             return
+        if attempt.first is not None:
+            settlement.first = attempt.first
         shift.session.settle(settlement, is_written=attempt.settled)
         if settlement.verdict in (RELEASE, DECLINE):
             shift.give_back_behind(attempt.claimed)

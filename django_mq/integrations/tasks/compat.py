@@ -33,3 +33,11 @@ TaskResultDoesNotExist: Any = _exceptions.TaskResultDoesNotExist
 task_enqueued: Any = _signals.task_enqueued
 task_started: Any = _signals.task_started
 task_finished: Any = _signals.task_finished
+
+
+def is_heard(signal: Any, sender: type) -> bool:
+    """Whether a receiver other than the framework's own, which logs, gets a signal of this sender."""
+    receivers = signal._live_receivers(sender)  # noqa: SLF001 - has_listeners() counts the framework's own
+    # Django has those that are coroutine functions apart.
+    found = [each for part in receivers for each in (part if isinstance(part, list) else [part])]
+    return any(not str(getattr(each, "__module__", "")).startswith(_name) for each in found)

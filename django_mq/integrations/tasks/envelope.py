@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.delivery.consumer.handlers import Handler
-    from django_mq.integrations.tasks.options import Rules
+    from django_mq.integrations.tasks.options import TaskRules
 
 #: Our priority of Django's 0, and how many of Django's are one of ours. Django has -100 to 100, we have 0 to 9.
 USUAL = 4
@@ -60,15 +60,23 @@ def unpack(envelope: Any, *, queue: str) -> Any:
         raise UnknownTask("The message is no task: its body is not an envelope.")
     task = find(envelope["task"])
     changes = {"priority": envelope["priority"], "queue_name": queue, "backend": envelope["backend"]}
-    return task.using(**changes, **options_in(envelope), run_after=time_of(envelope, "run_after"))
+    changes = {name: value for name, value in changes.items() if value != getattr(task, name)}
+    changes |= options_in(envelope)
+    if (run_after := time_of(envelope, "run_after")) is not None:
+        changes["run_after"] = run_after
+    return task.using(**changes) if changes else task
 
 
 def is_envelope(body: Any) -> bool:
     """Whether a body names a task and its arguments."""
-    if not isinstance(body, dict):
-        return False
-    kinds = {"task": str, "args": list, "kwargs": dict, "priority": int, "backend": str}
-    return all(isinstance(body.get(name), kind) for name, kind in kinds.items())
+    return (
+        isinstance(body, dict)
+        and isinstance(body.get("task"), str)
+        and isinstance(body.get("args"), list)
+        and isinstance(body.get("kwargs"), dict)
+        and isinstance(body.get("priority"), int)
+        and isinstance(body.get("backend"), str)
+    )
 
 
 def options_in(envelope: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +98,7 @@ def own_options(handler: Handler, body: Callable[[], Any]) -> Handler:
 
 
 @lru_cache(maxsize=1000)
-def _with_rules(handler: Handler, rules: Rules) -> Handler:
+def _with_rules(handler: Handler, rules: TaskRules) -> Handler:
     own = {name: value for name in LIMITS if (value := getattr(rules, name)) is not None}
     return replace(handler, **own, retries=rules.retries, for_message=None)
 

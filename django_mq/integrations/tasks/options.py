@@ -33,7 +33,7 @@ PUBLISHED: Final = ("group_key", "headers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class TaskRules:
     """What holds for the attempts of a task."""
 
     time_limit_seconds: float | None = None
@@ -41,7 +41,7 @@ class Rules:
     retries: Retries | None = field(default=None, hash=False)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Rules:
+    def of(cls, given: Mapping[str, Any]) -> TaskRules:
         """Return the rules. Raises ConfigurationError for impossible ones."""
         retries = Retries(**{name: given[name] for name in RETRIES if name in given})
         limits = [given.get(name) for name in LIMITS]
@@ -94,7 +94,7 @@ def options(
         "headers": headers,
     }
     own = {name: value for name, value in given.items() if value is not None}
-    Rules.of(own)
+    TaskRules.of(own)
 
     def mark(function: Function) -> Function:
         if isinstance(function, compat.Task) or not callable(function):
@@ -158,7 +158,7 @@ class MQTask(compat.Task):  # type: ignore[misc] # it is Django's, or the packag
         changes = {name: value for name, value in django.items() if value is not None}
         if own := {name: value for name, value in ours.items() if value is not None}:
             changes["given"] = _over(self.given, own)
-            Rules.of(_over(_of_function(self.func), changes["given"]))
+            TaskRules.of(_over(_of_function(self.func), changes["given"]))
         return replace(self, **changes)
 
 
@@ -192,10 +192,10 @@ def published(task: Any) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1000)
-def _rules(function: Any, given: frozenset[tuple[str, Any]]) -> Rules:
-    return Rules.of(_over(_of_function(function), dict(given)))
+def _rules(function: Any, given: frozenset[tuple[str, Any]]) -> TaskRules:
+    return TaskRules.of(_over(_of_function(function), dict(given)))
 
 
-def rules_of(task: Any, given: Mapping[str, Any]) -> Rules:
+def rules_of(task: Any, given: Mapping[str, Any]) -> TaskRules:
     """Return the rules of a task whose envelope carries these options. Raises ConfigurationError and TypeError."""
     return _rules(task.func, frozenset(given.items()))

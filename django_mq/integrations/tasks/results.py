@@ -71,20 +71,31 @@ def row_of(message_id: UUID, alias: str) -> TaskResult | None:
     return TaskResult.objects.using(alias).filter(pk=message_id).first()
 
 
-def write(result: Any, envelope: Any, *, successful: bool, days: float, using: str) -> None:
-    """Write the outcome of an attempt, in place of the last one. Raises StoreError."""
+def columns_of(result: Any, envelope: Any, *, successful: bool, days: float) -> dict[str, Any]:
+    """Return the row of the outcome of an attempt."""
     end = (result.finished_at or clock.now()).astimezone(UTC)
+    return {
+        "message_id": UUID(result.id),
+        "successful": successful,
+        "queue_name": result.task.queue_name,
+        "record": stored_record(_record(result, envelope)),
+        "started_at": result.started_at.astimezone(UTC),
+        "last_attempted_at": result.last_attempted_at.astimezone(UTC),
+        "finished_at": end,
+        "expires_at": end + timedelta(days=days),
+    }
+
+
+def write(columns: Mapping[str, Any], using: str) -> None:
+    """Write the outcome of an attempt, in place of the last one. Raises StoreError."""
     # One statement: Django's bulk_create() takes a transaction, two more round trips.
-    store_for(connections[using]).results.write(
-        message_id=UUID(result.id),
-        successful=successful,
-        queue_name=result.task.queue_name,
-        record=stored_record(_record(result, envelope)),
-        started_at=result.started_at.astimezone(UTC),
-        last_attempted_at=result.last_attempted_at.astimezone(UTC),
-        finished_at=end,
-        expires_at=end + timedelta(days=days),
-    )
+    store_for(connections[using]).results.write(**columns)
+
+
+def write_many(store: Any, rows: list[dict[str, Any]]) -> None:
+    """Write the outcomes of attempts of different tasks. Raises StoreError."""
+    # A task whose message comes back at once may have two: the later one counts.
+    store.results.write_many([*{columns["message_id"]: columns for columns in rows}.values()])
 
 
 #: How the body of a task begins, as ``pack`` and ``encode_body`` write it. Other bodies may begin so, too.

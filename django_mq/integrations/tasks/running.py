@@ -1,7 +1,8 @@
 """The handler of every queue of our backends: call the task, and write its result.
 
-The result is written before the message is acknowledged. If the worker dies in between, the message is delivered
-again, and the result says that the task need not run again.
+The result is written before the message is acknowledged, together with other results where a worker settles many
+messages. If the worker dies in between, the message is delivered again, and the result says that the task need not
+run again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 import time
 import traceback
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,8 +28,17 @@ from django_mq.errors import ConfigurationError, ResultNotSerialisable, StoreUna
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import AGREE, our_backends
 from django_mq.integrations.tasks.envelope import as_django, own_options, time_of, unpack
-from django_mq.integrations.tasks.results import earlier_attempts, error_of, record_in, row_of, write
+from django_mq.integrations.tasks.results import (
+    columns_of,
+    earlier_attempts,
+    error_of,
+    record_in,
+    row_of,
+    write,
+    write_many,
+)
 from django_mq.stores.clock import clock
+from django_mq.stores.records import Write
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -54,14 +64,14 @@ def run_task(message: ReceivedMessage) -> None:
     task, backend = result.task, result.task.get_backend()
     if backend.our_options.TRANSACTIONAL:
         # After the commit, with the result as it is then, and before the task's own functions, which may raise.
-        transaction.on_commit(partial(_tell_finished, result), using=backend.database, robust=True)
+        transaction.on_commit(partial(_tell_finished, result, backend), using=backend.database, robust=True)
     try:
-        _tell_started(result)
+        _tell_started(result, backend)
         value = _serialisable(task.call(*_context(result, message), *result.args, **result.kwargs), task)
     except BaseException as error:
-        _fail(result, error, message)
+        _fail(result, error, message, backend)
         raise
-    _succeed(result, value, message)
+    _succeed(result, value, message, backend)
 
 
 async def arun_task(message: ReceivedMessage) -> None:
@@ -69,27 +79,28 @@ async def arun_task(message: ReceivedMessage) -> None:
     result = await sync_to_async(_begin)(message) if _is_repeated(message) else _begin(message)
     if result is None:
         return
-    task = result.task
+    task, backend = result.task, result.task.get_backend()
     try:
         # In any thread: the attempt is not to keep one while the task waits.
-        await sync_to_async(_tell_started, thread_sensitive=False)(result)
+        await sync_to_async(_tell_started, thread_sensitive=False)(result, backend)
         value = _serialisable(await task.acall(*_context(result, message), *result.args, **result.kwargs), task)
     except asyncio.CancelledError:
         raise
     except BaseException as error:
-        await sync_to_async(_fail)(result, error, message)
+        await sync_to_async(_fail)(result, error, message, backend)
         raise
-    await sync_to_async(_succeed)(result, value, message)
+    await sync_to_async(_succeed)(result, value, message, backend)
 
 
 def _begin(message: ReceivedMessage) -> Any:
     """Return the result of a task that is to run, None if it has succeeded before. Raises UnknownTask."""
     envelope = message.body
     task = unpack(envelope, queue=message.queue)
-    row = row_of(message.id, task.get_backend().database) if _is_repeated(message) else None
+    is_repeated = _is_repeated(message)
+    row = row_of(message.id, task.get_backend().database) if is_repeated else None
     if row is not None and row.successful:
         return None
-    return _begun(task, message, envelope, row)
+    return _begun(task, message, row, is_repeated=is_repeated)
 
 
 def _is_repeated(message: ReceivedMessage) -> bool:
@@ -101,11 +112,10 @@ def _now() -> Any:
     return as_django(clock.now())
 
 
-def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:
-    now = _now()
+def _begun(task: Any, message: ReceivedMessage, row: TaskResult | None, *, is_repeated: bool) -> Any:
+    envelope, now = message.body, _now()
     record = record_in(row.record) if row else {}
-    errors, worker_ids = earlier_attempts(record, message.id) if _is_repeated(message) else ([], [])
-    worker = f"{socket.gethostname()}:{os.getpid()}"
+    errors, worker_ids = earlier_attempts(record, message.id) if is_repeated else ([], [])
     return compat.TaskResult(
         task=task,
         id=str(message.id),
@@ -118,7 +128,7 @@ def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult |
         kwargs=envelope["kwargs"],
         backend=task.backend,
         errors=errors,
-        worker_ids=[*worker_ids, worker],
+        worker_ids=[*worker_ids, _worker_of(os.getpid())],
     )
 
 
@@ -127,6 +137,11 @@ class MessageContext(compat.TaskContext):  # type: ignore[misc] # it is Django's
     """What a task that takes the context gets: Django's, and the message, which knows when the task has to end."""
 
     message: ReceivedMessage
+
+
+@cache
+def _worker_of(process_id: int) -> str:
+    return f"{socket.gethostname()}:{process_id}"
 
 
 def _context(result: Any, message: ReceivedMessage) -> list[Any]:
@@ -147,45 +162,50 @@ def _serialisable(value: Any, task: Any) -> Any:
     return plain
 
 
-def _tell_started(result: Any) -> None:
+def _tell_started(result: Any, backend: Any) -> None:
     """Send task_started. If a receiver fails, the task does not run."""
-    compat.task_started.send(type(result.task.get_backend()), task_result=result)
+    compat.task_started.send(type(backend), task_result=result)
 
 
-def _tell_finished(result: Any) -> None:
+def _tell_finished(result: Any, backend: Any) -> None:
     """Send task_finished. A receiver that fails is logged: the outcome of the task does not change."""
-    compat.task_finished.send_robust(type(result.task.get_backend()), task_result=result)
+    compat.task_finished.send_robust(type(backend), task_result=result)
 
 
-def _succeed(result: Any, value: Any, message: ReceivedMessage) -> None:
+def _succeed(result: Any, value: Any, message: ReceivedMessage, backend: Any) -> None:
     """Write what the task has returned."""
     _set(result, status=SUCCESSFUL, finished_at=_now(), _return_value=value)
-    _write(result, message.body, successful=True)
-    if not result.task.get_backend().our_options.TRANSACTIONAL:
-        _tell_finished(result)
+    _write(result, message, backend, successful=True)
+    if not backend.our_options.TRANSACTIONAL:
+        _tell_finished(result, backend)
 
 
-def _fail(result: Any, error: BaseException, message: ReceivedMessage) -> None:
+def _fail(result: Any, error: BaseException, message: ReceivedMessage, backend: Any) -> None:
     """Write the error of an attempt that counts. After the last attempt the task has failed."""
-    outcome = "" if message.outcome_of is None else message.outcome_of(error)
+    outcome = "" if message.delivery is None else message.delivery.outcome(error)
     if outcome in UNCOUNTED:
         return
-    backend, is_last = result.task.get_backend(), outcome in LAST
+    is_last = outcome in LAST
     # As in Django's own backends, the error of such a value is that of JSON.
     shown = error.__cause__ if isinstance(error, ResultNotSerialisable) and error.__cause__ else error
     result.errors.append(error_of(shown, "".join(traceback.format_exception(error))))
     if is_last:
         _set(result, status=FAILED, finished_at=_now())
     if not backend.our_options.TRANSACTIONAL:  # the row would be rolled back with the task's transaction
-        _write(result, message.body, successful=False)
+        _write(result, message, backend, successful=False)
     if is_last:
-        _tell_finished(result)
+        _tell_finished(result, backend)
 
 
-def _write(result: Any, envelope: Any, *, successful: bool) -> None:
-    backend = result.task.get_backend()
-    days, alias = backend.our_options.RESULT_DAYS, backend.database
-    _over_new_connections(partial(write, result, envelope, successful=successful, days=days, using=alias), alias)
+def _write(result: Any, message: ReceivedMessage, backend: Any, *, successful: bool) -> None:
+    """Write the outcome, at once if a receiver hears of it, otherwise with others before they are settled."""
+    delivery = message.delivery
+    columns = columns_of(result, message.body, successful=successful, days=backend.our_options.RESULT_DAYS)
+    is_alone = backend.our_options.TRANSACTIONAL or compat.is_heard(compat.task_finished, type(backend))
+    if delivery is not None and delivery.is_settled_later and not is_alone:
+        delivery.first = Write(write_many, columns)
+    else:
+        _over_new_connections(partial(write, columns, backend.database), backend.database)
 
 
 def _over_new_connections(function: Callable[[], T], alias: str) -> T:

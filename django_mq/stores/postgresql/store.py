@@ -18,6 +18,7 @@ from django_mq.stores.connections import IDLE_SECONDS, has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
+from django_mq.stores.postgresql.results import PostgreSQLTaskResults
 from django_mq.stores.postgresql.settings import OpenTransaction, isolation_in, problems, untended
 from django_mq.stores.records import LockHolder, Renewal, Space
 from django_mq.stores.registry import wanted_hints
@@ -236,4 +237,5 @@ class PostgreSQLStore(SQLStore):
         claims=PostgreSQLClaims,
         declared=PostgreSQLDeclaredSelectors,
         browser=PostgreSQLBrowser,
+        results=PostgreSQLTaskResults,
     )

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_mq.stores.sql.database import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 class TaskResults(Part):
     def write(self, **columns: Any) -> None:
         self.rows("write_result", **columns)
+
+    def write_many(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write the outcomes of attempts of different tasks, or none of them."""
+        with self.database.transaction():
+            for columns in rows:
+                self.write(**columns)
 
     def write_removed(self, **columns: Any) -> None:
         """Write the result of a task whose message was removed, unless there is one."""

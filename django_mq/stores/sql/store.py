@@ -59,6 +59,7 @@ class Parts:
     operations: type[Operations] = Operations
     maintenance: type[Maintenance] = Maintenance
     retention: type[Retention] = Retention
+    results: type[TaskResults] = TaskResults
     volatile: type[VolatileMessages] = VolatileMessages
 
     def __post_init__(self) -> None:
@@ -211,4 +212,4 @@ class SQLStore:
 
     @cached_property
     def results(self) -> TaskResults:
-        return TaskResults(self.database)
+        return self.parts.results(self.database)
