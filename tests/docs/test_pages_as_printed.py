@@ -123,7 +123,11 @@ PAGES = (
     Page("databases/big-tables.md", settings=ON_POSTGRESQL, server="postgresql"),
     Page("databases/redis.md", server="redis", after="python manage.py mq_doctor", prints=("Redis",)),
     Page("databases/second-database.md", server="postgresql"),
-    Page("messages/django-tasks.md", prints=("welcome, ann@example.org",)),
+    Page(
+        "messages/django-tasks.md",
+        after="python manage.py mq_worker --until-empty",
+        prints=("welcome, ann@example.org", "receipt for order 17"),
+    ),
     Page(
         "messages/handle-messages.md",
         settings='DJANGO_MQ = {"QUEUES": {"receipts": {}}}',
