@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from django_mq.engine.decisions.claim import open_queues
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import ending_of
 from django_mq.engine.decisions.worker_mode import WorkerMode
+from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, StoreError
 from django_mq.integrations.celery.credit import AdaptivePrefetch, byte_credit_of, credit_of, window_of
 from django_mq.integrations.celery.message import judged, payload_of
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.lease import Loop
     from django_mq.delivery.consumer.session import Session
-    from django_mq.engine.selector import Selector
     from django_mq.integrations.celery.credit import ChannelQoS, Consumer
     from django_mq.integrations.celery.publisher import Declarations, Publisher
     from django_mq.integrations.celery.transient_queues import TransientQueues
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Claimed, Receipt, Running, WorkerCommand
 
 logger = logging.getLogger("django_mq.celery")
+
+#: Matches Celery's tasks. They have a header ``timelimit`` too, which is a list, and selectors see no lists.
+TASKS = "lang IS NOT NULL AND retries IS NOT NULL AND task IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,11 @@ class TaskConsumer:
             self.callback(message)
         return message is not None
 
+    def of_tasks_only(self) -> TaskConsumer:
+        """Return this consumer for the messages of Celery's tasks."""
+        selector = TASKS if self.selector is None else f"({self.selector.text}) AND {TASKS}"
+        return replace(self, selector=Selector(selector))
+
     def describe(self) -> ConsumerInfo:
         """Return what the operator sees."""
         return ConsumerInfo(
@@ -125,6 +133,8 @@ class TransportConsumers:
         # The consumers of the channels, by queue, and the native handlers, which go before them.
         self._tasks: dict[str, TaskConsumer] = {}
         self._handlers: dict[str, Consumer] = {}
+        # Queues whose handlers run in another process, so that channels get only tasks from them.
+        self._handled_elsewhere: frozenset[str] = frozenset()
         # The channels that consume durable queues.
         self._channels: frozenset[ChannelQoS] = frozenset()
         self.buffer = PrefetchBuffer(self, declarations, redis_order=address.redis_order)
@@ -190,7 +200,8 @@ class TransportConsumers:
 
     def consume(self, consumer: TaskConsumer) -> None:
         """Claim for a consumer of a channel from now on. An earlier one of the queue receives no more."""
-        self._tasks[consumer.queue] = consumer
+        elsewhere = consumer.queue in self._handled_elsewhere
+        self._tasks[consumer.queue] = consumer.of_tasks_only() if elsewhere else consumer
         self._changed()
 
     def consumer_of(self, queue: str) -> TaskConsumer | None:
@@ -218,6 +229,13 @@ class TransportConsumers:
         """Claim from a queue for a native handler, together with the channels' queues."""
         self._declarations.ensure(queue)
         self._handlers[queue] = consumer
+        self._changed()
+
+    def leave_native(self, queues: Iterable[str]) -> None:
+        """Claim only tasks from some queues, whose handlers run in another process. It is called once."""
+        self._handled_elsewhere = frozenset(queues)
+        for queue in self._handled_elsewhere & self._tasks.keys():
+            self._tasks[queue] = self._tasks[queue].of_tasks_only()
         self._changed()
 
     def cancel_native(self) -> None:

@@ -74,7 +74,8 @@ class MQStep(bootsteps.StartStopStep):
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
-            pooled, _ = divided(discover())
+            pooled, beside = divided(discover())
+            deliveries.leave_native(beside)
             for handler in pooled:
                 deliveries.consume_native(handler.queue, NativeConsumer(handler, consumer, deliveries))
             if pooled:

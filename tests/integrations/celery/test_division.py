@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.delivery.consumer.handlers import Way
-from django_mq.integrations.celery.step import divided
+from django_mq.errors import ConfigurationError
+from django_mq.integrations.celery.step import check_process, divided
+from django_mq.stores.registry import MEMORY
 from tests.delivery.builders import a_handler
 
 if TYPE_CHECKING:
+    from pytest_django import Settings
+
     from django_mq.delivery.consumer.handlers import Handler
 
 
@@ -38,3 +42,12 @@ def test_a_plain_handler_without_others_runs_in_the_pool_and_what_tells_of_death
     found = divided(known)
 
     assert found == (([MAIL, *handlers, OF_DEATHS], []) if pooled else ([MAIL], ["orders", "orders.on_dead"]))
+
+
+def test_a_process_beside_the_pool_cannot_see_queues_in_memory(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match="does not see queues in memory; use a database"):
+        check_process(MEMORY)
+
+    settings.SETTINGS_MODULE = None
+    with pytest.raises(ConfigurationError, match="name it in DJANGO_SETTINGS_MODULE"):
+        check_process("default")

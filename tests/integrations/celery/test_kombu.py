@@ -541,6 +541,26 @@ def test_a_consumer_with_a_selector_gets_only_what_it_matches(connection: Connec
     assert [info.selector for info in connection.transport.deliveries.describe().consumers] == ["region = 'us'"]
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_channel_gets_only_tasks_of_a_queue_whose_handlers_run_elsewhere(
+    connection: Connection, channel: Channel, late: bool
+) -> None:
+    task = {"lang": "py", "task": "note", "retries": 0, "timelimit": [None, None]}
+    publish(channel, "native", headers={"task": "a word of its own", "region": "us"})
+    publish(channel, "task", headers={**task, "region": "us"})
+    publish(channel, "another", headers=task)
+    queue = Queue("things", consumer_arguments={"x-selector": "region = 'us' OR region = 'eu'"})
+
+    if late:
+        connection.transport.deliveries.leave_native(["things", "unused"])
+    inbox = Inbox(channel, queue)
+    if not late:
+        connection.transport.deliveries.leave_native(["things", "unused"])
+    drain(connection)
+
+    assert inbox.bodies == ["task"]
+
+
 def test_a_consumer_cannot_have_a_selector_that_cannot_be_used(connection: Connection, channel: Channel) -> None:
     with pytest.raises(MalformedSelector, match="position 8"):
         channel.basic_consume("things", arguments={"x-selector": "region ="})

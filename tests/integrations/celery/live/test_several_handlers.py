@@ -74,6 +74,20 @@ def test_each_message_goes_to_its_handler_beside_the_pool(shop: Site) -> None:
     assert not psutil.pid_exists(pid)
 
 
+def test_tasks_of_its_queue_run_in_the_pool_and_other_messages_do_not(shop: Site) -> None:
+    with shop.worker("-Q", "celery,parcels", JOURNEY_APPS=APP) as worker:
+        for number in range(3):
+            publish("parcels", f"any {number}", using=shop.alias)
+            shop.send("note", f"task {number}", queue="parcels")
+        shop.wait_until_settled()
+        assert worker.stop() == 0
+
+    assert Counter(line["name"] for line in shop.diary()) == {
+        f"{kind} {number}": 1 for kind in ("any", "task") for number in range(3)
+    }
+    assert not Attempt.objects.using(shop.alias).exists()
+
+
 def test_kills_lose_nothing_and_repeat_only_what_ran(shop: Site) -> None:
     for number in range(5):
         publish("parcels", f"new {number}", type="parcel.v2", using=shop.alias)
