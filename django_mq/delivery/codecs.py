@@ -346,7 +346,7 @@ class ReceivedMessage(DecodedMessage):
     def changed(self, **stored: Any) -> ReceivedMessage:
         """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""
         copy = ReceivedMessage(replace(self._claimed, **stored))
-        copy._end_request, copy.delivery = self.end_request, self.delivery
+        copy.end_request, copy.delivery = self.end_request, self.delivery
         return copy
 
     @property
@@ -354,6 +354,10 @@ class ReceivedMessage(DecodedMessage):
         """Whether the handler was asked to end, which all copies of the message share."""
         # One call, which no other thread can come between.
         return self._end_request or self.__dict__.setdefault("_end_request", EndRequest())
+
+    @end_request.setter
+    def end_request(self, request: EndRequest) -> None:
+        self._end_request = request
 
     @property
     def deadline(self) -> dt.datetime | None:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq import __version__
 from django_mq.delivery.consumer.attempt import Delivery
+from django_mq.delivery.consumer.handlers import Way
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.queues import know
+from django_mq.engine.decisions.interruption import EndRequest, Interruption
 from django_mq.stores import queue_records
-from django_mq.stores.records import ClaimRequest, Lease, SessionInfo
+from django_mq.stores.records import ClaimRequest, Heartbeat, Lease, SessionInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.stores.base import Store
@@ -28,6 +30,20 @@ if TYPE_CHECKING:
 
 #: Longer than any test moves the clock: the session of a drain is not given up meanwhile.
 DEADLINE_SECONDS = timedelta(days=36_500).total_seconds()
+
+
+@dataclass(slots=True)
+class DrainEndRequest(EndRequest):
+    """Asks whether the message was cancelled when its handler asks: no heartbeat says so beside a drain."""
+
+    _: KW_ONLY
+    is_cancelled: Callable[[], bool]
+
+    def at(self, now: float) -> Interruption | None:
+        """Return why the attempt has to end at this moment; None if it may go on."""
+        if self.interruption is None and self.is_cancelled():
+            self.ask(Interruption.CANCELLED)
+        return EndRequest.at(self, now)
 
 
 class DrainSession:
@@ -47,7 +63,16 @@ class DrainSession:
     def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
         alias = self._store.database.alias
         policy = queue_records.last_read(alias, message.queue_name)
-        return Delivery(message, handler, policy, Lease(alias, self._session_id), receipt=receipt)
+        attempt = Delivery(message, handler, policy, Lease(alias, self._session_id), receipt=receipt)
+        if handler.way is not Way.EVENT_LOOP:  # which may not ask a database
+            attempt.message.end_request = DrainEndRequest(is_cancelled=lambda: self._is_cancelled(message))
+        return attempt
+
+    def _is_cancelled(self, message: Claimed) -> bool:
+        alive = self._store.sessions.renew(
+            self._session_id, Heartbeat(deadline_seconds=DEADLINE_SECONDS, look=False)
+        )
+        return alive is not None and message.receipt in alive.stops
 
     def open(self) -> None:
         """Open the session."""

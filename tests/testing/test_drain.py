@@ -11,7 +11,7 @@ import pytest
 from django.db import IntegrityError, connections, transaction
 
 from django_mq import signals
-from django_mq.api import apublish, publish
+from django_mq.api import apublish, cancel, publish
 from django_mq.delivery.consumer.handlers import forget
 from django_mq.engine.states import State
 from django_mq.errors import (
@@ -194,6 +194,32 @@ def test_what_a_handler_raises_is_raised_when_its_message_is_settled(
     assert "the message is retried" in caught.value.__notes__[0]
     [message] = Message.objects.using(alias).all()
     assert (message.attempts, message.state) == (1, State.SCHEDULED)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("what it raises does not matter")])
+def test_a_handler_hears_that_its_message_was_cancelled(
+    alias: str, mq: QueueTester, handle: Callable[..., None], error: Exception | None
+) -> None:
+    steps: list[str] = []
+
+    def stop_between(message: Any) -> None:
+        message.raise_if_cancelled()
+        steps.append("before")
+        [answer] = cancel(message.id, running=True, using=alias)
+        steps.append(answer.effect)
+        if error is not None:
+            raise error
+        message.raise_if_cancelled()
+        steps.append("after")
+
+    handle("orders", stop_between)
+    publish("orders", "ann", using=alias)
+    publish("receipts", "bob", using=alias)
+    handle("receipts", lambda message: steps.append(f"not cancelled: {not message.cancelled}"))
+
+    assert mq.drain().outcomes == ["cancelled", "accepted"]
+    assert steps == ["before", "stopping", "not cancelled: True"]
+    assert not Message.objects.using(alias).exists()
 
 
 def test_a_handler_that_publishes_for_ever_is_named(
