@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from office import desk, tasks
 from office.celery import app
-from office.models import Invoice
+from office.models import Export, Invoice
 from tests.comparison import outside
 
 app.conf.task_always_eager = True
@@ -98,3 +98,12 @@ class Rest(Eager):
         with self.at_commit():
             desk.stop_export(desk.begin_export(pages=3))
         write_page.assert_not_called()
+
+    @patch.object(outside, "discard")
+    @patch.object(outside, "write_page")
+    def test_an_export_that_runs_is_stopped(self, write_page, discard):
+        write_page.side_effect = lambda pk, page: desk.stop_export(Export.objects.get())
+        with self.at_commit():
+            desk.begin_export(pages=3)
+        write_page.assert_called_once()
+        discard.assert_called_once()

@@ -69,3 +69,12 @@ class Rest(QueueTestMixin, TestCase):
         desk.stop_export(desk.begin_export(pages=3))
         self.mq.drain()
         write_page.assert_not_called()
+
+    @patch.object(outside, "discard")
+    @patch.object(outside, "write_page")
+    def test_an_export_that_runs_is_stopped(self, write_page, discard):
+        export = desk.begin_export(pages=3)
+        write_page.side_effect = lambda pk, page: desk.stop_export(export)
+        self.mq.drain()
+        write_page.assert_called_once()
+        discard.assert_called_once()
