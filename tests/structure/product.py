@@ -314,6 +314,76 @@ def handlers_with_rules() -> None:
     forget("by number")
 
 
+def handlers_with_retries() -> None:
+    """Let handlers with retries of their own fail, be asked to end, and take many messages at a time."""
+    from django.core.management import call_command
+
+    from django_mq.api import ConfigurationError, Release, consumer, publish
+    from django_mq.delivery.consumer.handlers import forget
+
+    errors = {"connection": ConnectionError, "key": KeyError, "value": ValueError, "release": Release}
+    rules: dict[str, dict[str, Any]] = {
+        "linear": {
+            "backoff": "linear",
+            "backoff_seconds": 0.01,
+            "reject_on": KeyError,
+            "retry_within_seconds": 60,
+        },
+        "constant": {"backoff": "constant", "retry_on": (ConnectionError, ValueError), "release_seconds": 0.01},
+        "exponential": {"backoff": "exponential", "backoff_seconds": 0.01, "release_on": ConnectionError},
+        "own": {
+            "backoff": lambda attempt, error: attempt / 100,
+            "backoff_cap_seconds": 0.02,
+            "backoff_jitter": 0.1,
+        },
+    }
+    for queue, given in rules.items():
+        consumer(queue, max_attempts=2, **given)(_failing_by_type(errors))
+        for name in errors:
+            publish(queue, type=name)
+
+    @consumer("patient", time_limit_seconds=60, soft_time_limit_seconds=0.01)
+    def patient(message: Any) -> None:
+        while not message.cancelled:
+            time.sleep(0.01)
+        message.raise_if_cancelled()
+
+    @consumer("clicks", bulk=4, bulk_seconds=0.01, max_attempts=1)
+    def clicks(messages: list[Any]) -> None:
+        if any(message.body == 2 for message in messages):
+            raise ValueError
+
+    publish("patient")
+    for number in range(5):
+        publish("clicks", number, group_key="one" if number % 2 else None)
+    call_command("mq_queue", "patient", "--max-attempts=1")
+    for given in (
+        {"backoff": "quadratic", "backoff_seconds": -1, "release_seconds": -1},
+        {"backoff": "linear", "backoff_multiplier": 2.0, "backoff_cap_seconds": 1, "backoff_seconds": 2},
+        {"retry_on": 5, "reject_on": (int, KeyError), "release_on": (Release, KeyError)},
+        {"backoff": max, "backoff_seconds": 1},
+        {"backoff": lambda: 5},
+    ):
+        with suppress(ConfigurationError):
+            consumer("impossible", **given)(print)  # type: ignore[call-overload]
+    queues = ",".join([*rules, "patient", "clicks"])
+    call_command("mq_worker", f"--queues={queues}", "--until-empty", "--max-messages=1000", stdout=StringIO())
+    for queue in queues.split(","):
+        forget(queue)
+
+
+def _failing_by_type(errors: dict[str, type[Exception]]) -> Callable[[Any], None]:
+    seen: set[Any] = set()
+
+    def handle(message: Any) -> None:
+        error = errors[message.type]
+        if message.type != "release" or message.id not in seen:
+            seen.add(message.id)
+            raise error
+
+    return handle
+
+
 def steering(alias: str) -> None:
     """Publish in a transaction of the store, and steer a message, its queue and a ring of few bytes."""
     from django_mq.engine.decisions.verdict import Verdict

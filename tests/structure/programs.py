@@ -73,6 +73,7 @@ AT_WORK: Final = (
     product.interfaces,
     product.shared_handlers,
     product.handlers_with_rules,
+    product.handlers_with_retries,
 )
 
 
