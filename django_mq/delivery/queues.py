@@ -13,7 +13,6 @@ from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.engine.options import LINKS, QueueOptions
 from django_mq.errors import ConfigurationError, InvalidMessage, StoreUnavailable, UnknownQueue
-from django_mq.stores import queue_records
 from django_mq.stores.errors import no_such_queue, undeclared
 from django_mq.stores.registry import shared_store
 
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
-
-
-def know(store: Store, names: Iterable[str]) -> None:
-    """Read the rows of the queues that are a few seconds old, and create queues that are missing."""
-    for name in names:
-        if queue_records.known(store, name) is None:
-            declare(store, name)
-            queue_records.known(store, name)
 
 
 def record_of(store: Store, name: str) -> QueueRecord:

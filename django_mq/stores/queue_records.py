@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django_mq.stores.errors import no_such_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
@@ -44,6 +44,14 @@ def known_by(find: Callable[[str], QueueRecord | None], name: str, connection: C
     else:
         _known[connection.alias, name, in_transaction] = time.monotonic(), record
     return record
+
+
+def know(store: Store, names: Iterable[str], declare: Callable[[Store, str], object]) -> None:
+    """Read the rows of the queues that are a few seconds old, and declare queues that are missing."""
+    for name in names:
+        if known(store, name) is None:
+            declare(store, name)
+            known(store, name)
 
 
 def fresh(alias: str, name: str, *, in_transaction: bool = False) -> QueueRecord | None:

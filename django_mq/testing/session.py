@@ -16,7 +16,7 @@ from django_mq import __version__
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import Way
 from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
-from django_mq.delivery.queues import know
+from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.interruption import EndRequest, Interruption
 from django_mq.stores import queue_records
 from django_mq.stores.records import ClaimRequest, Heartbeat, Lease, SessionInfo
@@ -95,13 +95,13 @@ class DrainSession:
     def consume(self, queues: Sequence[str]) -> None:
         """Claim from these queues, too."""
         self.queues = tuple(dict.fromkeys([*self.queues, *queues]))
-        know(self._store, self.queues)
+        queue_records.know(self._store, self.queues, declare)
         for name in queues:
             self._store.claims.subscribe(self._session_id, name)  # of those that only one session may have
 
     def claim(self) -> ClaimResult:
         """Claim what may begin now. The queue that was served last is the last one among equals."""
-        know(self._store, self.queues)
+        queue_records.know(self._store, self.queues, declare)
         self.dispatcher.open_groups(frozenset())  # nothing is held any more
         after = self.queues.index(self._served) + 1 if self._served else 0
         request = ClaimRequest(

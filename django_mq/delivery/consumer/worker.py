@@ -23,7 +23,7 @@ from django_mq.delivery.consumer.lease import Driver, Loop, Workload
 from django_mq.delivery.consumer.pool import MakePool, Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.queues import know
+from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.bulk import BulkLine
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.session import LoopState
@@ -90,12 +90,6 @@ def refuse_transactions(alias: str) -> None:
         )
 
 
-def stopped(pool: HandlerPool) -> list[Delivery]:
-    """Return the attempts whose messages were cancelled while they run."""
-    attempts = (attempt for attempt, _ in pool.attempts())
-    return [attempt for attempt in attempts if attempt.claimed.receipt in attempt.origin.session.stops]
-
-
 class Worker:
     """Consumes queues with their handlers until told to stop.
 
@@ -123,27 +117,20 @@ class Worker:
             for handler in handlers
         ]
         self._of_process = tuple(of_process)
-        self._is_replaced = is_replaced
         check_transactions(self._handlers, self._alias)
         conf.middleware()  # each message would fail in it
         self._queues = tuple(dict.fromkeys(handler.queue for handler in self._handlers))
         self._stopping = False
         self._leaving = False
         self._waiting = False
-        # The error that ends the worker: too many handlers do not end.
-        self._exhausted: HandlersHang | None = None
         # Queues in which a Celery task was found: each is logged once.
         self._queues_with_tasks: set[str] = set()
-        self._timed = any(
-            handler.time_limit_seconds is not None or handler.for_message is not None for handler in self._handlers
-        )
-        # The claims of running handlers that are to be stopped, and when these are given up.
-        self._give_up_at: dict[Receipt, float] = {}
         # Lost sessions with running handlers.
         self._late: list[Session] = []
         self._loop = Loop()
         self._open_shift()
         self._pool = pool(threads, next_attempt=Attempts(self), on_done=self._on_done, on_idle=self._on_idle)
+        self._overruns = Overruns(self._handlers, self._pool, is_replaced=is_replaced)
 
     def _open_shift(self) -> None:
         """Begin a new session with nothing prefetched."""
@@ -156,7 +143,7 @@ class Worker:
                 name=lambda: self._name,
                 describe=self._describe,
                 on_command=self._on_command,
-                running=self._running,
+                running=lambda: self._overruns.running(),  # noqa: PLW0108 - made below
                 on_stops=self._on_stops,
                 loop=lambda: self._loop,
                 leaves=lambda: self._stopping,
@@ -175,27 +162,10 @@ class Worker:
             slots=self._pool.slots,
         )
 
-    def _running(self) -> list[Running]:
-        now = time.monotonic()
-        attempts = sorted(self._pool.attempts(), key=itemgetter(1))
-        return [
-            Running(*attempt.claimed.receipt, attempt.handler.name, round(now - begun_at, 3))
-            for attempt, begun_at in attempts
-        ]
-
     def _on_stops(self) -> None:
         """Ask handlers to end whose messages were cancelled; the heartbeat's thread calls this."""
-        self._interrupt_stopped()
+        self._overruns.interrupt()
         self.wake.set()
-
-    def _interrupt_stopped(self) -> list[Delivery]:
-        """Ask handlers to end whose messages were cancelled; return those that do not end in time."""
-        overdue, now = [], time.monotonic()
-        for attempt in stopped(self._pool):
-            if now >= self._give_up_at.setdefault(attempt.claimed.receipt, now + HEED_SECONDS):
-                overdue.append(attempt)
-            self._pool.interrupt(attempt, Interruption.CANCELLED)
-        return overdue
 
     def _on_command(self, told: WorkerCommand) -> None:
         """Follow an operator's command, in the heartbeat's thread; being quiet is up to the runtime."""
@@ -313,8 +283,8 @@ class Worker:
                     failures += 1
         finally:
             self._shut_down()
-        if self._exhausted is not None:
-            raise self._exhausted
+        if self._overruns.hang is not None:
+            raise self._overruns.hang
 
     def _step(self, emptiness: Emptiness | None) -> bool:
         """Settle and claim, or wait for a reason to; return whether all is empty. Raises StoreError."""
@@ -360,44 +330,23 @@ class Worker:
             raise SessionLost
         buffered = self._buffered()
         if self.runtime.fetcher.has_reason or buffered:
-            know(self.session.store, self._queues)
+            queue_records.know(self.session.store, self._queues, declare)
         self.runtime.recall(self._shift.recall.give_back)
         if buffered:
             self._shift.recall.drop_stopped()
             self._shift.recall.give_to_others()
         self._shift.admission.ask_if_due()
-        if self._timed or self._give_up_at:
-            self._give_up_overdue()
+        if self._overruns.may_come:
+            self._give_up()
         return self._claim() > 0
 
-    def _give_up_overdue(self) -> None:
-        """Settle attempts that do not end in time; stop the worker if the pool is exhausted."""
-        for attempt, settlement in self._pool.abandon_overdue():
+    def _give_up(self) -> None:
+        """Settle attempts that do not end in time; stop the worker if it cannot go on beside them."""
+        for attempt, settlement in self._overruns.give_up():
             self._on_done(attempt, settlement)
-        if self._give_up_at:
-            self._give_up_stopped()
-        if self._pool.exhausted and self._exhausted is None:
-            self._exhausted = HandlersHang(
-                f"{self._pool.abandoned} handlers still run after they were given up, and Python cannot end their"
-                " threads; the worker ends in order to be restarted."
-            )
-            logger.error("%s", self._exhausted)
-            self.stop()
-
-    def _give_up_stopped(self) -> None:
-        """Settle attempts that do not end after their messages were cancelled."""
-        for attempt in self._interrupt_stopped():
-            if self._pool.abandon(attempt):
-                self._on_done(attempt, attempt.give_up(HEED_SECONDS))
-                if self._is_replaced and self._exhausted is None:
-                    self._exhausted = HandlersHang(
-                        f"{attempt.handler.name} has not ended after its message was cancelled; its process gives"
-                        " everything else back, and ends in order to be replaced."
-                    )
-                    logger.error("%s", self._exhausted)
-                    self.stop(at_once=True)
-        left = {attempt.claimed.receipt for attempt in stopped(self._pool)}
-        self._give_up_at = {claim: at for claim, at in self._give_up_at.items() if claim in left}
+        at_once = self._overruns.ends_at_once and not self._leaving
+        if self._overruns.hang is not None and (at_once or not self._stopping):
+            self.stop(at_once=at_once)
 
     def _claim(self) -> int:
         dispatcher, wanted = self._shift.dispatcher, self._wanted()
@@ -468,7 +417,7 @@ class Worker:
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
             seconds = self.runtime.wait_seconds()
-            watches = self._timed or is_timed or self._give_up_at
+            watches = is_timed or self._overruns.may_come
             self.runtime.wait(min(seconds, WATCH_SECONDS) if watches else seconds)
         self._waiting = False
         self.runtime.hear()
@@ -506,12 +455,85 @@ class Worker:
             for attempt, _ in self._pool.attempts():  # again: one may have begun just now
                 self._pool.interrupt(attempt, Interruption.STOPPING)
             self.wake.wait(WATCH_SECONDS)
-            self._give_up_overdue()
+            self._give_up()
             self.session.flush()
         self._pool.disown()
         for session in self._late:
             session.close()
         self.runtime.close()
+
+
+class Overruns:
+    """The attempts of a pool, and those that are given up: overdue, or cancelled without an end."""
+
+    def __init__(self, handlers: Iterable[Handler], pool: HandlerPool, *, is_replaced: bool) -> None:
+        self._pool = pool
+        self._is_replaced = is_replaced
+        self._timed = any(
+            handler.time_limit_seconds is not None or handler.for_message is not None for handler in handlers
+        )
+        # The claims of running handlers that are to be stopped, and when these are given up.
+        self._give_up_at: dict[Receipt, float] = {}
+        #: The error that ends the worker: handlers do not end.
+        self.hang: HandlersHang | None = None
+        #: Whether the worker then gives back what runs, too.
+        self.ends_at_once = False
+
+    @property
+    def may_come(self) -> bool:
+        """Whether an attempt may have to be given up."""
+        return self._timed or bool(self._give_up_at)
+
+    def running(self) -> list[Running]:
+        """Return what runs, and since when, the longest first."""
+        now = time.monotonic()
+        return [
+            Running(*attempt.claimed.receipt, attempt.handler.name, round(now - begun_at, 3))
+            for attempt, begun_at in sorted(self._pool.attempts(), key=itemgetter(1))
+        ]
+
+    def interrupt(self) -> list[Delivery]:
+        """Ask handlers to end whose messages were cancelled; return those that do not end in time."""
+        overdue, now = [], time.monotonic()
+        for attempt in self._stopped():
+            if now >= self._give_up_at.setdefault(attempt.claimed.receipt, now + HEED_SECONDS):
+                overdue.append(attempt)
+            self._pool.interrupt(attempt, Interruption.CANCELLED)
+        return overdue
+
+    def _stopped(self) -> list[Delivery]:
+        """Return the attempts whose messages were cancelled while they run."""
+        attempts = (attempt for attempt, _ in self._pool.attempts())
+        return [attempt for attempt in attempts if attempt.claimed.receipt in attempt.origin.session.stops]
+
+    def give_up(self) -> list[tuple[Delivery, Settlement]]:
+        """Give up and return the attempts that do not end in time; note it if the worker cannot go on."""
+        given_up = self._pool.abandon_overdue()
+        if self._give_up_at:
+            given_up += self._give_up_stopped()
+        if self._pool.exhausted:
+            self._note(
+                f"{self._pool.abandoned} handlers still run after they were given up, and Python cannot end their"
+                " threads; the worker ends in order to be restarted."
+            )
+        return given_up
+
+    def _give_up_stopped(self) -> list[tuple[Delivery, Settlement]]:
+        given_up = [attempt for attempt in self.interrupt() if self._pool.abandon(attempt)]
+        if given_up and self._is_replaced and self.hang is None:
+            self.ends_at_once = True
+            self._note(
+                f"{given_up[0].handler.name} has not ended after its message was cancelled; its process gives"
+                " everything else back, and ends in order to be replaced."
+            )
+        left = {attempt.claimed.receipt for attempt in self._stopped()}
+        self._give_up_at = {claim: at for claim, at in self._give_up_at.items() if claim in left}
+        return [(attempt, attempt.give_up(HEED_SECONDS)) for attempt in given_up]
+
+    def _note(self, reason: str) -> None:
+        if self.hang is None:
+            self.hang = HandlersHang(reason)
+            logger.error("%s", self.hang)
 
 
 class Attempts:

@@ -32,7 +32,7 @@ from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Set
+    from collections.abc import Callable, Container, Iterable, Set
 
     from django_mq.delivery.consumer.lease import Loop
     from django_mq.delivery.consumer.session import Session
@@ -247,11 +247,13 @@ class TransportConsumers:
         self._changed()
 
     def _changed(self) -> None:
-        transient, tasks = self._transient_queues(), self._durable()
+        transient, tasks = self._consumed(self._transient.queues), self._durable()
         self._channels = frozenset(consumer.qos for consumer in tasks.values())
         durable = [*tasks, *self._handlers]
         if durable or transient or self.on_loop or self.consuming_session is not None:
-            self.runtime.subscribe(durable, map(volatile_topic, [*transient, *self._inherited_queues()]))
+            self.runtime.subscribe(
+                durable, map(volatile_topic, [*transient, *self._consumed(self._transient.inherited)])
+            )
             self._transient_look = True
         else:
             # A program that has received its replies keeps neither a listener nor a connection.
@@ -262,11 +264,8 @@ class TransportConsumers:
         transient = self._transient.queues
         return {queue: consumer for queue, consumer in self._tasks.items() if queue not in transient}
 
-    def _transient_queues(self) -> list[str]:
-        return [queue for queue in self._tasks if queue in self._transient.queues]
-
-    def _inherited_queues(self) -> list[str]:
-        return [queue for queue in self._tasks if queue in self._transient.inherited]
+    def _consumed(self, among: Container[str]) -> list[str]:
+        return [queue for queue in self._tasks if queue in among]
 
     def describe(self) -> Workload:
         """Return what the operator sees of this transport's consumers."""
@@ -407,9 +406,9 @@ class TransportConsumers:
             self.cancel(lost)
         if self._transient_look:
             self._transient_look = False
-            if queues := self._transient_queues():
+            if queues := self._consumed(self._transient.queues):
                 self._taken.extend(self._transient.take(queues))
-            if queues := self._inherited_queues():
+            if queues := self._consumed(self._transient.inherited):
                 self._publisher.take_over(queues)
 
     def _deliver_taken(self) -> bool:
