@@ -318,8 +318,10 @@ def handlers_with_retries() -> None:
     """Let handlers with retries of their own fail, be asked to end, and take many messages at a time."""
     from django.core.management import call_command
 
-    from django_mq.api import ConfigurationError, Release, consumer, publish
+    from django_mq.api import Release, consumer, publish
     from django_mq.delivery.consumer.handlers import forget
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare
 
     errors = {"connection": ConnectionError, "key": KeyError, "value": ValueError, "release": Release}
     rules: dict[str, dict[str, Any]] = {
@@ -337,12 +339,15 @@ def handlers_with_retries() -> None:
             "backoff_jitter": 0.1,
         },
     }
+    store = shared_store("default")
+    for queue in (*rules, "patient", "clicks"):
+        declare(store, queue)
     for queue, given in rules.items():
         consumer(queue, max_attempts=2, **given)(_failing_by_type(errors))
         for name in errors:
             publish(queue, type=name)
 
-    @consumer("patient", time_limit_seconds=60, soft_time_limit_seconds=0.01)
+    @consumer("patient", time_limit_seconds=60, soft_time_limit_seconds=0.01, max_attempts=1)
     def patient(message: Any) -> None:
         while not message.cancelled:
             time.sleep(0.01)
@@ -356,7 +361,17 @@ def handlers_with_retries() -> None:
     publish("patient")
     for number in range(5):
         publish("clicks", number, group_key="one" if number % 2 else None)
-    call_command("mq_queue", "patient", "--max-attempts=1")
+    _ask_for_impossible_retries()
+    queues = ",".join([*rules, "patient", "clicks"])
+    call_command("mq_worker", f"--queues={queues}", "--until-empty", "--max-messages=1000", stdout=StringIO())
+    for queue in queues.split(","):
+        forget(queue)
+
+
+def _ask_for_impossible_retries() -> None:
+    from django_mq.api import Release, consumer
+    from django_mq.errors import ConfigurationError
+
     for given in (
         {"backoff": "quadratic", "backoff_seconds": -1, "release_seconds": -1},
         {"backoff": "linear", "backoff_multiplier": 2.0, "backoff_cap_seconds": 1, "backoff_seconds": 2},
@@ -366,10 +381,6 @@ def handlers_with_retries() -> None:
     ):
         with suppress(ConfigurationError):
             consumer("impossible", **given)(print)  # type: ignore[call-overload]
-    queues = ",".join([*rules, "patient", "clicks"])
-    call_command("mq_worker", f"--queues={queues}", "--until-empty", "--max-messages=1000", stdout=StringIO())
-    for queue in queues.split(","):
-        forget(queue)
 
 
 def _failing_by_type(errors: dict[str, type[Exception]]) -> Callable[[Any], None]:

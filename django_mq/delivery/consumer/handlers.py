@@ -365,6 +365,8 @@ def _check_options(queue: object, credit: int | None, credit_bytes: int | None, 
 
 def _check_limits(queue: str, time_limit_seconds: object, soft_time_limit_seconds: object) -> None:
     """Raise ConfigurationError for time limits that are impossible."""
+    if time_limit_seconds is None and soft_time_limit_seconds is None:
+        return
     if (problem := next(problems_of_limits(time_limit_seconds, soft_time_limit_seconds), None)) is not None:
         raise ConfigurationError(f"The handler of {queue!r} cannot have these time limits: {problem}.")
 

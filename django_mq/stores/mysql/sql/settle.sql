@@ -20,7 +20,7 @@ SET state = CASE WHEN %(delay_seconds)s > 0 THEN 0 ELSE 1 END,
     attempts = {counted}, suspect = suspect AND NOT %(counted)s,
     redelivered = true, released_at = {now}, session_id = NULL, claim = NULL, claimed_at = NULL,
     properties = CASE WHEN %(delay_seconds)s > 0 AND NOT %(counted)s
-                      THEN JSON_SET(coalesce(properties, '{}'), '$.mq_releases',
+                      THEN JSON_SET(coalesce(properties, JSON_OBJECT()), '$.mq_releases',
                                     CAST(coalesce(JSON_EXTRACT(properties, '$.mq_releases'), 0) AS UNSIGNED) + 1)
                       ELSE properties END
 WHERE id IN %(ids)s

@@ -9,7 +9,7 @@ m.id = ANY(%(ids)s::bigint[]) AND
 -- name: _later
 {after:given.delay_seconds}
 -- name: _released_once_more
-coalesce(m.properties, '{}'::jsonb) || jsonb_build_object('mq_releases',
+coalesce(m.properties, jsonb_build_object()) || jsonb_build_object('mq_releases',
         CASE WHEN jsonb_typeof(m.properties -> 'mq_releases') = 'number'
              THEN (m.properties ->> 'mq_releases')::float8::bigint + 1 ELSE 1 END)
 

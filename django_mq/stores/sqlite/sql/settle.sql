@@ -15,7 +15,7 @@ json_extract(value, '$.ids') AS id, json_extract(value, '$.claims') AS claim, js
 -- name: _later
 given.later
 -- name: _released_once_more
-json_set(coalesce(m.properties, '{}'), '$.mq_releases', coalesce(json_extract(m.properties, '$.mq_releases'), 0) + 1)
+json_set(coalesce(m.properties, json_object()), '$.mq_releases', coalesce(json_extract(m.properties, '$.mq_releases'), 0) + 1)
 
 -- name: settle_finished. Removes claimed messages for good; remember_finished has run.
 -- Locks: the database for writing. Index: the primary key. Fenced by session and claim token. Returns: the ids that
