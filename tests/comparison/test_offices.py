@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import textwrap
 import tokenize
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import psycopg
 import pytest
 
 from tests.conftest import url_or_skip
+from tests.docs.pages import DOCS, blocks
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+PAGE = DOCS / "explanation" / "coming-from-celery.md"
 CELERY, DJANGO_MQ = "with_celery", "with_django_mq"
 #: The worker of each, and what it prints when it is ready.
 WORKERS = {
@@ -137,12 +140,33 @@ def test_code_is_counted_without_blank_lines_comments_and_docstrings(tmp_path: P
     assert lines(path) == 4
 
 
-def test_the_office_for_django_mq_has_no_more_lines() -> None:
-    counted = {
-        version: {path.name: lines(path) for path in sorted((HERE / version / "office").glob("*.py"))}
-        for version in WORKERS
-    }
-    ours, theirs = counted[DJANGO_MQ], counted[CELERY]
+def counted(version: str) -> dict[str, int]:
+    """Count the lines of each file of an office."""
+    return {path.name: lines(path) for path in sorted((HERE / version / "office").glob("*.py"))}
 
-    assert sum(ours.values()) <= sum(theirs.values()), counted
-    assert sum(ours.values()) - ours["tests.py"] <= sum(theirs.values()) - theirs["tests.py"], counted
+
+def test_the_office_for_django_mq_has_no_more_lines() -> None:
+    ours, theirs = counted(DJANGO_MQ), counted(CELERY)
+
+    assert sum(ours.values()) <= sum(theirs.values()), (ours, theirs)
+    assert sum(ours.values()) - ours["tests.py"] <= sum(theirs.values()) - theirs["tests.py"], (ours, theirs)
+
+
+def test_the_page_shows_both_offices_as_they_are() -> None:
+    ours, theirs = counted(DJANGO_MQ), counted(CELERY)
+    files = {
+        "settings and Celery's app": ("__init__.py", "celery.py", "settings.py"),
+        "models": ("models.py",),
+        "what a clerk can do": ("desk.py",),
+        "what runs in the background": ("tasks.py", "consumers.py"),
+        "tests of the application": ("tests.py",),
+        "all": (*theirs, "consumers.py"),
+    }
+    page = PAGE.read_text(encoding="utf-8")
+
+    for name, of_row in files.items():
+        celery, django_mq = (sum(each.get(file, 0) for file in of_row) for each in (theirs, ours))
+        assert f"| {name} | {celery} | {django_mq} |" in page
+    written = [path.read_text() for version in WORKERS for path in (HERE / version / "office").glob("*.py")]
+    for block in blocks(PAGE, "py"):
+        assert any(block.text in text or textwrap.indent(block.text, "    ") in text for text in written), block
