@@ -417,7 +417,8 @@ class Worker:
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
             seconds = self.runtime.wait_seconds()
-            watches = is_timed or self._overruns.may_come
+            # What begins while this thread waits is held already.
+            watches = is_timed or (self._overruns.may_come and self.session.held)
             self.runtime.wait(min(seconds, WATCH_SECONDS) if watches else seconds)
         self._waiting = False
         self.runtime.hear()
