@@ -61,7 +61,7 @@ hypothesis_settings.load_profile("any machine")
 #: Processes that share a run of the whole suite, each with servers of its own.
 PROCESSES = 2
 #: Their tests take longest, so a process that begins with one of them last would keep the other one waiting.
-SLOW = {"admin", "agreement", "docs", "example_project", "journeys", "pipeline", "proof", "suites"}
+SLOW = {"admin", "agreement", "comparison", "docs", "example_project", "journeys", "pipeline", "proof", "suites"}
 
 
 @pytest.hookimpl(tryfirst=True)
