@@ -126,15 +126,18 @@ class BulkCall:
         execution = Execution(
             message=first.message, messages=messages, handler=self.handler, outcome=first.outcome
         )
-        settled: list[tuple[Delivery, Settlement]] = []
+        # A middleware that keeps an error to itself accepts the messages, as around a handler of one.
+        settled = [(each, accepted(each)) for each in attempts]
 
         def call(changed: Execution) -> None:
-            given = arguments
+            given, was_committed = arguments, self._is_committed
             if changed.messages is not messages:
                 if len(changed.messages) != len(messages):
                     raise MiddlewareMisused("A middleware has changed the number of messages of a call.")
                 given = tuple(map(list, zip(*map(self._arguments_of, changed.messages), strict=True)))
-            settled.extend(self._call(attempts, given))
+            called = self._call(attempts, given)
+            if not was_committed:  # by the call that a middleware repeats
+                settled[:] = called
 
         try:
             surrounded(middleware, execution, call)

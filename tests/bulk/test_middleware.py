@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def added() -> Iterator[Callable[..., None]]:
-    """Adds a middleware with these methods, for the test only."""
-    yield lambda **methods: conf.add_extension(Extension(name="test", middleware=(SimpleNamespace(**methods),)))
+    """Adds a middleware with these methods, and others inside of it, for the test only."""
+    yield lambda *inner, **methods: conf.add_extension(
+        Extension(name="test", middleware=(SimpleNamespace(**methods), *inner))
+    )
     conf.remove_extension("test")
 
 
@@ -43,6 +46,7 @@ def verdicts(function: Callable[[list[Any]], Any], *rows: dict[str, Any]) -> lis
         settled += outcome.settled
         waiting += outcome.again
     found = {attempt.claimed.id: settlement.verdict for attempt, settlement in settled}
+    assert len(found) == len(settled)  # each message once
     return [found[attempt.claimed.id] for attempt in attempts]
 
 
@@ -89,6 +93,37 @@ def test_what_a_middleware_raises_is_judged_as_what_the_handler_raises(
 
     assert verdicts(ran.append, {}, {}) == [expected] * 2
     assert (ran, len(seen)) == ([], calls)
+
+
+def test_a_middleware_that_keeps_an_error_to_itself_accepts_the_messages(added: Callable[..., None]) -> None:
+    def process(attempt: Execution, proceed: Proceed) -> Any:
+        with suppress(ZeroDivisionError):
+            return proceed()
+
+    added(process=process)
+
+    assert verdicts(lambda messages: 1 / 0, {}, {}) == [Verdict.ACCEPT] * 2
+
+
+def test_a_middleware_that_proceeds_again_after_an_error_settles_each_message_once(
+    added: Callable[..., None],
+) -> None:
+    errors = [ValueError("after the handler")]
+
+    def again(attempt: Execution, proceed: Proceed) -> Any:
+        with suppress(ValueError):
+            return proceed()
+        return proceed()
+
+    def fail_once(attempt: Execution, proceed: Proceed) -> Any:
+        result = proceed()
+        if errors:
+            raise errors.pop()
+        return result
+
+    added(SimpleNamespace(process=fail_once), process=again)
+
+    assert verdicts(lambda messages: None, {}, {}) == [Verdict.ACCEPT] * 2
 
 
 def test_a_middleware_gives_the_handler_other_messages(added: Callable[..., None]) -> None:
