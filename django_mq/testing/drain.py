@@ -252,11 +252,10 @@ class Drain:
             session.settle(Settlement(message.id, message.claim, RELEASE))
         runs = Counter((attempt.queue, attempt.handler) for attempt in self.attempts)
         ran = "".join(
-            f" {handler} ran {times} times on queue {queue!r}: does it publish or release messages for ever? If"
-            " not,"
+            f" {handler} ran {times} times on queue {queue!r}: does it publish or release messages for ever?"
             for (queue, handler), times in runs.most_common(1)
         )
         raise DrainNeverEnds(
             f"A drain may run {self._limit} attempts, has run {len(self.attempts)}, and"
-            f" {self.taken[messages[0].id]!r} is ready.{ran} give drain() a larger limit."
+            f" {self.taken[messages[0].id]!r} is ready.{ran} Give drain() a larger limit if it is to run more."
         )

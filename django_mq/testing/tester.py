@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import cached_property
@@ -23,7 +24,7 @@ from django_mq.testing.transactions import as_committed
 
 if TYPE_CHECKING:
     import unittest
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
     from types import TracebackType
 
@@ -84,20 +85,22 @@ class QueueTester:
         What a handler raises is raised here when its message is settled, except ``Reject``, ``Release``,
         ``Decline`` and ``Retry``. With ``raise_errors=False`` only the attempts have the errors.
 
-        Raises DrainNeverEnds after ``limit`` attempts, NoHandler for a queue without a handler, and
-        WorkerInTransaction in a transaction of the test.
+        Raises DrainNeverEnds after ``limit`` attempts, NoHandler for a queue without a handler,
+        WorkerInTransaction in a transaction of the test, and ValueError for a time or a limit that cannot be.
         """
         handlers = discover()
-        names = (
-            None if queue is None else [existing(name) for name in ([queue] if isinstance(queue, str) else queue)]
-        )
+        if not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"limit is {limit!r}; use a whole number, 1 or more.")
+        ahead = _checked(ahead)
+        given = queue if isinstance(queue, Iterable) and not isinstance(queue, str) else [queue]
+        names = None if queue is None else [existing(name) for name in given]
         for name in names or ():
             self._check_consumed(name, handlers)
         drain = Drain(shared_store(self._alias), handlers, names, limit=limit, raise_errors=raise_errors)
         process.reset()  # the test may have changed a queue
         try:
             with as_committed():
-                drain.run(_checked(ahead))
+                drain.run(ahead)
         except Exception as error:
             # The frames of the drain would stand between the test and the handler.
             if drain.raised is not None and drain.raised[0] is error:
@@ -144,7 +147,10 @@ class QueueTester:
 
 
 def _checked(time: timedelta | float) -> timedelta:
-    span = time if isinstance(time, timedelta) else timedelta(seconds=time)
+    try:
+        span = time if isinstance(time, timedelta) else timedelta(seconds=time)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{time!r} is no time; use a timedelta, or a number of seconds.") from None
     if span < timedelta(0):
         raise ValueError(f"The clock of the queues only moves on, not by {time}.")
     return span

@@ -460,7 +460,7 @@ def test_a_failed_statement_of_a_handler_undoes_only_itself(
     assert list(names) == ["fails 1", "fails 2", "returns 1", "returns 2"]
 
 
-def test_it_refuses_what_cannot_be_drained(alias: str, mq: QueueTester, handle: Callable[..., None]) -> None:
+def test_it_refuses_what_cannot_be_drained(alias: str, mq: Any, handle: Callable[..., None]) -> None:
     handle("orders", lambda _: None)
 
     with pytest.raises(NoHandler, match="'receipts'"):
@@ -472,6 +472,14 @@ def test_it_refuses_what_cannot_be_drained(alias: str, mq: QueueTester, handle: 
     for move in (mq.move_clock, lambda by: mq.drain(ahead=by)):
         with pytest.raises(ValueError, match="only moves on"):
             move(-1)
+        for time in ("soon", float("nan"), float("inf"), None):
+            with pytest.raises(ValueError, match="is no time"):
+                move(time)
+    for limit in (0, -1, 1.5, "10"):
+        with pytest.raises(ValueError, match=r"limit is .*1 or more"):
+            mq.drain(limit=limit)
+    with pytest.raises(UnknownQueue, match="3"):
+        mq.drain(3)
 
 
 def test_the_end_of_the_block_puts_the_clock_right() -> None:
