@@ -18,6 +18,8 @@ from django_mq.typed.misfit import Misfit
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+#: What the libraries say of a value that is none of those expected. What follows would show it.
+SHOWING = re.compile(r"^(Invalid (?:enum )?value|Input tag) .*", re.DOTALL)
 #: How msgspec says where in the body it has found a mistake.
 PLACE = re.compile(r"^(?P<words>.*) - at `(?P<key>key in )?\$\.?(?P<path>.*)`$", re.DOTALL)
 
@@ -64,7 +66,7 @@ def _by_pydantic(annotation: Any) -> Callable[[Any], Any]:
             errors: Any = error
             first, *more = errors.errors(include_url=False, include_context=False, include_input=False)
             others = f" ({len(more)} more)" if more else ""
-            raise Misfit(f"does not fit: {first['msg']}{others}", *first["loc"]) from None
+            raise Misfit(f"does not fit: {_hiding(first['msg'])}{others}", *first["loc"]) from None
 
     return read
 
@@ -82,9 +84,14 @@ def _by_msgspec(annotation: Any) -> Callable[[Any], Any]:
         except msgspec.ValidationError as error:
             found = PLACE.match(str(error))
             words, path = (found["words"], found["path"]) if found else (str(error), "")
-            raise Misfit(f"does not fit: {words}", *_steps(path)) from None
+            raise Misfit(f"does not fit: {_hiding(words)}", *_steps(path)) from None
 
     return read
+
+
+def _hiding(words: str) -> str:
+    """Return what a library says without a value of the body, which may be secret."""
+    return SHOWING.sub(r"\1: not one of the possible ones", words)
 
 
 def _steps(path: str) -> list[str | int]:

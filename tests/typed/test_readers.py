@@ -213,6 +213,17 @@ def test_a_body_that_does_not_fit_names_the_field_and_shows_no_value(
     assert raised.value.__suppress_context__
 
 
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"]
+
+
+Animal = Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
+
+
 @dataclass
 class Even:
     number: int
@@ -235,6 +246,13 @@ class Even:
         (Customer, b"x", "The body does not fit Customer: it is bytes, and no JSON."),
         (Annotated[int, pydantic.Field(gt=0)], 0, "it does not fit: Input should be greater than 0."),
         (Annotated[int, msgspec.Meta(gt=0)], 0, "it does not fit: Expected `int` >= 1."),
+        # Without the value, which both libraries would quote.
+        (
+            Annotated[Colour, msgspec.Meta()],
+            "x",
+            "does not fit: Invalid enum value: not one of the possible ones.",
+        ),
+        (Animal, {"kind": "x"}, "does not fit: Input tag: not one of the possible ones."),
     ],
 )
 def test_a_body_as_a_whole_that_does_not_fit_says_so(annotation: Any, body: Any, words: str) -> None:
