@@ -175,6 +175,8 @@ class EventLoopPool:
     def disown(self) -> None:
         """Cancel the running attempts, whose outcomes are ignored, and end the loop once they have ended."""
         self._stopping = True
+        for attempt in list(self._running):
+            attempt.message.end_request.ask(Interruption.STOPPING)
         self._running.clear()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(GRACE_SECONDS)
@@ -219,7 +221,7 @@ class EventLoopPool:
         try:
             settlement = await attempt.arun(in_any_thread)
         except asyncio.CancelledError as error:  # before the handler began
-            attempt.error = error
+            attempt.error = attempt.reason_of(error)
             settlement = attempt.conclude()
         finally:
             context.leave()

@@ -24,7 +24,7 @@ from django_mq.delivery.consumer.handlers import Handler, Way
 from django_mq.delivery.consumer.worker import Worker, Workers
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.errors import ConfigurationError, HandlersHang, Reject
+from django_mq.errors import ConfigurationError, HandlersHang, Reject, WorkerStopping
 from django_mq.models import Attempt, History, Message, Queue, WorkerSession
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler
@@ -347,7 +347,11 @@ def test_a_worker_that_stops_waits_for_coroutines(alias: str) -> None:
 
 
 def test_a_worker_that_stops_at_once_cancels_and_then_gives_back(alias: str) -> None:
-    begun, states = threading.Event(), []
+    begun, states, outcomes = threading.Event(), [], []
+
+    @receiver(signals.attempt_finished)
+    def ended(outcome: str, error: BaseException, **_: Any) -> None:
+        outcomes.append((outcome, type(error)))
 
     async def handle(message: Any) -> None:
         begun.set()
@@ -365,6 +369,7 @@ def test_a_worker_that_stops_at_once_cancels_and_then_gives_back(alias: str) -> 
         worker.stop(at_once=True)
 
     assert states == [Message.Status.CLAIMED]
+    assert outcomes == [("released", WorkerStopping)]
     row = Message.objects.using(alias).get()
     assert (row.state, row.attempts) == (Message.Status.READY, 0)
 

@@ -23,7 +23,7 @@ from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.delivery.validation import moment
 from django_mq.engine.decisions.ends import ON_DEAD
-from django_mq.engine.decisions.interruption import Interruption
+from django_mq.engine.decisions.interruption import ERRORS, Interruption
 from django_mq.engine.decisions.verdict import RELEASE, RETURNED, Decision, Ending, Verdict, ending_of, verdict
 from django_mq.errors import (
     Cancelled,
@@ -133,12 +133,17 @@ class Delivery:
             else:
                 await self.acall(self.message)
         except BaseException as error:  # noqa: BLE001 - nor a worker's event loop
-            was_cancelled = isinstance(error, asyncio.CancelledError)
-            is_cancel = was_cancelled and self.message.interruption is Interruption.CANCELLED
-            self._take(Cancelled() if is_cancel else error)
+            self._take(self.reason_of(error))
         if self.message.interruption is Interruption.TIME_LIMIT:  # whatever the coroutine has made of it
             self.error = self._overdue()
         return self.conclude()
+
+    def reason_of(self, error: BaseException) -> BaseException:
+        """Return the error that ends the attempt: the reason, if the worker has cancelled the coroutine."""
+        reason = self.message.interruption
+        if isinstance(error, asyncio.CancelledError) and reason in (Interruption.CANCELLED, Interruption.STOPPING):
+            error = ERRORS[reason]()
+        return error
 
     # Steps of both.
 
