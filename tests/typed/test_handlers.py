@@ -323,6 +323,21 @@ def test_a_body_that_does_not_fit_is_not_published(body: Any) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("queue")
+@pytest.mark.parametrize("other", ["receipt.v3", ""])
+def test_a_handler_of_a_type_publishes_no_other_type(other: str) -> None:
+    @consumer(QUEUE, type="receipt.v2")
+    def handle(receipt: Receipt) -> None:
+        raise AssertionError
+
+    with pytest.raises(InvalidMessage, match=r"takes messages of the type 'receipt\.v2', not '"):
+        handle.publish(Receipt(1), type=other)
+
+    handle.publish(Receipt(1), type="receipt.v2")
+    assert [message.type for message in browse(QUEUE)] == ["receipt.v2"]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("queue")
 def test_a_handler_publishes_to_no_exchange() -> None:
     handle: Any = consumer(QUEUE)(of_a_body)
 

@@ -9,7 +9,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 
 from django_mq.delivery.codecs import decode_body, encode_body
 from django_mq.delivery.publisher import OutgoingMessage, apublish_many, publish_many
-from django_mq.errors import CorruptMessage, InvalidMessage
+from django_mq.errors import CorruptMessage, InvalidMessage, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -82,7 +82,7 @@ class HandlerFunction(Generic[P, R]):
         """Publish a body for the handler and return the id of the message.
 
         The arguments are those of ``publish``. Raises what that raises, and InvalidMessage for a body that does
-        not fit the annotation of the handler's parameter.
+        not fit the annotation of the handler's parameter, or another ``type`` than that of the handler.
         """
         message_ids: list[UUID] = self.publish_many([body], **options)
         return message_ids[0]
@@ -109,7 +109,13 @@ class HandlerFunction(Generic[P, R]):
         return message_id
 
     def _outgoing(self, bodies: Iterable[Any], options: dict[str, Any]) -> list[OutgoingMessage]:
-        options = {"type": self._handler.type, **options}
+        own = self._handler.type
+        options = {"type": own, **options}
+        if own and options["type"] != own:
+            raise InvalidMessage(
+                f"{self._handler.name} takes messages of the type {own!r}, not {shown(options['type'])}; leave"
+                " type out, or publish with the function publish()."
+            )
         content_type = options.pop("content_type", None)
         messages = []
         for body in bodies:
