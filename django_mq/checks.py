@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.core import checks
@@ -106,7 +107,7 @@ def _check_linked_queues() -> list[checks.CheckMessage]:
 
 
 def _check_queues(store: Store) -> list[checks.CheckMessage]:
-    """W006: options that a queue has kept; W009; and the queues of handlers. Raises TablesMissing."""
+    """W006: options that a queue has kept; W009; W005 and W011: queues of handlers. Raises TablesMissing."""
     from django_mq.delivery.operator.cycles import find_cycles  # noqa: PLC0415 - as above
     from django_mq.delivery.operator.drift import differences  # noqa: PLC0415 - as above
 
@@ -114,6 +115,7 @@ def _check_queues(store: Store) -> list[checks.CheckMessage]:
     store.queues.find("any")  # without declared queues, nothing else asks
     return [
         *_check_handled_queues(alias),
+        *_check_kinds(alias),
         *(
             checks.Warning(
                 f"Queue {each.queue!r}: {each}.",
@@ -177,6 +179,22 @@ def _check_handled_queues(alias: str) -> list[checks.CheckMessage]:
     return [
         _undeclared(f"{handlers[name][0].name} consumes the queue {name!r}", name)
         for name in undeclared_among(handlers, using=alias)
+    ]
+
+
+def _check_kinds(alias: str) -> list[checks.CheckMessage]:
+    """W011: handlers of a queue that would never get their messages beside others of another kind."""
+    from django_mq.delivery.consumer.handlers import discover  # noqa: PLC0415 - as above
+    from django_mq.delivery.consumer.kinds import problems_of_kinds  # noqa: PLC0415 - as above
+
+    try:
+        handlers = [*chain.from_iterable(discover().values())]
+    except Exception:  # noqa: BLE001 - check_handlers says it
+        return []
+    hint = "Until then no worker that has all of them starts."
+    return [
+        checks.Warning(problem, hint=hint, id="django_mq.W011")
+        for problem in problems_of_kinds(handlers, using=alias)
     ]
 
 

@@ -286,6 +286,25 @@ def test_a_handler_of_an_unknown_queue_is_a_warning_until_the_queue_exists(setti
     assert not [message for message in check_database(databases=["default"]) if "'ordres'" in message.msg]
 
 
+@pytest.fixture
+def an_exclusive_queue_with_two_kinds() -> Iterator[None]:
+    async def ship(_: Any) -> None: ...
+
+    consumer("ordres", selector="size > 5")(ship)
+    yield
+    forget("ordres")
+
+
+@pytest.mark.usefixtures("a_handler_of_ordres", "an_exclusive_queue_with_two_kinds")
+@pytest.mark.django_db
+def test_handlers_of_two_kinds_of_an_exclusive_queue_are_a_warning() -> None:
+    declare(shared_store("default"), "ordres", {"exclusive": True})
+
+    [found] = [message for message in check_database(databases=["default"]) if "'ordres'" in message.msg]
+
+    assert (found.id, "exclusive=True lets only 1" in found.msg) == ("django_mq.W011", True)
+
+
 def test_handlers_that_want_the_same_messages_are_named() -> None:
     consumer("ordres", selector="size < 10")(print)
     consumer("ordres", selector="size > 5")(repr)

@@ -196,6 +196,17 @@ def test_a_handler_of_an_unknown_queue_is_refused(committed_database: str, run: 
     assert "Ended." in run(*arguments)
 
 
+@pytest.mark.usefixtures("handled")
+def test_handlers_of_two_kinds_of_an_exclusive_queue_are_refused(committed_database: str, run: Run) -> None:
+    async def ship(_: object) -> None: ...
+
+    declare(shared_store(committed_database), "handled", {"exclusive": True})
+    consumer("handled", selector="size > 5")(ship)
+
+    with pytest.raises(CommandError, match=r"'handled' run in 2 workers .* give each a queue of its own"):
+        run("mq_worker", "--queues=handled", "--until-empty", f"--database={committed_database}")
+
+
 @pytest.mark.once
 @pytest.mark.parametrize(
     "command", ["mq_worker --queues=gated --threads=1", "mq_maintenance --loop", "mq_maintenance"]

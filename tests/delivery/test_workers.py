@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.api import publish
+from django_mq.api import Decline, publish
+from django_mq.delivery.consumer.handlers import Way
+from django_mq.delivery.consumer.kinds import check_kinds
 from django_mq.delivery.consumer.worker import Emptiness, Worker, Workers
 from django_mq.delivery.queues import declare
-from django_mq.errors import StoreError
-from django_mq.models import Message, WorkerSession
+from django_mq.errors import ConfigurationError, StoreError
+from django_mq.models import Consumer, Message, WorkerSession
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
     from django_mq.delivery.consumer.handlers import Handler
 
 
@@ -51,6 +59,91 @@ def test_a_handler_without_a_selector_gets_what_no_handler_of_the_process_wants(
     assert sorted(found["large"]) == large
     assert sorted(found["vip"]) == vip
     assert sorted(found["rest"]) == sorted(set(range(30)) - {*large, *vip})
+
+
+@contextmanager
+def at_work(*handlers: Handler, using: str) -> Iterator[None]:
+    """Workers that work in threads of their own, and are stopped in order."""
+    workers = workers_of(*handlers, using=using)
+    thread = threading.Thread(target=workers.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        workers.stop()
+        thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
+
+
+def test_what_a_worker_declines_is_dead_though_others_of_its_process_would_match(
+    alias: str, settings: Settings
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "DECLINE_GRACE_SECONDS": 0.3}
+    rest: list[int] = []
+
+    def decline(_: Any) -> None:
+        raise Decline
+
+    handlers = [
+        a_handler(lambda message: rest.append(message.body)),
+        a_handler(decline, selector="size > 5"),
+        a_handler(decline, selector="size > 7"),
+    ]
+    for size in (1, 6, 9):
+        publish("orders", size, headers={"size": size})
+    publish("orders", 0)
+
+    dead = Message.objects.using(alias).filter(state=Message.Status.DEAD)
+    with at_work(*handlers, using=alias):
+        wait_until(lambda: dead.count() == 2)
+        wait_until(lambda: sorted(rest) == [0, 1])
+
+    assert {message.dead_reason for message in dead} == {"declined by all consumers"}
+
+
+def test_a_worker_waits_for_no_better_one_of_its_process_that_does_not_get_the_message(alias: str) -> None:
+    large: list[int] = []
+    handlers = [
+        a_handler(priority=5),
+        a_handler(lambda message: large.append(message.body), selector="size > 5"),
+    ]
+
+    with at_work(*handlers, using=alias):
+        wait_until(lambda: Consumer.objects.using(alias).count() == 2)
+        publish("orders", 9, headers={"size": 9})
+        wait_until(lambda: large == [9])
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        ({"exclusive": True}, "exclusive=True"),
+        ({"grouping": "sole"}, "grouping='sole'"),
+        ({"max_consumers": 1}, "max_consumers=1"),
+    ],
+)
+def test_workers_of_a_queue_that_fewer_may_receive_from_are_refused(
+    alias: str, settings: Settings, options: dict[str, Any], limit: str
+) -> None:
+    plain, coroutine = a_handler(), a_handler(selector="size > 5", way=Way.EVENT_LOOP)
+    declare(shared_store(alias), "lone", options)
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"planned": options}}
+
+    check_kinds([plain, coroutine], using=alias)
+    for queue in ("lone", "planned"):
+        own, other = replace(plain, queue=queue), replace(coroutine, queue=queue)
+        check_kinds([own, replace(other, way=Way.THREADS)], using=alias)
+        with pytest.raises(ConfigurationError, match=f"'{queue}' run in 2 workers .* {limit} lets only 1 of them"):
+            check_kinds([own, other], using=alias)
+
+
+def test_selectors_that_are_together_too_long_are_refused(alias: str) -> None:
+    texts = [f"JMSType = '{number}{'x' * 300}'" for number in range(4)]
+    handlers = [a_handler(), *(a_handler(selector=text, way=Way.EVENT_LOOP) for text in texts)]
+
+    check_kinds(handlers[:3], using=alias)
+    with pytest.raises(ConfigurationError, match="together are longer than 1,000 characters"):
+        check_kinds(handlers, using=alias)
 
 
 def test_until_empty_ends_when_the_queues_of_all_workers_are_empty(alias: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import insort
+from dataclasses import replace
 from heapq import heapify, heappop, heappush, merge
 from itertools import chain, dropwhile, islice, takewhile
 from operator import methodcaller
@@ -23,7 +24,7 @@ from django_mq.engine.decisions.bulk import BulkLine, gathered
 from django_mq.engine.decisions.claim import REFILL_SHARE, ByteCredit, open_queues, order_of
 from django_mq.engine.decisions.credit import PrefetchCredit, WindowCredit
 from django_mq.engine.decisions.recall import surplus
-from django_mq.engine.decisions.selection import Wanted, first_matching
+from django_mq.engine.decisions.selection import Wanted, first_matching, selections_of
 from django_mq.engine.selector import Selector
 from django_mq.stores.queue_records import last_read
 from django_mq.stores.records import ConsumerInfo
@@ -316,6 +317,11 @@ class Dispatcher:
         for prefetch in self._order:
             self._prefetched.setdefault(prefetch.queue, []).append(prefetch)
         self._selecting = self._with_selectors(handlers)
+        #: By queue and selector, which messages the prefetch gets: those that no other worker of the process does.
+        self._selected = {
+            name: selections_of({each.selector for each in self._prefetched[name]}, [one.text for one, _ in some])
+            for name, some in self._selecting.items()
+        }
         #: By queue, the prefetch that gets all its messages.
         self._sole = {
             name: some[0]
@@ -586,7 +592,13 @@ class Dispatcher:
 
     def describe(self) -> tuple[ConsumerInfo, ...]:
         """Return what the operator sees of all handlers."""
-        return tuple(subscriber.describe() for prefetch in self._all() for subscriber in prefetch.subscribers)
+        return tuple(
+            replace(
+                subscriber.describe(), selector=self._selected.get(prefetch.queue, {}).get(prefetch.selector, "")
+            )
+            for prefetch in self._all()
+            for subscriber in prefetch.subscribers
+        )
 
     def _all(self) -> Iterator[Prefetch]:
         return chain.from_iterable(self._prefetched.values())

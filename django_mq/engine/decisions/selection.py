@@ -6,7 +6,7 @@ same rule in ``condition_of`` of ``django_mq/stores/sql/conditions.py``.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from random import Random
 from typing import Generic, NamedTuple, TypeVar
@@ -36,6 +36,30 @@ def selector_for(message_type: str, selector: str = "") -> str:
 def first_matching(selectors: Iterable[Selector], message: Message) -> int | None:
     """Return the number of the first selector that matches, None if none does."""
     return next((number for number, each in enumerate(selectors) if each.matches(message)), None)
+
+
+def selections_of(own: Container[str], every: Iterable[str]) -> dict[str, str]:
+    """Return what a worker's own selectors select, beside those that other workers of its process have.
+
+    ``every`` are the selectors of the process, in the order in which they are asked.
+    """
+    found: dict[str, str] = {}
+    others: list[str] = []
+    for selector in every:
+        if selector in own:
+            found[selector] = _unless(selector, others)
+        else:
+            others.append(selector)
+    return found
+
+
+def _unless(selector: str, others: Sequence[str]) -> str:
+    """Return a selector of what this one matches and none of the others does."""
+    if not others:
+        return selector
+    # Another one that is unknown does not match. NOT 1 is unknown, so this OR is never false.
+    none = f"({' OR '.join(f'({other})' for other in others)} OR NOT 1) IS NULL"
+    return f"({selector}) AND {none}" if selector else none
 
 
 def may_want(texts: Iterable[str], message: Message) -> bool:

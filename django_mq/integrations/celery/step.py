@@ -21,6 +21,7 @@ from django.conf import settings
 from django_mq import conf
 from django_mq.conf import LONGEST_WAIT_SECONDS
 from django_mq.delivery.consumer.handlers import Way, check_transactions, discover, notices_of
+from django_mq.delivery.consumer.kinds import check_kinds
 from django_mq.delivery.consumer.lease import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
@@ -343,6 +344,7 @@ def install(sender: Any) -> None:
             handlers = list(chain.from_iterable(known.values()))
             check_transactions(handlers, transport.alias)
             check_handled(known, using=transport.alias)
+            check_kinds(handlers, using=transport.alias)
             _show_in_banner(sender, handlers)
             _, beside = divided(known)
             if beside:

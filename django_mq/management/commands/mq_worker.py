@@ -14,6 +14,7 @@ from django_mq.bulk.pool import pool_for
 from django_mq.coroutines.pool import EventLoopPool
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from django_mq.delivery.consumer.handlers import Way, discover, notices_of
+from django_mq.delivery.consumer.kinds import by_worker, check_kinds
 from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.worker import Worker, Workers
 from django_mq.delivery.operator.drift import log_differences
@@ -84,6 +85,7 @@ class Command(MQCommand):
         handlers = _chosen(options["queues"], options["exclude"])
         queues = [handler.queue for handler in handlers]
         check_handled(queues, using=alias)
+        check_kinds(handlers, using=alias)
         log_differences(queues, using=alias)
         name = f"{options['name']}-{line.number}" if line and options["name"] else options["name"]
         monitor = monitor_of(options, line)
@@ -154,15 +156,16 @@ class _Signals:
 
 def _pools(handlers: list[Handler], options: dict[str, Any]) -> Iterator[tuple[list[Handler], int, MakePool, str]]:
     """Yield the handlers of each worker, the slots of its pool, what makes the pool, and words for both."""
-    if plain := [handler for handler in handlers if handler.way is Way.THREADS]:
-        yield plain, options["threads"], Pool, plural(options["threads"], "thread")
-    if coroutines := [handler for handler in handlers if handler.way is Way.EVENT_LOOP]:
-        slots = options["async_slots"] or conf.load().ASYNC_SLOTS
-        threads = options["async_threads"] or conf.load().ASYNC_THREADS
-        yield coroutines, slots, partial(EventLoopPool, threads=threads), plural(slots, "async slot")
-    for handler in handlers:
-        if handler.way is Way.BULK:
-            yield [handler], handler.bulk, pool_for(handler), f"up to {plural(handler.bulk, 'message')} at a time"
+    for own in by_worker(handlers):
+        first = own[0]
+        if first.way is Way.THREADS:
+            yield own, options["threads"], Pool, plural(options["threads"], "thread")
+        elif first.way is Way.EVENT_LOOP:
+            slots = options["async_slots"] or conf.load().ASYNC_SLOTS
+            threads = options["async_threads"] or conf.load().ASYNC_THREADS
+            yield own, slots, partial(EventLoopPool, threads=threads), plural(slots, "async slot")
+        else:
+            yield own, first.bulk, pool_for(first), f"up to {plural(first.bulk, 'message')} at a time"
 
 
 def _where(handler: Handler) -> str:

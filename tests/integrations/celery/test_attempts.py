@@ -209,6 +209,19 @@ def test_a_worker_whose_middleware_cannot_be_imported_does_not_start(app: Celery
         install(SimpleNamespace(app=app))
 
 
+def test_a_worker_with_handlers_of_two_kinds_of_an_exclusive_queue_does_not_start(
+    app: Celery, committed_database: str
+) -> None:
+    declare(shared_store(committed_database), "lone", {"exclusive": True})
+    consumer("lone")(print)
+    consumer("lone", selector="size > 5", bulk=10)(repr)
+    try:
+        with pytest.raises(SystemExit, match=r"ConfigurationError: .*'lone' run in 2 workers"):
+            install(SimpleNamespace(app=app))
+    finally:
+        forget("lone")
+
+
 @pytest.mark.usefixtures("app")
 def test_a_typed_handler_gets_an_object_in_the_pool_and_a_body_that_does_not_fit_is_dead(
     committed_database: str,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.decisions.selection import Wanted
+from django_mq.engine.decisions.selection import Wanted, selections_of
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
@@ -278,6 +279,36 @@ def test_a_message_waits_for_a_consumer_that_wants_it(store: Store, session: int
 
     assert wait_out(store) == 0
     assert [found.id for found in store.browser.browse("orders", states=[State.READY])] == [declined]
+
+
+@pytest.mark.parametrize(
+    ("others", "headers", "is_dead"),
+    [
+        pytest.param(["size > 5"], {"size": 9}, True, id="another worker of the process has it"),
+        pytest.param(["size > 5"], {"size": 1}, False, id="no selector matches"),
+        pytest.param(["size > 5"], {}, False, id="the selector is unknown"),
+        pytest.param(["vip"], {"vip": "yes"}, False, id="the selector is no condition"),
+        pytest.param(["vip", "size > 5"], {"size": 9}, True, id="one is unknown, another one matches"),
+    ],
+)
+def test_the_rest_of_a_process_keeps_no_message_that_another_worker_of_the_process_gets(
+    store: Store, orders: str, others: list[str], headers: dict[str, Any], is_dead: bool
+) -> None:
+    session, other = open_session(store, "selecting"), open_session(store, "rest", orders)
+    told = ConsumerInfo(queue_name="orders", selector=selections_of({""}, [*others, ""])[""])
+    store.sessions.renew(other, Heartbeat(deadline_seconds=1e6, consumers=(told,)))
+    message = publish(store, headers=json.dumps(headers))
+    decline(store, session)
+
+    assert (wait_out(store), dead(store)) == ((1, [(message, DECLINED)]) if is_dead else (0, []))
+    assert (rest(store, other, others) == [message]) == (not is_dead)
+
+
+def rest(store: Store, session: int, others: list[str]) -> list[int]:
+    """Claim as the worker of the handler without a selector does."""
+    wanted = (*(Wanted(Selector(text), 0) for text in others), Wanted(Selector(""), 9))
+    request = ClaimRequest(queues=("orders",), credit=9, wanted={"orders": wanted})
+    return ids(store.claims.claim(session, request).claimed)
 
 
 def test_without_a_consumer_the_message_waits(store: Store, session: int) -> None:
