@@ -432,9 +432,12 @@ class Claims(Part, subjects.Claims):
         most = FURTHEST_PAGE if len(wanted) > 1 else 0
         begin = time.monotonic()
         while True:
+            there = page
             if page and (assignment is not None or any(facts.selectors)):
                 known.update(self.messages.described(name, [item.id for item in page], ask))
-            award.consider(undeclined(page, declined), lambda item: item.id in passed)
+                # A session that does not know the rules of the queue yet may have taken some meanwhile.
+                there = [item for item in page if item.id in known]
+            award.consider(undeclined(there, declined), lambda item: item.id in passed)
             if len(page) < size or award.is_done:
                 break
             is_enough = award.beginning >= request.slots or begin < self._look_behind_at[name]
