@@ -176,28 +176,26 @@ class _Step:
     If what follows has raised an exception, the middleware may try again.
     """
 
-    __slots__ = ("_begun", "_middleware", "_returned")
+    __slots__ = ("_begun", "_middleware", "_returned", "_running")
 
     def __init__(self, middleware: Any) -> None:
         self._middleware = middleware
-        self._begun = self._returned = False
+        self._begun = self._running = self._returned = False
 
-    def begin(self) -> None:
-        if self._returned:
-            raise MiddlewareMisused(
-                f"{named(self._middleware)} has called proceed() again after it had returned; call it once."
-            )
-        self._begun = True
+    def __enter__(self) -> None:
+        if self._returned or self._running:
+            when = "after it had returned" if self._returned else "before it had returned"
+            raise MiddlewareMisused(f"{named(self._middleware)} has called proceed() again {when}; call it once.")
+        self._begun = self._running = True
 
-    def done(self, result: Any) -> Any:
-        self._returned = True
-        return result
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._running, self._returned = False, kind is None
 
     def end(self, result: Any) -> Any:
-        if not self._begun:
+        if not self._begun or self._running:
+            what = "before proceed() has" if self._running else "without proceed(), so nothing was done"
             raise MiddlewareMisused(
-                f"{named(self._middleware)} has returned without proceed(), so nothing was done; return proceed(),"
-                " or raise an exception."
+                f"{named(self._middleware)} has returned {what}; return proceed(), or raise an exception."
             )
         return result
 
@@ -212,8 +210,8 @@ def surrounded(middleware: Sequence[Callable[[V, Proceed], Any]], value: V, last
     step = _Step(middleware[0])
 
     def proceed(changed: V = value, /) -> Any:
-        step.begin()
-        return step.done(surrounded(middleware[1:], changed, last))
+        with step:
+            return surrounded(middleware[1:], changed, last)
 
     return step.end(middleware[0](value, proceed))
 
@@ -227,7 +225,7 @@ async def asurrounded(
     step = _Step(middleware[0])
 
     async def proceed(changed: V = value, /) -> Any:
-        step.begin()
-        return step.done(await asurrounded(middleware[1:], changed, last))
+        with step:
+            return await asurrounded(middleware[1:], changed, last)
 
     return step.end(await middleware[0](value, proceed))

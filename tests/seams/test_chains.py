@@ -173,6 +173,38 @@ def test_a_middleware_proceeds_once(middleware: Any, runs: int, sentence: str, i
     assert len(ran) == runs
 
 
+async def at_once(attempt: Any, proceed: Any) -> Any:
+    await asyncio.gather(proceed(), proceed())
+
+
+async def early(attempt: Any, proceed: Any) -> Any:
+    task = asyncio.ensure_future(proceed())
+    await asyncio.sleep(0)  # it begins
+    return task
+
+
+@pytest.mark.parametrize(
+    ("aprocess", "sentence"),
+    [
+        (at_once, "at_once has called proceed.. again before it had returned"),
+        (early, "early has returned before proceed.. has"),
+    ],
+)
+def test_a_middleware_waits_for_what_follows(aprocess: Any, sentence: str) -> None:
+    runs: list[Any] = []
+
+    async def handle(message: Any) -> None:
+        runs.append(message)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    chain = chains_of([SimpleNamespace(aprocess=aprocess)]).async_attempts
+    with pytest.raises(MiddlewareMisused, match=sentence):
+        asyncio.run(asurrounded(chain, 7, handle))
+
+    assert runs == [7]
+
+
 def test_a_middleware_may_proceed_again_after_an_error() -> None:
     results: list[Any] = [KeyError(), "done"]
 
