@@ -106,6 +106,14 @@ def test_one_id_may_be_in_several_queues(database: str, orders: str, store: Stor
     assert list(outcomes) == [History.Outcome.CANCELLED] * 3
 
 
+def test_a_declared_queue_need_not_have_been_used(database: str, orders: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {"DATABASE": database, "QUEUES": {"parked": {}, "bin": {}}}
+    message_id = publish(orders)
+
+    assert move(message_id, "parked") == [Answer(message_id, "parked", DONE)]
+    assert cancel(message_id, queue="bin") == [Answer(message_id, "", MISSING)]
+
+
 def test_the_answer_says_that_a_message_has_ended_meanwhile(database: str, orders: str) -> None:
     """It ends after it was found, and before it is removed."""
     message = publish(orders)

@@ -11,7 +11,7 @@ from django_mq.delivery import validation
 from django_mq.delivery.operator import actions, redrives
 from django_mq.delivery.operator.answers import Answer, Effect
 from django_mq.delivery.operator.recalls import recalled
-from django_mq.delivery.queues import record_of
+from django_mq.delivery.queues import declare, record_of
 from django_mq.engine.states import CLAIMED, State
 from django_mq.errors import ConfigurationError, InvalidMessage
 from django_mq.models import Message
@@ -37,7 +37,7 @@ class Named:
             raise ConfigurationError("Messages of queues in memory have no rows to change; use a database.")
         self._ids = _checked(message_ids)
         self._store = shared_store(self._alias)
-        self._queue = None if queue is None else record_of(self._store, validation.existing(queue)).name
+        self._queue = None if queue is None else self._existing(queue)
 
     def cancel(self, *, running: bool) -> list[Answer]:
         """Remove those that no worker has begun, and have workers stop the others if ``running``."""
@@ -85,8 +85,15 @@ class Named:
         """Take them from their workers."""
         return self._change("release", lambda rows: _now(actions.release(rows, using=self._alias)))
 
+    def _existing(self, queue: str) -> str:
+        """Return the name of a queue; a declared one that was never used is created. Raises UnknownQueue."""
+        name = validation.existing(queue)
+        if name in conf.load().QUEUES and self._store.queues.find(name) is None:
+            declare(self._store, name)
+        return record_of(self._store, name).name
+
     def _target(self, name: str) -> str:
-        target = validation.existing(name)
+        target = self._existing(name)
         redrives.check_target(target, using=self._alias)
         return target
 
