@@ -96,7 +96,7 @@ def _attempts(own: Retries, queue: Queue) -> Iterator[str]:
     elif delays:
         yield _("Delays: %(delays)s.") % {"delays": ", ".join(delays) + (", …" if last > len(delays) else "")}
     if own.retry_within_seconds is not None:
-        within = {"time": LOCAL.duration(own.retry_within_seconds)}
+        within = {"time": _time(own.retry_within_seconds)}
         yield _("No retry begins later than %(time)s after the publication.") % within
 
 
@@ -132,7 +132,7 @@ def _by_class(own: Retries) -> Iterator[str]:
     for name in BY_CLASS:
         if kinds := classes_in(getattr(own, name)):
             errors = ", ".join(kind.__name__ for kind in kinds)
-            yield words[name] % {"errors": errors, "time": LOCAL.duration(own.release_seconds)}
+            yield words[name] % {"errors": errors, "time": _time(own.release_seconds)}
 
 
 def _backoff(policy: Policy) -> Backoff:
@@ -141,7 +141,11 @@ def _backoff(policy: Policy) -> Backoff:
 
 
 def _delay(policy: Policy, attempt: int) -> str:
-    return LOCAL.duration(_backoff(policy).delay(attempt))
+    return _time(_backoff(policy).delay(attempt))
+
+
+def _time(seconds: float) -> str:
+    return LOCAL.precise(seconds) if 0 < seconds < 1 else LOCAL.duration(seconds)
 
 
 def _name_of(function: object) -> str:

@@ -102,9 +102,14 @@ def test_the_page_of_a_queue_says_what_its_handlers_say(browse: Client, make: Ma
             {},
             "If it fails, the next one begins after 1 s. Retried: only KeyError.",
         ),
+        (
+            {"backoff_seconds": 0.2, "release_on": KeyError, "release_seconds": 0.5},
+            {"attempts": 1},
+            "the next one begins after 400 ms. Uncounted, after 500 ms: KeyError.",
+        ),
         (RULES, {"state": DEAD}, ""),
     ],
-    ids=["a later attempt", "the last one", "too late", "a function", "the queue's", "dead"],
+    ids=["a later attempt", "the last one", "too late", "a function", "the queue's", "at once", "dead"],
 )
 def test_the_page_of_a_message_says_what_happens_next(
     browse: Client, make: Make, rules: dict[str, Any], values: dict[str, Any], words: str
