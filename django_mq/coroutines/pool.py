@@ -127,11 +127,10 @@ class EventLoopPool:
             elif self._abandon(attempt, run):
                 given_up.append((attempt, attempt.expire()))
         if self._is_held_up:  # the others cannot end, and are not at fault
-            given_up += [
-                (attempt, Settlement(attempt.claimed.id, attempt.claimed.claim, RELEASE))
-                for attempt, run in list(self._running.items())
-                if self._abandon(attempt, run)
-            ]
+            for attempt, run in list(self._running.items()):
+                if self._abandon(attempt, run):
+                    attempt.message.end_request.ask(Interruption.STOPPING)
+                    given_up.append((attempt, Settlement(attempt.claimed.id, attempt.claimed.claim, RELEASE)))
         return given_up
 
     def attempts(self) -> list[tuple[Delivery, float]]:
