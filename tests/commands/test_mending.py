@@ -164,7 +164,7 @@ def test_a_dry_cancel_removes_nothing(database: str, run: Run) -> None:
 
     said = json.loads(run("mq_cancel", message_id, "--dry-run", "--json"))
 
-    assert said == {"would_be_removed": 1, "held": 0, "missing": []}
+    assert said == {"would_be_removed": 1, "held": 0, "missing": [], "stopping": 0}
     assert ready(database, "orders") == [1]
 
 
