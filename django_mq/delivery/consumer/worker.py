@@ -390,7 +390,7 @@ class Worker:
             self._queues_with_tasks.add(message.queue_name)
             logger.warning(
                 "Queue %r holds Celery tasks, first %r: this worker leaves them to a Celery worker"
-                " of that queue, or until an operator moves them",
+                " that names the queue in -Q, or until an operator moves them",
                 message.queue_name,
                 message.type,
             )
