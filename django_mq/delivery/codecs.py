@@ -21,7 +21,7 @@ from encodings.aliases import aliases
 from functools import lru_cache
 from json import encoder
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID, SafeUUID
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -39,9 +39,8 @@ from django_mq.stores.records import headers_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.delivery.consumer.attempt import Delivery
     from django_mq.engine.decisions.interruption import Interruption
-    from django_mq.stores.records import Browsed, Claimed
+    from django_mq.stores.records import Browsed, Claimed, Write
 
 
 #: The fixed bits of an id, and a mask for the others.
@@ -321,13 +320,27 @@ class DecodedMessage:
         return decode_headers(self._stored.headers)
 
 
+class OwnDelivery(Protocol):
+    """What a message knows of its delivery."""
+
+    #: What is written before the settlement, with those of other messages.
+    first: Write | None
+
+    @property
+    def is_settled_later(self) -> bool:
+        """Whether the settlement is written after the call, by the worker."""
+
+    def outcome(self, error: BaseException | None) -> str:
+        """Name what becomes of the message if the call ends with this error; None if the handler returns."""
+
+
 class ReceivedMessage(DecodedMessage):
     """One delivery of a message to a handler. A message that cannot be decoded becomes a dead letter."""
 
     #: On the class: a plain message has none.
     _end_request: EndRequest | None = None
     #: The delivery, where the handler asks for it: all copies of the message share it.
-    delivery: Delivery | None = None
+    delivery: OwnDelivery | None = None
 
     def __init__(self, claimed: Claimed) -> None:
         super().__init__(claimed)

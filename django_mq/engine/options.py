@@ -456,6 +456,13 @@ class QueueOptions:
         return 1 if self.exclusive or self.grouping == "sole" else self.max_consumers
 
     @property
+    def slots_option(self) -> str:
+        """The option that limits ``slots``, as an operator writes it."""
+        if self.exclusive:
+            return "exclusive=True"
+        return "grouping='sole'" if self.grouping == "sole" else f"max_consumers={self.max_consumers}"
+
+    @property
     def is_lasting(self) -> bool:
         """Whether the queue exists until an operator deletes it."""
         return not self.auto_delete and self.expires_seconds is None

@@ -65,10 +65,7 @@ def _options_of(queue: str, using: str) -> QueueOptions:
 def _of_slots(options: QueueOptions, sessions: int) -> str | None:
     if options.slots is None or options.slots >= sessions:
         return None
-    limit = f"max_consumers={options.max_consumers}"
-    limit = "grouping='sole'" if options.grouping == "sole" else limit
-    limit = "exclusive=True" if options.exclusive else limit
-    return f"and {limit} lets only {options.slots} of them receive"
+    return f"and {options.slots_option} lets only {options.slots} of them receive"
 
 
 def _of_selectors(handlers: Iterable[Handler], workers: Iterable[Sequence[Handler]]) -> str | None:

@@ -112,6 +112,12 @@ class TaskConsumer:
         )
 
 
+def _wake(runtime: ConsumerRuntime | None) -> None:
+    """Wake the loop, which stops what is to be stopped."""
+    if runtime is not None:
+        runtime.wake.set()
+
+
 class TransportConsumers:
     """The consumers of one transport, and what is claimed for them."""
 
@@ -162,7 +168,7 @@ class TransportConsumers:
                 describe=self.describe,
                 on_command=self._on_command,
                 running=lambda: () if self._worker is None else self._worker.running(),
-                on_stops=self._on_stops,
+                on_stops=lambda: _wake(self._runtime),
                 loop=lambda: None if self._worker is None else self._worker.loop,
                 leaves=told_to_stop,
                 on_round=self.buffer.give_back_stale,  # the loop may be blocked
@@ -281,11 +287,6 @@ class TransportConsumers:
         """End the worker if an operator says so. The heartbeat's thread calls this."""
         if told.mode is WorkerMode.STOP and self._worker is not None:
             self._worker.end()
-
-    def _on_stops(self) -> None:
-        """Wake the loop, which stops what is to be stopped. The heartbeat's thread calls this."""
-        if self._runtime is not None:
-            self._runtime.wake.set()
 
     # Delivering.
 
