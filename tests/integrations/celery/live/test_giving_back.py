@@ -105,7 +105,7 @@ def test_a_purge_reaches_tasks_that_wait_for_their_rate_limit(site: Site, pool: 
 
 
 def test_a_purge_reaches_what_no_process_has_begun_of_a_handler(site: Site) -> None:
-    for queue in ("orders", "booked", "slow"):
+    for queue in ("orders", "booked", "slow", "ruled"):
         site.declare(queue)
     for body in ("wait", "well", "well"):
         publish("orders", body, using=site.alias)
