@@ -6,14 +6,14 @@ a worker calls it at least once, with the retries and dead letters of that queue
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.delivery import hints
 from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.consumer.handlers import notices_of
-from django_mq.delivery.queues import declare
+from django_mq.delivery.publisher import declaring
 from django_mq.engine.decisions.ends import ON_DEAD, End
-from django_mq.errors import UnknownQueue
 from django_mq.seams.extension import Extension, Listening
 from django_mq.stores.records import NewMessage
 
@@ -41,16 +41,9 @@ def leave_notices(store: Store, ended: Sequence[Ended]) -> None:
         for each in ended
     ]
     for notice in notices:
-        _append(store, notice)
+        # The queue is missing until a worker has begun with the function.
+        declaring(store, [notice.queue_name], partial(store.publications.append, notice))
     hints.announce(notices, store)
-
-
-def _append(store: Store, notice: NewMessage) -> None:
-    try:
-        store.publications.append(notice)
-    except UnknownQueue:  # no worker has begun with the function yet
-        declare(store, notice.queue_name)
-        store.publications.append(notice)
 
 
 EXTENSION = Extension(
