@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -49,8 +49,12 @@ def an_open_session() -> Iterator[Session]:
 
 
 def sidecars() -> list[psutil.Process]:
-    living = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
-    return [child for child in living if MODULE in child.cmdline()]
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # it ended since, or is not reaped yet
+            if MODULE in child.cmdline():
+                found.append(child)
+    return found
 
 
 def test_a_sidecar_ends_with_its_session_and_has_no_password_among_its_arguments() -> None:

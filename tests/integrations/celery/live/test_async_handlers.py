@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from django_mq.api import publish
+from tests.services.processes import alive
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def test_its_process_is_started_again_when_it_is_killed(shop: Site) -> None:
 def test_it_ends_with_a_worker_that_is_killed(shop: Site) -> None:
     with shop.worker(JOURNEY_APPS=APP) as worker:
         publish("waits", "orphan", using=shop.alias)
-        pid = pid_of(shop, "orphan")
+        orphan = psutil.Process(pid_of(shop, "orphan"))
         worker.signal(signal.SIGKILL)
         shop.open("orphan")
-        wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: not alive(orphan))
 
     assert [row.queue_name for row in shop.finished()] == ["waits"]

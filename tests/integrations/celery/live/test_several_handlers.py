@@ -12,6 +12,7 @@ import pytest
 
 from django_mq.api import publish
 from django_mq.models import Attempt, Consumer
+from tests.services.processes import alive
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -104,14 +105,14 @@ def test_kills_lose_nothing_and_repeat_only_what_ran(shop: Site) -> None:
     with shop.worker(JOURNEY_APPS=APP) as worker:
         killed = process_of_attempt(1)
         os.kill(killed, signal.SIGKILL)
-        orphan = process_of_attempt(2)
+        orphan = psutil.Process(process_of_attempt(2))
         worker.signal(signal.SIGKILL)
         worker.wait()
         with shop.worker(name="second", JOURNEY_APPS=APP) as second:
             shop.open("held")
             shop.wait_until_settled()
             assert second.stop() == 0
-        wait_until(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == "zombie")
+        wait_until(lambda: not alive(orphan))
 
     begun = Counter(line["name"] for line in shop.diary() if "handler" in line)
     numbered = [f"{kind} {number}" for kind in ("new", "any") for number in range(5)]
