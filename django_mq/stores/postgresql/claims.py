@@ -82,7 +82,10 @@ class ScanCursor:
         return min(self._looked_at + self._pause, self._due_at) - now if self._places else 0.0
 
     def expect(self, due_seconds: float | None, now: float) -> None:
-        """Look when this message is due: another session may make it ready, at a place that was passed."""
+        """Look when this message is due: another session may make it ready, at a place that was passed.
+
+        ``now`` is before the question: an answer that comes late must not make the look late.
+        """
         if due_seconds is not None:
             self._due_at = min(self._due_at, now + due_seconds)
 
@@ -306,7 +309,7 @@ class PostgreSQLClaims(Claims):
         name = "claim_from_cursor" if name == "claim" else name
         result = self._answered(self._stepping(name, params | spots(cursor), steps), request)
         cursor.advance(self._passed(request, result), cut=self._is_cut(request, result))
-        cursor.expect(result.next_due_seconds, time.monotonic())
+        cursor.expect(result.next_due_seconds, begin)
         if not result.more:
             # A message may have come back to a place that was passed.
             result.full_scan = False
@@ -350,7 +353,7 @@ class PostgreSQLClaims(Claims):
         passed = self._passed(request, result)
         cursor = self._cursor(request)
         cursor.has_looked(passed, cut=cut, now=end, seconds=end - begin)
-        cursor.expect(result.next_due_seconds, end)
+        cursor.expect(result.next_due_seconds, begin)
 
     def _one_round_trip(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
