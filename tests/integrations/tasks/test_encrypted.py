@@ -30,25 +30,25 @@ def encrypted(alias: str, settings: Settings) -> None:
 def test_a_task_runs_and_its_result_is_plain_only_where_code_reads_it(
     alias: str, work: Any, run: Callable[[], None], settings: Settings
 ) -> None:
-    result = work.add.enqueue(4111, two=4222)
+    result = work.add.enqueue(411141114111, two=422242224222)
     assert key_of(bytes(Message.objects.using(alias).get().body)) == "2026"
-    assert find(work, result.id).args == [4111]
+    assert find(work, result.id).args == [411141114111]
 
     run()
 
     record = TaskResult.objects.using(alias).get().record
-    assert "4111" not in record
-    assert "4222" not in record
-    assert "8333" not in record
+    assert "411141114111" not in record
+    assert "422242224222" not in record
+    assert "833383338333" not in record
     assert work.add.module_path in record
     found = find(work, result.id)
     assert (found.status, found.return_value, found.args, found.kwargs) == (
         "SUCCESSFUL",
-        8333,
-        [4111],
-        {"two": 4222},
+        833383338333,
+        [411141114111],
+        {"two": 422242224222},
     )
-    assert work.ran == [(4111, 4222)]
+    assert work.ran == [(411141114111, 422242224222)]
 
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "ENCRYPTION_KEYS": {"2027": Fernet.generate_key().decode()}}
     with pytest.raises(LostKey, match="'2026'"):
@@ -56,10 +56,10 @@ def test_a_task_runs_and_its_result_is_plain_only_where_code_reads_it(
 
 
 def test_a_task_that_is_removed_has_an_encrypted_result(alias: str, work: Any) -> None:
-    result = work.add.enqueue(4111)
+    result = work.add.enqueue(411141114111)
 
     shared_store(alias).operations.cancel([Message.objects.using(alias).get().pk])
 
-    assert "4111" not in TaskResult.objects.using(alias).get().record
+    assert "411141114111" not in TaskResult.objects.using(alias).get().record
     found = find(work, result.id)
-    assert (found.status, found.args) == ("FAILED", [4111])
+    assert (found.status, found.args) == ("FAILED", [411141114111])
