@@ -5,6 +5,7 @@ expiry.py       when a message expires
 limits.py       the most that a queue holds, and what happens to the next message
 credit.py       how many messages and bytes a consumer may hold
 duplicates.py   duplicate ids
+unique.py       unique messages: what happens to the second one with a key
 last_value.py   the key of a last-value queue
 routing.py      which queues an exchange leads to
 claim.py        how much a session claims, and in which order

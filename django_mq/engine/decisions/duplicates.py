@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from django_mq.engine.decisions import unique
 from django_mq.errors import DuplicateMessage
 
 #: How many ids are remembered by default.
@@ -27,4 +28,4 @@ def id_twice(message_id: object) -> DuplicateMessage:
 
 def is_over(used_at: float, now: float, seconds: float | None) -> bool:
     """Whether an id used at ``used_at`` is forgotten after ``seconds``; None: not by time."""
-    return seconds is not None and now >= used_at + seconds
+    return seconds is not None and unique.is_over(used_at + seconds, now)
