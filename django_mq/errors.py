@@ -97,7 +97,11 @@ class ProducerBlocked(PublishError):
 
 
 class DuplicateMessage(PublishError):
-    """A live message with this id is already in the queue, or its duplicate id was used before."""
+    """A live message with this id is already in the queue, or its duplicate id or unique key is taken."""
+
+
+class UniqueKeyHeld(PublishError):
+    """An open transaction has published a message with the same unique key, and has not ended in time."""
 
 
 class PublishingStopped(PublishError):

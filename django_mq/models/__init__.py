@@ -11,6 +11,7 @@ from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBinding, Queue
 from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, StopRequest, WorkerSession
+from django_mq.models.unique_key import UniqueKey
 
 __all__ = [
     "ArchiveBatch",
@@ -35,6 +36,7 @@ __all__ = [
     "Rollup",
     "StopRequest",
     "TaskResult",
+    "UniqueKey",
     "VolatileBinding",
     "VolatileMessage",
     "WorkerSession",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from django_mq.stores.subjects.publications import Admission, Publications
     from django_mq.stores.subjects.queues import Deletions, Queues
     from django_mq.stores.subjects.sessions import Sessions
+    from django_mq.stores.subjects.unique_keys import UniqueKeys
     from django_mq.stores.subjects.volatile import Volatile
 
 
@@ -71,6 +72,9 @@ class Store(Protocol):
 
     @property
     def admission(self) -> Admission: ...
+
+    @property
+    def unique_keys(self) -> UniqueKeys: ...
 
     @property
     def sessions(self) -> Sessions: ...

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.declared import Declared
     from django_mq.engine.decisions.selection import Wanted
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.engine.decisions.verdict import Decision
 
 
@@ -65,6 +66,8 @@ class NewMessage:
     exchange: str = ""
     #: The listenings that are told its ends, by name, with spaces between; None for none.
     told_to: str | None = None
+    #: What it claims if it is unique.
+    unique: UniqueClaim | None = None
 
     def as_message(self, published_at: datetime) -> Message:
         """Return the message without its body, as the engine's selectors read it."""

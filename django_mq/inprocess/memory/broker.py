@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.decline import Audience
     from django_mq.engine.decisions.routing import Exchange
+    from django_mq.engine.decisions.unique import First
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.inprocess.memory.row import LiveMessage
     from django_mq.inprocess.memory.session import MemorySession
@@ -93,6 +94,8 @@ class SharedBroker:
         #: Dead letters that rings have made to make room, and that were not sent on yet.
         self.dropped: list[LiveMessage] = []
         self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
+        #: By digest, the message that took each unique key.
+        self.unique_keys: dict[str, First] = {}
         #: By row and end, what listenings are told when the call ends, and their names.
         self.ended: dict[tuple[int, End], tuple[str, Ended]] = {}
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.inprocess.memory.broker import Transaction
     from django_mq.inprocess.memory.row import BrokerQueue
+    from django_mq.inprocess.memory.unique_keys import UniqueKeys
     from django_mq.stores.records import NewMessage
 
     #: The messages that come to each queue, by their position among those that are published together.
@@ -108,12 +109,20 @@ class Publications(Part, subjects.Publications):
 @dataclass(eq=False)
 class Admission(Part, subjects.Admission):
     publications: Publications
+    unique_keys: UniqueKeys
 
     @locked
     def append(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        entered = self.publications.enter(messages, again=again, is_constrained=True)
-        places = range(len(messages))
-        return [] if entered is None else [entered[at].arrival if at in entered else 0 for at in places]
+        admitted = self.unique_keys.admitted(messages, again=again)
+        try:
+            entered = self.publications.enter(admitted, again=again, is_constrained=True)
+        except BaseException:
+            self.unique_keys.take_back(admitted)
+            raise
+        if entered is None:
+            return []
+        arrivals = {each.message_id: entered[at].arrival for at, each in enumerate(admitted) if at in entered}
+        return [arrivals.get(message.message_id, 0) for message in messages]
 
 
 def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:

@@ -172,6 +172,15 @@ class LiveMessage:
         self.message = replace(self.message, headers=json.dumps(self.headers))
         self.entry.message = replace(self.entry.message, headers=self.headers)
 
+    def replace_body(self, message: NewMessage) -> None:
+        """Give the message the body of this one, and its headers unless it is Celery's."""
+        given = {name: getattr(message, name) for name in ("body", "content_type", "content_encoding")}
+        if message.properties is None:
+            self.headers = headers_in(message.headers)
+            given["headers"] = message.headers
+            self.entry.message = replace(self.entry.message, headers=self.headers)
+        self.message = replace(self.message, **given)
+
     def count_release(self) -> None:
         """Count that the message is given back for a while without an attempt."""
         properties = dict(headers_in(self.message.properties or "{}"))

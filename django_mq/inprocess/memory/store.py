@@ -15,6 +15,7 @@ from django_mq.inprocess.memory.publications import Admission, Publications
 from django_mq.inprocess.memory.queues import Queues
 from django_mq.inprocess.memory.sessions import Sessions
 from django_mq.inprocess.memory.settlements import Settlements
+from django_mq.inprocess.memory.unique_keys import UniqueKeys
 from django_mq.inprocess.memory.volatile import VolatileMessages
 from django_mq.stores.base import Features
 from django_mq.stores.subjects.database import Server
@@ -38,12 +39,13 @@ class MemoryStore:
         self.deletions = Deletions(broker, sender)
         self.exchanges = Exchanges(broker, sender)
         self.publications = Publications(broker, sender, transaction)
-        self.admission = Admission(broker, sender, self.publications)
+        self.operations = Operations(broker, sender)
+        self.unique_keys = UniqueKeys(broker, sender, transaction, self.operations)
+        self.admission = Admission(broker, sender, self.publications, self.unique_keys)
         self.sessions = Sessions(broker, sender, self.deletions)
         self.settlements = Settlements(broker, sender, transaction)
         self.claims = Claims(broker, sender, self.settlements)
         self.browser = Browser(broker, sender)
-        self.operations = Operations(broker, sender)
         self.maintenance = Maintenance(broker, sender)
         self.retention = Retention(broker, sender)
         self.volatile = VolatileMessages(broker, sender)

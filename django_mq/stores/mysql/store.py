@@ -31,10 +31,12 @@ from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Leases, Settlements
 from django_mq.stores.sql.store import Parts, SQLStore
+from django_mq.stores.sql.unique_keys import UniqueKeys, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.dead_letters import Copy
     from django_mq.stores.records import (
         ClaimRequest,
@@ -443,6 +445,14 @@ class MySQLAdmission(Admission):
     append = retried(Admission.append)
 
 
+class MySQLUniqueKeys(UniqueKeys):
+    def taken(self, message: NewMessage, claim: UniqueClaim) -> bool:
+        if self.rows("taker_of", digest=claim.digest):
+            return False
+        self.rows("take_key", **parameters_of(message, claim))
+        return UUID(str(self.rows("taker_of", digest=claim.digest)[0][0])) == message.message_id
+
+
 class MySQLStore(SQLStore):
     """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
 
@@ -452,6 +462,7 @@ class MySQLStore(SQLStore):
         server=MySQLServer,
         queues=MySQLQueues,
         publications=MySQLPublications,
+        unique_keys=MySQLUniqueKeys,
         admission=MySQLAdmission,
         messages=MySQLMessages,
         leases=MySQLLeases,

@@ -252,6 +252,13 @@ class PostgreSQLDatabase(Database):
             self.connection.connection.answer_seconds = seconds
 
     @contextmanager
+    def waiting_at_most(self, seconds: float) -> Iterator[None]:
+        [[before, _]] = self.rows("limit_lock_waits", milliseconds=str(round(seconds * 1000)))
+        yield
+        # After an error the savepoint restores it.
+        self.rows("restore_lock_waits", before=before)
+
+    @contextmanager
     def answering_within(self, seconds: float) -> Iterator[None]:
         before = self._answer_seconds
         self.expect_answers(min(seconds, before))

@@ -28,11 +28,13 @@ from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, LAST_ID, Delet
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
+from django_mq.stores.sql.unique_keys import UniqueKeys, parameters_of, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
+    from django_mq.engine.decisions.unique import UniqueClaim
+    from django_mq.stores.records import Heartbeat, NewMessage, Receipt, SessionInfo
 
 
 def listened() -> bool:
@@ -195,6 +197,14 @@ class PostgreSQLSessions(Sessions):
         return super().grace() | {"reconnect_seconds": self.reconnect_seconds}
 
 
+class PostgreSQLUniqueKeys(UniqueKeys):
+    def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
+        milliseconds = str(round(claim.rule.wait_seconds * 1000))
+        with refusing(claim):
+            [[taken, _]] = self.rows("take_key", **parameters_of(message, claim), milliseconds=milliseconds)
+        return taken is not None
+
+
 class PostgreSQLServer(DatabaseServer):
     database: PostgreSQLDatabase
 
@@ -234,6 +244,7 @@ class PostgreSQLStore(SQLStore):
         publications=PostgreSQLPublications,
         deletions=PostgreSQLDeletions,
         sessions=PostgreSQLSessions,
+        unique_keys=PostgreSQLUniqueKeys,
         claims=PostgreSQLClaims,
         declared=PostgreSQLDeclaredSelectors,
         browser=PostgreSQLBrowser,

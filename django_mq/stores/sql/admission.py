@@ -1,4 +1,5 @@
-"""Admission: write messages by the rules of their queues: limits, duplicate ids, last values, sort keys.
+"""Admission: write messages by the rules of their queues: limits, unique keys, duplicate ids, last values,
+sort keys.
 
 The transaction that publishes writes the duplicate id. A unique constraint decides between two transactions that
 publish the same id: the second one waits, and its message is a duplicate if the first one commits.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.moves import Moves
     from django_mq.stores.sql.publications import Publications
+    from django_mq.stores.sql.unique_keys import UniqueKeys
 
 
 @dataclass(eq=False)
@@ -38,6 +40,7 @@ class Admission(Part, subjects.Admission):
     moves: Moves
     declared: DeclaredSelectors
     used_ids: UsedIds
+    unique_keys: UniqueKeys
 
     def append(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         is_used = self.used_ids.is_used_by
@@ -46,7 +49,10 @@ class Admission(Part, subjects.Admission):
         return self.publications.tried(lambda: self._append(messages, again=again), messages, again=again)
 
     def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
-        """Append the messages that the limits admit. Raises IncompleteError."""
+        """Append the messages that the limits and the unique keys admit. Raises IncompleteError."""
+        given, messages = messages, self.unique_keys.admitted(messages, again=again)
+        if not messages:
+            return [0] * len(given)
         capacities = self.last_values.capacities_of({message.queue_name for message in messages})
         keys = _value_keys(messages, capacities)
         self.used_ids.use(messages)
@@ -68,7 +74,7 @@ class Admission(Part, subjects.Admission):
             )
             if mine:
                 self.moves.settle_in(capacity, len(mine), size_of(mine), newest=ids[id(mine[-1])])
-        return [ids.get(id(message), 0) for message in messages]
+        return [ids.get(id(message), 0) for message in given]
 
     def _give_up(
         self,
@@ -91,6 +97,7 @@ class Admission(Part, subjects.Admission):
                     raise id_taken(name, taken[0].message_id)
                 self.rows("count_dropped", queue_id=capacity.queue_id, dropped=len(dropped))
                 self.used_ids.take_back(capacity.queue_id, dropped)
+                self.unique_keys.take_back(dropped)
 
 
 class UsedIds(Part):

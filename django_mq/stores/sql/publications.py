@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: The fields of NewMessage that are parameters of the statements.
 NEW_MESSAGE_FIELDS = tuple(
-    each.name for each in fields(NewMessage) if each.name not in {"dedup_id", "sort_place", "exchange"}
+    each.name for each in fields(NewMessage) if each.name not in {"dedup_id", "sort_place", "exchange", "unique"}
 )
 
 

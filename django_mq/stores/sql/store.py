@@ -26,6 +26,7 @@ from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Declines, Leases, Settlements
+from django_mq.stores.sql.unique_keys import UniqueKeys
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -50,6 +51,7 @@ class Parts:
     moves: type[Moves] = Moves
     leases: type[Leases] = Leases
     declared: type[DeclaredSelectors] = DeclaredSelectors
+    unique_keys: type[UniqueKeys] = UniqueKeys
     admission: type[Admission] = Admission
     deletions: type[Deletions] = Deletions
     sessions: type[Sessions] = Sessions
@@ -142,6 +144,10 @@ class SQLStore:
     # The subjects that change messages.
 
     @cached_property
+    def unique_keys(self) -> UniqueKeys:
+        return self.parts.unique_keys(self.database, self.operations)
+
+    @cached_property
     def admission(self) -> Admission:
         return self.parts.admission(
             self.database,
@@ -151,6 +157,7 @@ class SQLStore:
             moves=self.moves,
             declared=self.declared,
             used_ids=UsedIds(self.database),
+            unique_keys=self.unique_keys,
         )
 
     @cached_property

@@ -1,0 +1,62 @@
+-- name: take_key. Takes a unique key that no row has.
+-- Locks: the new row; waits for another transaction that takes the same key. Index: the unique digest of
+-- django_mq_uniquekey. Returns: the id; no row if the key has a row.
+INSERT INTO django_mq_uniquekey (digest, label, until, owner, message_id, first_at, ends_at)
+VALUES (%(digest)s, %(label)s, %(until)s, %(owner)s, %(message_id)s, {now}, {ahead:seconds})
+{unless_taken:digest}
+{returning:id}
+
+-- name: key_of. Finds the message that took a unique key.
+-- Locks: the row. Index: the unique digest of django_mq_uniquekey. Returns: message id, owner, until, first_at,
+-- ends_at, and the time now; no row if the key has none.
+SELECT message_id, owner, until, first_at, ends_at, {now} FROM django_mq_uniquekey WHERE digest = %(digest)s {for_update}
+
+-- name: lock_waiting_holder. Finds a message that waits and has a key. Claims pass it until the commit.
+-- Locks: the rows it finds. Index: django_mq_message_once. Returns: id, state, the reason of a dead letter, and
+-- whether it has run.
+SELECT {key_holder} AND state < 2 {for_update}
+
+-- name: key_holders. Finds a message that has a key, in any state.
+-- Locks: nothing. Index: django_mq_message_once. Returns: as lock_waiting_holder.
+SELECT {key_holder}
+
+-- name: _key_holder
+id, state, dead_reason, (redelivered OR attempts > 0) FROM django_mq_message WHERE message_id = %(message_id)s
+
+-- name: give_key. Gives a unique key to another message.
+-- Locks: the row it changes. Index: the unique digest of django_mq_uniquekey. Returns: one row.
+UPDATE django_mq_uniquekey
+SET label = %(label)s, until = %(until)s, owner = %(owner)s, message_id = %(message_id)s, first_at = {now},
+    ends_at = {ahead:seconds}
+WHERE digest = %(digest)s
+{returning:id}
+
+-- name: continue_key. Notes the message that continues the work of the one with a unique key.
+-- Locks: the row it changes. Index: the unique digest of django_mq_uniquekey. Returns: one row.
+UPDATE django_mq_uniquekey SET message_id = %(message_id)s WHERE digest = %(digest)s {returning:id}
+
+-- name: take_back_key. Deletes the unique key of a message that was not written.
+-- Locks: the row it deletes. Index: the unique digest of django_mq_uniquekey. Returns: one row if it was there.
+DELETE FROM django_mq_uniquekey WHERE digest = %(digest)s AND message_id = %(message_id)s {returning:id}
+
+-- name: replace_body. Gives a waiting message another body, and other headers unless they are null.
+-- Locks: the row it changes. Index: the primary key. Returns: one row.
+UPDATE django_mq_message
+SET body = %(body)s, content_type = %(content_type)s, content_encoding = %(content_encoding)s,
+    headers = coalesce(%(headers)s{as:jsonb}, headers)
+WHERE id = %(id)s AND state < 2
+{returning:id}
+
+-- name: _is_stale. Whether no message has this key any longer.
+({it}.ends_at <= {now} OR ({it}.ends_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM django_mq_message m WHERE m.message_id = {it}.message_id
+)))
+
+-- name: lock_stale_keys. Finds unique keys that no message has any longer.
+-- Locks: the rows it finds; skips locked ones. Index: the primary key, and django_mq_message_once for each row.
+-- Returns: ids.
+SELECT k.id FROM django_mq_uniquekey k WHERE {is_stale:k} ORDER BY k.id LIMIT %(limit)s {skip_locked}
+
+-- name: drop_stale_keys. Deletes those that are stale still.
+-- Locks: the rows it deletes. Index: the primary key. Returns: one row per deleted row.
+DELETE FROM django_mq_uniquekey WHERE id {in:ids} AND {is_stale:django_mq_uniquekey} {returning:id}

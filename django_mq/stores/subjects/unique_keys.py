@@ -1,0 +1,172 @@
+"""The keys of unique messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from django_mq.engine.decisions.unique import First, Standing, Step, due_at, step
+from django_mq.errors import UniqueKeyHeld
+from django_mq.stores import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from django_mq.engine.decisions.unique import UniqueClaim
+    from django_mq.stores.records import NewMessage
+
+#: How often a key is looked at that another transaction frees meanwhile.
+TRIES = 3
+
+
+#: The fields of a message that replacing its body, or its time, changes.
+BODY = ("body", "content_type", "content_encoding", "headers")
+TIME = ("deliver_at", "delay_seconds")
+
+
+class Holder(NamedTuple):
+    """The live message that has a key."""
+
+    #: Its row id; 0 in a transaction that is not committed, in memory.
+    id: int
+    standing: Standing
+
+
+#: What has no live message.
+NO_HOLDER = Holder(0, Standing.GONE)
+
+
+class UniqueKeys(ABC):
+    """The keys of unique messages, taken in the transaction that publishes."""
+
+    def admitted(self, messages: Sequence[NewMessage], *, again: bool) -> list[NewMessage]:
+        """Take the keys of messages, and return those messages that are to be written, in the given order.
+
+        A message that is dropped, or replaces another one, has that one in its claim. A message whose key another
+        open transaction has taken waits for the end of that transaction, ``wait_seconds`` at most. Raises
+        DuplicateMessage, and UniqueKeyHeld after that time.
+        """
+        keyed = [(message, message.unique) for message in messages if message.unique is not None]
+        if not keyed:
+            return list(messages)
+        # By the identity of the message given.
+        written: dict[int, NewMessage] = {}
+        # By digest, the message of this call that has the key.
+        firsts: dict[str, NewMessage] = {}
+        # In one order for all, or two publishers of the same keys could wait for each other.
+        for message, claim in sorted(keyed, key=lambda each: each[1].digest):
+            if (first := firsts.get(claim.digest)) is not None:
+                written[id(first)] = _met_in_call(written[id(first)], message, claim)
+            elif (admitted := self._admitted(message, claim, again=again)) is not None:
+                written[id(message)], firsts[claim.digest] = admitted, message
+        kept = [written.get(id(each)) if each.unique is not None else each for each in messages]
+        return [message for message in kept if message is not None]
+
+    def _admitted(self, message: NewMessage, claim: UniqueClaim, *, again: bool) -> NewMessage | None:
+        claim.first = None
+        for _ in range(TRIES):
+            if self.insert(message, claim):
+                return _debounced(message, claim)
+            if (found := self.find(claim)) is not None:
+                return self._stepped(message, claim, *found, again=again)
+        raise errors.unexplained(message)
+
+    def _stepped(
+        self, message: NewMessage, claim: UniqueClaim, first: First, now: float, *, again: bool
+    ) -> NewMessage | None:
+        holder = self.holder(first.message_id)
+        match step(claim, first, holder.standing, now, again=again):
+            case Step.TAKE:
+                self.give(message, claim)
+                return _debounced(message, claim)
+            case Step.CONTINUE:
+                self.go_on(message, claim)
+                return message
+            case Step.PASS:
+                return message
+            case Step.REPLACE:
+                due = due_at(claim.rule, first.first_at, now)
+                self._replace(message, claim, holder, None if due is None else datetime.fromtimestamp(due, UTC))
+        claim.first = first
+        return None
+
+    def _replace(self, message: NewMessage, claim: UniqueClaim, holder: Holder, due: datetime | None) -> None:
+        replaced = claim.rule.replaces
+        if "body" in replaced:
+            self.replace_body(holder.id, message)
+        if due is not None:
+            self.reschedule(holder.id, due)
+        elif "time" in replaced:
+            self.reschedule(holder.id, message.deliver_at or self.ahead(message.delay_seconds or 0.0))
+        if "priority" in replaced:
+            self.prioritise(holder.id, message.priority)
+
+    @abstractmethod
+    def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
+        """Take a key that no message has ever taken; return whether there was none."""
+
+    @abstractmethod
+    def find(self, claim: UniqueClaim) -> tuple[First, float] | None:
+        """Lock a key; return the message that took it, and the time now."""
+
+    @abstractmethod
+    def holder(self, message_id: UUID) -> Holder:
+        """Return how a message stands. Lock it if it waits, so that no worker takes it before the commit."""
+
+    @abstractmethod
+    def give(self, message: NewMessage, claim: UniqueClaim) -> None:
+        """Give a key that was found to this message."""
+
+    @abstractmethod
+    def go_on(self, message: NewMessage, claim: UniqueClaim) -> None:
+        """Note the message that continues the work of the one with the key."""
+
+    @abstractmethod
+    def take_back(self, messages: Sequence[NewMessage]) -> None:
+        """Free the keys of messages that were not written."""
+
+    @abstractmethod
+    def replace_body(self, id_: int, message: NewMessage) -> None:
+        """Give a waiting message the body of this one, and its headers unless it is Celery's."""
+
+    @abstractmethod
+    def reschedule(self, id_: int, deliver_at: datetime) -> None: ...
+
+    @abstractmethod
+    def prioritise(self, id_: int, priority: int) -> None: ...
+
+    @abstractmethod
+    def ahead(self, seconds: float) -> datetime:
+        """Return the time in so many seconds by the store's clock."""
+
+    @abstractmethod
+    def prune(self, limit: int) -> int:
+        """Delete keys that no message has any longer; return how many."""
+
+
+def _met_in_call(first: NewMessage, message: NewMessage, claim: UniqueClaim) -> NewMessage:
+    """Return the first message of a call, changed by another one with its key. Raises DuplicateMessage."""
+    owner = first.unique.owner if first.unique is not None else ""
+    claim.first = First(first.message_id, owner, "finished", 0.0, None)
+    if step(claim, claim.first, Standing.WAITING, 0.0) is not Step.REPLACE:
+        return first
+    fields = {"body": BODY, "time": TIME, "priority": ("priority",)}
+    names = [name for part in claim.rule.replaces for name in fields[part]]
+    return replace(first, **{name: getattr(message, name) for name in names})
+
+
+def _debounced(message: NewMessage, claim: UniqueClaim) -> NewMessage:
+    """Return the first of messages that are debounced, with its time of delivery."""
+    seconds = claim.rule.debounce_seconds
+    return message if seconds is None else replace(message, deliver_at=None, delay_seconds=seconds)
+
+
+def held(claim: UniqueClaim) -> UniqueKeyHeld:
+    what = f"The unique key {claim.label!r}" if claim.label else "The unique key of these arguments"
+    return UniqueKeyHeld(
+        f"{what} is taken by a transaction that has not ended within {claim.rule.wait_seconds:g} seconds."
+        " Try again later, or raise wait_seconds."
+    )
