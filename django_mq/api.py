@@ -28,6 +28,7 @@ from django_mq.delivery.operator.verbs import (
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import count_of, existing, queue_name
+from django_mq.engine.decisions.unique import Unique, debounce
 from django_mq.engine.states import State
 from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
 
@@ -46,6 +47,7 @@ __all__ = [
     "Release",
     "Retry",
     "Skip",
+    "Unique",
     "acancel",
     "amove",
     "announce",
@@ -57,6 +59,7 @@ __all__ = [
     "browse",
     "cancel",
     "consumer",
+    "debounce",
     "free_groups",
     "move",
     "pause",

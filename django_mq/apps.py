@@ -19,9 +19,11 @@ class DjangoMQConfig(AppConfig):
         from django_mq import conf  # noqa: PLC0415 - apps are being loaded until now
         from django_mq.deaths import EXTENSION as DEATHS  # noqa: PLC0415 - as above
         from django_mq.typed.extension import EXTENSION as TYPED  # noqa: PLC0415 - as above
+        from django_mq.unique.extension import EXTENSION as UNIQUE  # noqa: PLC0415 - as above
 
         conf.add_extension(TYPED)
         conf.add_extension(DEATHS)
+        conf.add_extension(UNIQUE)
         super().import_models()
 
     def ready(self) -> None:

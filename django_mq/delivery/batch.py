@@ -42,7 +42,7 @@ def publish_batch(
     one_by_one = (
         is_watched()
         or conf.middleware().publishing
-        or (outgoing.exchange, outgoing.message_id, outgoing.dedup_id) != (None, None, None)
+        or any((outgoing.exchange, outgoing.message_id, outgoing.dedup_id, outgoing.unique))
         or declaring(store, [outgoing.queue], partial(rules_of, store, outgoing.queue)) is not None
     )
     if one_by_one:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ from django_mq.delivery.codecs import encode_body, encode_headers, new_message_i
 from django_mq.delivery.queues import declare, explained, may_declare
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.routing import queues_reached
-from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
+from django_mq.engine.decisions.unique import Unique, claim_of
+from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue, shown
 from django_mq.seams.ends import mark_of
 from django_mq.seams.middleware import Publication, surrounded
 from django_mq.stores import queue_records
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.seams.extension import Listening
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
@@ -62,6 +65,7 @@ class OutgoingMessage:
     type: str = ""
     group_key: str | None = None
     dedup_id: str | None = None
+    unique: Unique | None = None
     content_type: str | None = None
 
 
@@ -98,9 +102,10 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
     body, content_type = encode_body(outgoing.body, outgoing.content_type)
     headers = _checked_headers(outgoing.headers)
     validation.check_size(body)
+    message_id = validation.message_id(outgoing.message_id) or new_message_id()
     return NewMessage(
         queue_name=target if outgoing.exchange is None else "",
-        message_id=validation.message_id(outgoing.message_id) or new_message_id(),
+        message_id=message_id,
         body=body,
         content_type=validation.text(content_type, "content_type", limit=100),
         headers=headers,
@@ -109,11 +114,31 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
         correlation_id=_text(outgoing.correlation_id, "correlation_id"),
         group_key=_text(outgoing.group_key, "group_key"),
         dedup_id=_text(outgoing.dedup_id, "dedup_id"),
+        unique=None if outgoing.unique is None else _claim(outgoing, message_id, body, content_type),
         deliver_at=deliver_at,
         delay_seconds=delay_seconds,
         expires_at=expires_at,
         ttl_seconds=ttl_seconds,
         exchange=target if outgoing.exchange is not None else "",
+    )
+
+
+def _claim(outgoing: OutgoingMessage, message_id: UUID, body: bytes, content_type: str) -> UniqueClaim:
+    """Return what a message claims that is unique. Raises InvalidMessage."""
+    rule = outgoing.unique
+    if not isinstance(rule, Unique):
+        raise InvalidMessage(f"unique is {shown(rule)}; give a Unique.")
+    if problem := next(rule.problems(), None):
+        raise InvalidMessage(f"unique: {problem}")
+    if outgoing.exchange is not None:
+        raise InvalidMessage("A message to an exchange cannot be unique; publish it to a queue.")
+    if rule.debounce_seconds is not None and (outgoing.deliver_at is not None or outgoing.delay is not None):
+        raise InvalidMessage("A message that is debounced takes no deliver_at and no delay.")
+    validation.text(rule.key, "unique.key")
+    # As it is stored, so that equal arguments have one form.
+    arguments = json.loads(body) if content_type == "application/json" else body.hex()
+    return claim_of(
+        rule, queue=str(outgoing.queue), type_=str(outgoing.type or ""), owner=str(message_id), arguments=arguments
     )
 
 
@@ -158,6 +183,7 @@ def publish(
     type: str = "",  # noqa: A002 - AMQP's name for it
     group_key: str | None = None,
     dedup_id: str | None = None,
+    unique: Unique | None = None,
     content_type: str | None = None,
     using: str | None = None,
 ) -> UUID:
@@ -170,10 +196,12 @@ def publish(
     level) or ``delay`` from now (a timedelta, or seconds), by the database's clock. It is dropped
     at ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue with a
     binding that matches ``routing_key``, or to none. A queue takes a ``dedup_id``
-    once, as long as it remembers it: publishing it again raises DuplicateMessage.
+    once, as long as it remembers it: publishing it again raises DuplicateMessage. ``unique`` says what
+    happens if another message has the same key: if this message is dropped, or replaces that one, the id of
+    that one is returned.
 
     Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
-    UnknownQueue, QueueClosed, QueueFull, DuplicateMessage; and StoreUnavailable.
+    UnknownQueue, QueueClosed, QueueFull, DuplicateMessage, UniqueKeyHeld; and StoreUnavailable.
     """
     outgoing = OutgoingMessage(
         queue=queue,
@@ -191,6 +219,7 @@ def publish(
         type=type,
         group_key=group_key,
         dedup_id=dedup_id,
+        unique=unique,
         content_type=content_type,
     )
     if exchange is not None or is_watched():
@@ -198,7 +227,13 @@ def publish(
     store = shared_store(using or conf.load().DATABASE)
     message = check(outgoing)
     hints.announce(passed(store, [message], partial(append, store)), store)
-    return message.message_id
+    return known_by(message)
+
+
+def known_by(message: NewMessage) -> UUID:
+    """Return the id of a published message, or that of the first one with its unique key."""
+    claim = message.unique
+    return message.message_id if claim is None or claim.first is None else claim.first.message_id
 
 
 def is_watched() -> bool:
@@ -213,8 +248,7 @@ def publish_many(messages: Iterable[OutgoingMessage | tuple[str, Any]], *, using
     """
     alias = using or conf.load().DATABASE
     checked, message_ids = _prepare(messages, alias)
-    _write(checked, message_ids, alias)
-    return message_ids
+    return _write(checked, message_ids, alias)
 
 
 def _prepare(
@@ -252,13 +286,17 @@ def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[
     return [replace(message, queue_name=name) for name in reached.durable]
 
 
-def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> None:
+def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> list[UUID]:
+    """Write messages, and return their ids, or those of the first ones with their unique keys."""
     store = shared_store(alias)
     hints.announce(passed(store, messages, partial(append, store)), store)
+    known = {each.message_id: known_by(each) for each in messages if each.unique is not None}
+    message_ids = [known.get(id_, id_) for id_ in message_ids] if known else message_ids
     if signals.is_wanted(signals.messages_published):
         store.database.after_commit(
             partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias)
         )
+    return message_ids
 
 
 def _announced(outgoing: OutgoingMessage, alias: str) -> OutgoingMessage:
@@ -300,12 +338,10 @@ async def apublish_many(
     waited = CapacityWait()
     while True:
         try:
-            await run_apart(_write, checked, message_ids, alias)
+            return await run_apart(_write, checked, message_ids, alias)
         except QueueFull as error:
             rules = await run_apart(lambda queue: rules_of(shared_store(alias), queue), error.queue)
             pause = waited.pause_seconds(error, rules)
-        else:
-            return message_ids
         await asyncio.sleep(pause)
 
 
@@ -417,16 +453,21 @@ def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> 
 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    if len(messages) == 1 and messages[0].dedup_id is None and rules_of(store, messages[0].queue_name) is None:
+    if len(messages) == 1 and not _is_keyed(messages[0]) and rules_of(store, messages[0].queue_name) is None:
         store.publications.append(messages[0], again=again)  # by far the most frequent
         return
     names = {message.queue_name for message in messages}
     constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
-    if constrained or any(message.dedup_id is not None for message in messages):
+    if constrained or any(_is_keyed(message) for message in messages):
         messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
         waiting_for_capacity(store, constrained, lambda: store.admission.append(messages, again=again))
     elif messages:
         store.publications.append_many(messages, again=again)
+
+
+def _is_keyed(message: NewMessage) -> bool:
+    """Whether another message may keep this one out."""
+    return message.dedup_id is not None or message.unique is not None
 
 
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:

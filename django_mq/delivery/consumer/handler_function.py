@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.codecs import ReceivedMessage
     from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.engine.decisions.unique import Unique
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,6 +44,7 @@ class PublishOptions(TypedDict, total=False):
     type: str
     group_key: str | None
     dedup_id: str | None
+    unique: Unique | None
     content_type: str | None
     using: str | None
 

@@ -1,0 +1,48 @@
+"""Unique messages as an extension of django_mq, which ``django_mq.apps`` adds.
+
+Keys need no freeing: a publisher looks how the message stands that has the key. The duty deletes their rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.seams.extension import Duty, Extension, Panel
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+#: How often the rows of keys are deleted that no message has.
+INTERVAL_SECONDS = 60.0
+
+
+def prune(store: Any, limit: int) -> int:
+    """Delete the keys that no message has; return how many."""
+    pruned: int = store.unique_keys.prune(limit)
+    return pruned
+
+
+def show(_request: HttpRequest, message: Any) -> str:
+    """Return which unique keys a message has, as text."""
+    from django_mq.models import UniqueKey  # noqa: PLC0415 - the extension is added while models are loaded
+
+    keys = UniqueKey.objects.using(message._state.db).filter(message_id=message.message_id)  # noqa: SLF001 - Django's public habit
+    return "\n".join(_sentence(key) for key in keys)
+
+
+def _sentence(key: Any) -> str:
+    name = key.label or gettext("its arguments")
+    if key.until == "window":
+        return gettext("%(key)s, until %(time)s") % {"key": name, "time": f"{key.ends_at:%Y-%m-%d %H:%M:%S} UTC"}
+    words = {"begins": gettext("%(key)s, until it begins"), "finished": gettext("%(key)s, until it is finished")}
+    return words.get(key.until, "%(key)s") % {"key": name}
+
+
+EXTENSION = Extension(
+    name="unique",
+    duties=(Duty(name="prune_keys", run=prune, interval_seconds=INTERVAL_SECONDS, leader_only=True),),
+    panels=(Panel(page="message", title=_("Unique key"), content=show),),
+)
