@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -227,9 +227,24 @@ def claim_of(
     if not scope:
         raise InvalidMessage("A message that is unique within its type needs a type.")
     made = ["key", rule.key] if rule.key is not None else ["arguments", _chosen(rule, arguments)]
-    text = json.dumps([rule.within, scope, *made], sort_keys=True, default=str)
+    text = json.dumps([rule.within, scope, *made], sort_keys=True)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return UniqueClaim(rule, digest, rule.key or "", owner, continues)
+
+
+def by_arguments(rule: Unique, name: str, arguments: Mapping[str, object]) -> Unique:
+    """Return the rule with a key that is made of the arguments of a task, unless it has a key.
+
+    Arguments are values as JSON has them. Raises InvalidMessage for a rule that cannot be, or an argument that is
+    not there.
+    """
+    if problem := next(rule.problems(), None):
+        raise InvalidMessage(f"unique: {problem}")
+    if rule.key is not None:
+        return rule
+    text = json.dumps([name, _chosen(rule, arguments)], sort_keys=True)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return replace(rule, key=f"arguments {digest}", arguments=None)
 
 
 def _chosen(rule: Unique, arguments: object) -> object:
@@ -239,5 +254,5 @@ def _chosen(rule: Unique, arguments: object) -> object:
         raise InvalidMessage("unique names arguments, but the body is no JSON object; give a key instead.")
     fields: Mapping[str, object] = arguments
     if missing := [name for name in rule.arguments if name not in fields]:
-        raise InvalidMessage(f"unique names the argument {missing[0]!r}, which the body does not have.")
+        raise InvalidMessage(f"unique names the argument {missing[0]!r}, which is not there.")
     return {name: fields[name] for name in rule.arguments}

@@ -27,6 +27,7 @@ from django_mq.engine.decisions.routing import address_in
 from django_mq.engine.decisions.verdict import Decision, Ending, Verdict, verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
+from django_mq.integrations.celery.unique import claim_in
 from django_mq.stores.clock import clock
 from django_mq.stores.records import NewMessage, Settlement, storable
 
@@ -128,6 +129,7 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         type=_short(headers.get("task") or properties.get("type"), "The type") or "",
         correlation_id=_short(message["properties"].get("correlation_id"), "correlation_id"),
         dedup_id=_dedup_id(headers),
+        unique=claim_in(headers, queue=queue, owner=str(message["properties"].get("correlation_id") or "")),
         deliver_at=eta(headers),
         # A task that Celery knows to expire is delivered: the worker revokes it and records that.
         ttl_seconds=None if is_task and headers.get("expires") else expiration_seconds(properties),

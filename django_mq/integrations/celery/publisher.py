@@ -39,6 +39,7 @@ from django_mq.errors import (
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
+from django_mq.integrations.celery.unique import note
 from django_mq.notifications.registry import notifier
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
@@ -94,6 +95,7 @@ class Publisher:
         else:
             # A second writer would wait for the transaction of this thread, which waits for the write.
             failures.defer(owner, lambda: self._write_apart(rows, again=again))
+        note(rows)
 
     def take_over(self, queues: list[str]) -> None:
         """Move what the previous version has left in transient queues to the durable queues of the same names."""
