@@ -13,10 +13,11 @@ from django_mq import conf
 from django_mq.delivery import queues
 from django_mq.delivery.publisher import publish
 from django_mq.engine.decisions.interruption import problems_of_limits
+from django_mq.engine.decisions.unique import by_arguments
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.tasks import compat
-from django_mq.integrations.tasks.envelope import as_django, pack, priority_of, time_of
+from django_mq.integrations.tasks.envelope import as_django, bound, pack, priority_of, time_of
 from django_mq.integrations.tasks.options import MQTask, published
 from django_mq.stores.registry import MEMORY
 
@@ -73,6 +74,8 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         given: dict[str, Any] = {"priority": priority_of(task.priority), "deliver_at": due}
         given |= {"type": task.module_path[:255], "using": self.database}
         given |= published(task)
+        if "unique" in given:
+            given["unique"] = by_arguments(given["unique"], task.module_path, bound(task, envelope))
         return publish(task.queue_name, envelope, **given)
 
     def get_result(self, result_id: str) -> Any:

@@ -6,6 +6,7 @@ the ``@task`` decorator made, in a module of this project or of an installed app
 
 from __future__ import annotations
 
+import inspect
 import sys
 from dataclasses import replace
 from datetime import datetime
@@ -23,7 +24,7 @@ from django_mq.integrations.tasks.options import CARRIED, LIMITS, carried, rules
 from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.integrations.tasks.options import TaskRules
@@ -52,6 +53,16 @@ def pack(task: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         "run_after": task.run_after and task.run_after.isoformat(),
         "enqueued_at": clock.now().isoformat(),
     } | ({"options": options} if options else {})
+
+
+def bound(task: Any, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task by name, with its defaults, as JSON has them."""
+    context = (None,) if task.takes_context else ()
+    found = inspect.signature(task.func).bind(*context, *envelope["args"], **envelope["kwargs"])
+    found.apply_defaults()
+    named = list(found.arguments.items())[len(context) :]
+    values: dict[str, Any] = normalize_json(dict(named))
+    return values
 
 
 def unpack(envelope: Any, *, queue: str) -> Any:

@@ -6,7 +6,7 @@ The names and rules are those of ``@consumer``. What ``using()`` says travels in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import chain
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django_mq.engine.decisions.interruption import problems_of_limits
 from django_mq.engine.decisions.retries import BY_CLASS, OF_THE_QUEUE, RELEASE_SECONDS, Retries
+from django_mq.engine.decisions.unique import Unique
 from django_mq.errors import ConfigurationError, shown
 from django_mq.integrations.tasks import compat
 
@@ -29,7 +30,7 @@ RETRIES: Final = tuple(each.name for each in fields(Retries))
 #: What the envelope has of the options.
 CARRIED: Final = tuple(name for name in (*LIMITS, *RETRIES) if name not in BY_CLASS)
 #: What ``publish`` is given.
-PUBLISHED: Final = ("group_key", "headers")
+PUBLISHED: Final = ("group_key", "headers", "unique")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +46,18 @@ class TaskRules:
         """Return the rules. Raises ConfigurationError for impossible ones."""
         retries = Retries(**{name: given[name] for name in RETRIES if name in given})
         limits = [given.get(name) for name in LIMITS]
-        if (problem := next(chain(retries.problems(), problems_of_limits(*limits)), None)) is not None:
+        problems = chain(retries.problems(), problems_of_limits(*limits), _problems_of_unique(given.get("unique")))
+        if (problem := next(problems, None)) is not None:
             raise ConfigurationError(f"A task cannot have these options: {problem}.")
         own = None if retries == OF_THE_QUEUE else retries
         return cls(time_limit_seconds=limits[0], soft_time_limit_seconds=limits[1], retries=own)
+
+
+def _problems_of_unique(rule: Any) -> Iterator[str]:
+    if rule is not None and not isinstance(rule, Unique):
+        yield f"unique is {shown(rule)}; give a Unique"
+    elif rule is not None:
+        yield from (f"unique: {problem.rstrip('.')}" for problem in rule.problems())
 
 
 def options(
@@ -68,11 +77,14 @@ def options(
     soft_time_limit_seconds: float | None = None,
     group_key: str | None = None,
     headers: Mapping[str, Any] | None = None,
+    unique: Unique | None = None,
 ) -> Callable[[Function], Function]:
     """Give the function of a task options that ``@consumer`` has, too; write it below Django's ``@task``.
 
     They hold over those of the queue and of the backend. Other backends ignore them. Tasks of one ``group_key``
-    run one after the other, if their queue has groups. Selectors see the ``headers``.
+    run one after the other, if their queue has groups. Selectors see the ``headers``. ``unique`` says what happens
+    to the second task with a key: if it is dropped, or replaces the first one, ``enqueue()`` returns a result with
+    the id of that one.
 
     Raises ConfigurationError for impossible options, and above ``@task``.
     """
@@ -92,6 +104,7 @@ def options(
         "soft_time_limit_seconds": soft_time_limit_seconds,
         "group_key": group_key,
         "headers": headers,
+        "unique": unique,
     }
     own = {name: value for name, value in given.items() if value is not None}
     TaskRules.of(own)
@@ -133,6 +146,7 @@ class MQTask(compat.Task):  # type: ignore[misc] # it is Django's, or the packag
         soft_time_limit_seconds: float | None = None,
         group_key: str | None = None,
         headers: Mapping[str, Any] | None = None,
+        unique: Unique | None = None,
     ) -> MQTask:
         """Return a task with other options; None leaves one as it is. Raises ConfigurationError."""
         if callable(backoff):
@@ -154,6 +168,7 @@ class MQTask(compat.Task):  # type: ignore[misc] # it is Django's, or the packag
             "soft_time_limit_seconds": soft_time_limit_seconds,
             "group_key": group_key,
             "headers": headers,
+            "unique": unique,
         }
         changes = {name: value for name, value in django.items() if value is not None}
         if own := {name: value for name, value in ours.items() if value is not None}:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
-from django_mq.api import publish
+from django_mq.api import Unique, publish
 from django_mq.delivery.consumer.handlers import handler_of
 from django_mq.engine.decisions.retries import Retries
-from django_mq.errors import ConfigurationError, InvalidMessage, UnknownTask
+from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessage, UnknownTask
 from django_mq.integrations.tasks.envelope import is_envelope, own_options, pack
+from django_mq.integrations.tasks.options import options
 from django_mq.models import Attempt, Message, TaskResult
 
 if TYPE_CHECKING:
@@ -144,3 +145,23 @@ def test_foreign_options_make_no_task_run(alias: str, work: Any, run: Run) -> No
     assert Message.objects.using(alias).filter(state=Message.Status.DEAD).count() == len(FOREIGN)
     known = {UnknownTask.__name__, ConfigurationError.__name__, "TypeError"}
     assert set(Attempt.objects.using(alias).values_list("error", flat=True)) <= known
+
+
+def test_a_unique_task_returns_the_result_of_the_first_one(alias: str, work: Any) -> None:
+    by_one = Unique(arguments=("one",), second="drop")
+    task = work.add.using(unique=by_one)
+    first = task.enqueue(1, two=2)
+
+    # A key is of values, however they are given.
+    assert task.enqueue(two=3, one=1).id == first.id
+    assert task.enqueue(2).id != first.id
+    # The context of a task is no argument.
+    assert work.which_attempt.using(unique=Unique(second="drop")).enqueue(1).id != first.id
+    with pytest.raises(DuplicateMessage):
+        work.add.using(unique=Unique(arguments=("one",))).enqueue(1)
+    with pytest.raises(ConfigurationError, match="until"):
+        work.add.using(unique=Unique(until="never"))
+    with pytest.raises(ConfigurationError, match="give a Unique"):
+        options(unique="a")  # type: ignore[arg-type]
+    with pytest.raises(InvalidMessage, match="three"):
+        work.add.using(unique=Unique(arguments=("three",))).enqueue(1)
