@@ -111,6 +111,7 @@ PAGES = (
         prints=("receipt for order 7 attempt 1",),
     ),
     Page("celery/switch.md", settings=FRESH, after="celery -A shop worker"),
+    Page("celery/replace-celery-once.md", after="python manage.py mq_queues"),
     Page("celery/migrate.md", before="from shop.celery import app; app.send_task('orders.tasks.add')"),
     Page(
         "databases/mariadb.md",
@@ -155,6 +156,7 @@ PAGES = (
         after="python manage.py mq_publish prices '{\"price\": -1}'\npython manage.py mq_worker --until-empty",
         prints=("2 clicks on /tea", "1 visitors", "a negative price"),
     ),
+    Page("messages/unique-messages.md", after="python manage.py mq_queues", prints=("the report of customer 17",)),
     Page(
         "messages/several-handlers.md",
         settings='DJANGO_MQ = {"QUEUES": {"orders": {}}}',
