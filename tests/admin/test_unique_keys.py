@@ -1,0 +1,30 @@
+"""The unique keys of a message on its page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.api import Unique, publish
+from django_mq.delivery.queues import declare
+from django_mq.models import Message
+from django_mq.stores.registry import shared_store
+from tests.admin.conftest import page_of
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_message_shows_its_unique_key(browse: Client) -> None:
+    declare(shared_store("default"), "orders")
+    table = [
+        (Unique(key="<b>17</b>"), "&lt;b&gt;17&lt;/b&gt;, until it is finished"),
+        (Unique(), "its arguments, until it is finished"),
+        (Unique(key="b", until="begins"), "b, until it begins"),
+        (Unique(key="c", until="window", seconds=60), "c, until 20"),
+    ]
+    for rule, text in table:
+        message = Message.objects.get(message_id=publish("orders", {}, unique=rule))
+        assert text in browse.get(page_of(message)).content.decode()
