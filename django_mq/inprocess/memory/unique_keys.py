@@ -35,11 +35,13 @@ class UniqueKeys(Part, subjects.UniqueKeys):
             self.give(message, claim)
         return is_new
 
-    def find(self, claim: UniqueClaim) -> tuple[First, float] | None:
+    def find(self, claim: UniqueClaim) -> tuple[First, Holder, float] | None:
         first = self.broker.unique_keys.get(claim.digest)
-        return None if first is None else (first, self.broker.now().timestamp())
+        if first is None:
+            return None
+        return first, self._holder(first.message_id), self.broker.now().timestamp()
 
-    def holder(self, message_id: UUID) -> Holder:
+    def _holder(self, message_id: UUID) -> Holder:
         unit = self.transaction.unit
         for row in self._found(message_id):
             has_run = row.entry.redelivered or row.attempts > 0

@@ -45,9 +45,10 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         with refusing(claim), self.database.waiting_at_most(claim.rule.wait_seconds):
             yield
 
-    def find(self, claim: UniqueClaim) -> tuple[First, float] | None:
+    def find(self, claim: UniqueClaim) -> tuple[First, Holder, float] | None:
         with self.patient(claim):
             found = self.rows("key_of", digest=claim.digest)
+            holder = self._holder(UUID(str(found[0][0]))) if found else NO_HOLDER
         for message_id, owner, until, first_at, ends_at, now in found:
             end = time_or_none(ends_at)
             first = First(
@@ -57,10 +58,10 @@ class UniqueKeys(Part, subjects.UniqueKeys):
                 time_of(first_at).timestamp(),
                 None if end is None else end.timestamp(),
             )
-            return first, time_of(now).timestamp()
+            return first, holder, time_of(now).timestamp()
         return None
 
-    def holder(self, message_id: UUID) -> Holder:
+    def _holder(self, message_id: UUID) -> Holder:
         # What runs is not locked: its worker would wait for this transaction.
         for name in ("lock_waiting_holder", "key_holders"):
             holders = [

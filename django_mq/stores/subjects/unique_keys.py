@@ -13,7 +13,6 @@ from django_mq.stores import errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import NewMessage
@@ -75,9 +74,8 @@ class UniqueKeys(ABC):
         raise errors.unexplained(message)
 
     def _stepped(
-        self, message: NewMessage, claim: UniqueClaim, first: First, now: float, *, again: bool
+        self, message: NewMessage, claim: UniqueClaim, first: First, holder: Holder, now: float, *, again: bool
     ) -> NewMessage | None:
-        holder = self.holder(first.message_id)
         match step(claim, first, holder.standing, now, again=again):
             case Step.TAKE:
                 self.give(message, claim)
@@ -109,12 +107,11 @@ class UniqueKeys(ABC):
         """Take a key that no message has ever taken; return whether there was none."""
 
     @abstractmethod
-    def find(self, claim: UniqueClaim) -> tuple[First, float] | None:
-        """Lock a key; return the message that took it, and the time now."""
+    def find(self, claim: UniqueClaim) -> tuple[First, Holder, float] | None:
+        """Lock a key; return the message that took it, how that stands, and the time now.
 
-    @abstractmethod
-    def holder(self, message_id: UUID) -> Holder:
-        """Return how a message stands. Lock it if it waits, so that no worker takes it before the commit."""
+        A message that waits is locked, too, so that no worker takes it before the commit.
+        """
 
     @abstractmethod
     def give(self, message: NewMessage, claim: UniqueClaim) -> None:

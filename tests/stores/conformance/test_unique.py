@@ -210,6 +210,27 @@ def test_a_publisher_waits_for_an_open_transaction_with_its_key(store: Store) ->
         done.wait(PATIENCE_SECONDS)
 
 
+def test_a_publisher_that_has_met_a_waiting_message_keeps_workers_from_it_until_its_commit(
+    store: Store, session: int
+) -> None:
+    needs_rows(store)
+    if not store.features.concurrent_writers:
+        pytest.skip("features.concurrent_writers: no worker claims while a transaction writes")
+    declare(store)
+    admit(store, unique(Unique(key="a", until="begins")))
+    publisher = private_store(store.alias)
+    try:
+        with publisher.database.transaction():
+            assert admit(publisher, unique(Unique(key="a", second="drop"))) == [0]
+            assert not claim(store, session)
+        assert len(claim(store, session)) == 1
+        # What runs is left alone: its worker would wait to settle it.
+        with publisher.database.transaction():
+            assert admit(publisher, unique(Unique(key="a", second="drop"))) != [0]
+    finally:
+        publisher.close()
+
+
 class other_transaction:  # noqa: N801 - a context
     """A thread that holds the key ``a`` until it is told to roll back."""
 
