@@ -11,9 +11,10 @@ from celery import Celery, _state
 from celery.exceptions import Reject
 from django.db import IntegrityError, connections, transaction
 
-from django_mq.api import publish
+from django_mq.api import Unique, publish
 from django_mq.engine.states import State
-from django_mq.errors import DrainNeverEnds, NoHandler
+from django_mq.errors import DrainNeverEnds, DuplicateMessage, NoHandler
+from django_mq.integrations.celery.unique import UniqueTask
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import private_store
@@ -124,6 +125,25 @@ def test_a_retry_outlives_the_transaction_of_the_task_and_stays_in_that_of_the_t
     assert SEEN == [0, 1]
     assert not Queue.objects.using(alias).filter(name__startswith="undone").exists()
     assert Message.objects.using(alias).get().deliver_at > mq.now() + timedelta(minutes=50)
+
+
+def test_a_unique_task_that_retries_keeps_its_key_until_it_is_finished(
+    alias: str, app: Celery, mq: QueueTester
+) -> None:
+    once = Unique(arguments=("alias",))
+    task = app.task(name="retry once", shared=False, bind=True, base=UniqueTask, unique=once, acks_late=True)(
+        retry
+    )
+    task.delay(alias)
+
+    assert mq.drain().outcomes == ["retried"]
+    with pytest.raises(DuplicateMessage):
+        task.delay(alias)
+    assert len(mq.drain(ahead=120)) == 1
+    with pytest.raises(DuplicateMessage):
+        task.delay(alias)
+    Message.objects.using(alias).all().delete()
+    task.delay(alias)
 
 
 def test_a_task_that_sends_itself_for_ever_is_named(alias: str, app: Celery, mq: QueueTester) -> None:
