@@ -24,7 +24,7 @@ DROP = Unique(arguments=("customer",), second="drop", until="begins")
 def report(app: Celery, rule: Unique = DROP, **options: Any) -> Any:
     """A task with a key."""
 
-    @app.task(base=UniqueTask, name="report", unique=rule, **options)
+    @app.task(base=UniqueTask, name="report", shared=False, unique=rule, **options)
     def make(customer: int, by: str = "") -> None:
         """Nothing runs it here."""
 
