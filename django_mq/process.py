@@ -85,6 +85,7 @@ PURE: Final = frozenset(
         "delivery.codecs.codec_of",
         "engine.decisions.declared._plain",
         "engine.decisions.declared.declared_in",
+        "engine.decisions.fairness.fairness_of",
         "engine.decisions.routing._topic",
         "engine.decisions.selection._known",
         "integrations.tasks.envelope._with_rules",

@@ -1,6 +1,7 @@
 """What every store and interface decides by: functions and small classes over plain values.
 
 places.py       the position of a message in its queue
+fairness.py     the place of a message in a queue that its keys share
 expiry.py       when a message expires
 limits.py       the most that a queue holds, and what happens to the next message
 credit.py       how many messages and bytes a consumer may hold
