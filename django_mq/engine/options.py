@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.declared import problems_of
+from django_mq.engine.decisions.fairness import Fairness, fairness_of
+from django_mq.engine.decisions.fairness import problems_of as problems_of_weights
 from django_mq.engine.decisions.sorting import Sorting
 from django_mq.errors import shown
 
@@ -229,6 +231,24 @@ class QueueOptions:
         _("What the header has: a number, or a time as a text with its offset from UTC."),
         choices={"number": _("number"), "time": _("time")},
         beside=True,
+        column=None,
+    )
+
+    fair_by: str = _order(
+        "",
+        _("fair by"),
+        _(
+            "The values of this header share the queue: within a level, a message waits for one message of each "
+            "other value at most. Needs the due order 'keep place of arrival'."
+        ),
+        length=255,
+    )
+    fair_weights: str = _order(
+        "",
+        _("fair weights"),
+        _("Values with another weight than 1, one in each line: acme=4 gets four times the share."),
+        beside=True,
+        length=2000,
         column=None,
     )
 
@@ -490,7 +510,7 @@ class QueueOptions:
     @property
     def has_publish_rules(self) -> bool:
         """Whether publishing does more than to write the message."""
-        return self.locks_publishers or bool(self.selectors) or self.sorting is not None
+        return self.locks_publishers or bool(self.selectors) or self.sorting is not None or bool(self.fair_by)
 
     @property
     def locks_publishers(self) -> bool:
@@ -501,6 +521,11 @@ class QueueOptions:
     def sorting(self) -> Sorting | None:
         """The header that says the place of a message, and its type."""
         return Sorting(self.sort_key, self.sort_type) if self.sort_key and not self.sort_as_text else None
+
+    @property
+    def fairness(self) -> Fairness | None:
+        """How keys share the queue; None if they do not."""
+        return fairness_of(self.fair_by, self.fair_weights) if self.fair_by else None
 
     @property
     def is_limited(self) -> bool:
@@ -525,11 +550,27 @@ class QueueOptions:
         if self.sort_as_text and not self.sort_key:
             yield "sort_as_text needs sort_key"
 
+    def _contradictions_of_fairness(self) -> Iterator[str]:
+        if self.fair_weights and not self.fair_by:
+            yield "fair_weights needs fair_by"
+        yield from problems_of_weights(self.fair_weights)
+        if not self.fair_by:
+            return
+        if self.sort_key:
+            yield "fair_by cannot be combined with sort_key: remove one of them"
+        if self.kind == "last_value":
+            yield "fair_by is not for kind 'last_value'"
+        if self.due_order != "keep_place":
+            yield f"fair_by needs due_order 'keep_place', not {self.due_order!r}"
+        if self.overflow == "ring":
+            yield "fair_by is not for a queue with overflow 'ring', which replaces the oldest message"
+
     def contradictions(self) -> Iterator[str]:
         """Yield a sentence for each combination of options that makes no sense."""
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
         yield from self._contradictions_of_sorting()
+        yield from self._contradictions_of_fairness()
         if self.selectors:
             yield from problems_of(self.selectors)
         if self.overflow != "reject" and not self.is_limited:

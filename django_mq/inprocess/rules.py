@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.decisions.backoff import Backoff
+    from django_mq.engine.decisions.fairness import Fairness
     from django_mq.engine.decisions.sorting import Sorting
     from django_mq.engine.options import QueueOptions
     from django_mq.inprocess.consumers.groups import Groups
@@ -39,6 +40,8 @@ class Rules:
     key: str | None = None
     #: The header of numbers or times that says the place of a message in its level; None for the order of arrival.
     sorting: "Sorting | None" = None
+    #: How keys share the queue; None if they do not.
+    fairness: "Fairness | None" = None
     levels: int = MOST_LEVELS
     #: Whether a due message moves to the head of its level (Artemis); else it stands where it arrived.
     due_first: bool = True
@@ -102,6 +105,7 @@ class Rules:
             kind=kind,
             key=options.last_value_key or (options.sort_key if options.sort_as_text else None) or None,
             sorting=options.sorting,
+            fairness=options.fairness,
             levels=levels_of(options.kind, options.levels),
             due_first=options.due_order == "due_first",
             max_attempts=options.max_attempts or None,

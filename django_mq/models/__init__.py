@@ -9,7 +9,7 @@ from django_mq.models.history import Attempt, History, Rollup, TaskResult
 from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
-from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBinding, Queue
+from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBinding, FairCounter, Queue
 from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, StopRequest, WorkerSession
 from django_mq.models.unique_key import UniqueKey
 
@@ -25,6 +25,7 @@ __all__ = [
     "DuplicateId",
     "Exchange",
     "ExchangeBinding",
+    "FairCounter",
     "History",
     "InsightCause",
     "InsightDay",

@@ -47,6 +47,7 @@ class Queue(models.Model):
     due_order = models.CharField(max_length=20, **_of("due_order"))
     last_value_key = models.CharField(blank=True, db_default="", **_of("last_value_key"))
     sort_key = models.CharField(blank=True, db_default="", **_of("sort_key"))
+    fair_by = models.CharField(blank=True, db_default="", **_of("fair_by"))
     closed = models.BooleanField(_("closed"), default=False, help_text=_("A closed queue takes no more messages."))
     paused = models.BooleanField(_("paused"), default=False, help_text=_("A paused queue delivers nothing."))
     paused_reason = models.CharField(_("pause reason"), max_length=200, blank=True, default="")
@@ -286,3 +287,34 @@ def takes_dead_letters() -> Q:
     by_name = Q(dead_letter_exchange=DEFAULT_EXCHANGE) | Q(dead_letter_exchange=OuterRef("name"))
     named = Queue.objects.filter(by_name, dead_letter_routing_key=OuterRef("name"))
     return Q(Exists(sources)) | Q(Exists(bindings)) | Q(Exists(named))
+
+
+class FairCounter(models.Model):
+    """How far a key of a fair queue has come in a level, for one publisher at a time."""
+
+    # No constraint, as in ``Message.queue``.
+    queue = models.ForeignKey(
+        Queue,
+        verbose_name=_("queue"),
+        on_delete=models.CASCADE,
+        related_name="fair_counters",
+        db_constraint=False,
+        db_index=False,
+    )
+    id = models.BigAutoField(primary_key=True)
+    level = models.PositiveSmallIntegerField()
+    fair_key = models.CharField(max_length=32)
+    finish = models.BigIntegerField()
+    #: The present place that the last publisher has seen.
+    seen = models.BigIntegerField()
+
+    class Meta:
+        db_table = "django_mq_faircounter"
+        indexes = [
+            models.Index(fields=["queue", "level", "fair_key", "id"], name="django_mq_fair_key"),
+            models.Index(fields=["queue", "level", "finish"], name="django_mq_fair_finish"),
+            models.Index(fields=["queue", "level", "seen"], name="django_mq_fair_seen"),
+        ]
+
+    def __str__(self) -> str:
+        return self.fair_key

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from django_mq.engine.options import Option
 
 
+#: A text that may have more characters has a field of several lines.
+ONE_LINE = 255
 #: The section that also shows the number of dropped messages.
 DROPPING = "Limits"
 
@@ -120,6 +122,8 @@ def _field(option: Option) -> forms.Field:
         choices = [(value, _(label)) for value, label in option.choices.items()]
         return forms.ChoiceField(choices=choices, **texts)
     if option.base_type == "str":
+        if option.length > ONE_LINE:
+            texts["widget"] = forms.Textarea(attrs={"rows": 3, "cols": 80})
         return forms.CharField(required=False, max_length=option.length or NAME_LENGTH, **texts)
     number: Any = {"int": forms.IntegerField, "float": forms.FloatField}[option.base_type]
     form_field: forms.Field = number(

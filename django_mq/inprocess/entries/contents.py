@@ -9,6 +9,7 @@ from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED, STEALABLE, Cause, State
 from django_mq.inprocess.consumers.consumer import BLOCKED, NOT_INTERESTED, holder_of
 from django_mq.inprocess.consumers.dispatch import Dispatch
+from django_mq.inprocess.entries.fairness import FairOrder
 from django_mq.inprocess.entries.timeline import UNTOLD, Holding, Timeline, due_order, expiry_order
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class Contents:
         #: expires when it is given back, because work that has begun cannot be undone.
         self.expiring = Timeline(expiry_order)
         self.holding = Holding(ready)
+        #: What gives ready entries their places in a queue that keys share.
+        self.fair = FairOrder(ready)
         self.claimed = 0
         self.dead: dict[Entry, None] = {}
         #: Consumers that have left and still hold entries.
@@ -135,7 +138,7 @@ class Contents:
             statistics.most_depth_bytes = depth_bytes
         consumers = self.dispatch.consumers
         noticed = consumers.idle or consumers.views or consumers.blocked
-        if entry.state is READY and entry.expires_at is None and not noticed:
+        if entry.state is READY and entry.expires_at is None and not noticed and self.fair.fairness is None:
             replaced = self.dispatch.ready.add(entry)  # the same as ``place``, with fewer calls
             if replaced is not None or depth - self.claimed > statistics.most_ready:
                 self._stands(replaced)
@@ -151,6 +154,7 @@ class Contents:
         if entry.expires_at is not None and (entry.state is not SCHEDULED or self.policy.expires_scheduled):
             self.expiring.add(entry)
         if entry.state is READY:
+            self.fair.place(entry)
             self._stands(self.dispatch.stand(entry))
         elif entry.state is SCHEDULED:
             self.schedule.add(entry)

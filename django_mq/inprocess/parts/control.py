@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.decisions.limits import Overflow
+from django_mq.engine.decisions.places import ORDINARY_PLACE
 from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, Cause
 from django_mq.errors import IllegalMove, OutOfRange
 
@@ -109,6 +110,8 @@ class Control:
             if self._state.policy.redrives_for_ever:
                 entry.expires_at = None
             entry.attempts, entry.redelivered = 0, True
+            if self._contents.fair.fairness is not None:
+                entry.stand_at(ORDINARY_PLACE, entry.arrival)
             return self._stand_again(entry)
 
     def _stand_again(self, entry: Entry) -> bool:

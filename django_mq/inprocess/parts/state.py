@@ -101,6 +101,7 @@ class CommonState:
         if old is None or old.max_live != rules.max_live:
             self._limit_live(rules.max_live)
         self.placement = rules.placement
+        self._share(rules)
         self.afterlife = Afterlife(self.name, rules, self._resolve)
         if old is None or (old.consumers_before, old.delay_before) != (rules.consumers_before, rules.delay_before):
             self.gate = Gate(rules.consumers_before, rules.delay_before)
@@ -113,6 +114,12 @@ class CommonState:
             ready_only=rules.ring_of_ready,
             buries=keeps_dropped(rules),
         )
+
+    def _share(self, rules: Rules) -> None:
+        fair = self.contents.fair
+        before, fair.fairness = fair.fairness, rules.fairness
+        if before is None and rules.fairness is not None:
+            self.contents.stand_again(fair.unplaced())
 
     def _regroup(self, rules: Rules) -> None:
         old = self.groups

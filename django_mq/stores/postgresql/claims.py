@@ -13,7 +13,7 @@ a transaction that was rolled back). A session makes a full scan when it is told
 itself, when a scheduled message is due that it has heard of, and every so often. No level is left out: a message
 of a higher priority is behind the place of its level.
 
-In a sorted queue a new message may have any place, so there is no cursor: each claim begins at the head.
+In a sorted or fair queue a new message may have any place, so there is no cursor: each claim begins at the head.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ class PostgreSQLClaims(Claims):
         if len(request.queues) != 1:
             return False
         record = queue_records.remembered(self.database.alias, request.queues[0])
-        return record is None or not record.sort_key
+        return record is None or not (record.sort_key or record.fair_by)
 
     def _cursor(self, request: ClaimRequest) -> ScanCursor:
         key = cursor_key(request)

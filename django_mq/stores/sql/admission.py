@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.capacities import QueueCapacities, QueueCapacity
     from django_mq.stores.sql.database import Rows
     from django_mq.stores.sql.declared import DeclaredSelectors
+    from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.moves import Moves
     from django_mq.stores.sql.publications import Publications
@@ -39,6 +40,7 @@ class Admission(Part, subjects.Admission):
     last_values: LastValues
     moves: Moves
     declared: DeclaredSelectors
+    fairness: FairPlaces
     used_ids: UsedIds
     unique_keys: UniqueKeys
 
@@ -64,16 +66,18 @@ class Admission(Part, subjects.Admission):
             if message.sort_place is not None:
                 self.rows("set_place", id=ids[id(message)], place=message.sort_place)
         for name in {message.queue_name for message in kept}:
-            self.declared.ask_new(name, [ids[id(each)] for each in kept if each.queue_name == name])
+            mine = [ids[id(each)] for each in kept if each.queue_name == name]
+            self.fairness.place(name, mine)
+            self.declared.ask_new(name, mine)
         for name, capacity in capacities.items():
-            mine = [message for message in kept if message.queue_name == name]
+            here = [message for message in kept if message.queue_name == name]
             self.last_values.replace(
                 capacity,
-                {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys},
-                scheduled=any(each.deliver_at is not None or each.delay_seconds for each in mine),
+                {ids[id(each)]: keys[id(each)] for each in here if id(each) in keys},
+                scheduled=any(each.deliver_at is not None or each.delay_seconds for each in here),
             )
-            if mine:
-                self.moves.settle_in(capacity, len(mine), size_of(mine), newest=ids[id(mine[-1])])
+            if here:
+                self.moves.settle_in(capacity, len(here), size_of(here), newest=ids[id(here[-1])])
         return [ids.get(id(message), 0) for message in given]
 
     def _give_up(

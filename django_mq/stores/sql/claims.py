@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ClaimRequest, Settlement
     from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.ends import Ends
+    from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
@@ -158,6 +159,7 @@ class Claims(Part, subjects.Claims):
     queues: Queues
     messages: Messages
     last_values: LastValues
+    fairness: FairPlaces
     leases: Leases
     declines: Declines
     settlements: Settlements
@@ -188,11 +190,13 @@ class Claims(Part, subjects.Claims):
         return self._promote_and_lease(session_id, request)
 
     def _let_values_arrive(self, request: ClaimRequest | None) -> None:
-        """Let last values arrive that are due, before a claim that promotes."""
+        """Let last values and messages of fair queues arrive that are due, before a claim that promotes."""
         if request is not None and request.promote:
             with self.database.closing_if_failed():
                 if self.queues.keep_last_values(request.queues):
                     self.last_values.promote(request.queues)
+                if self.queues.are_fair(request.queues):
+                    self.fairness.promote(request.queues)
 
     def _promote_and_lease(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         if self.needs_facts(session_id, request):

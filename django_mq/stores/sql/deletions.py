@@ -67,7 +67,7 @@ class Deletions(Part, subjects.Deletions):
             raise errors.not_empty(name, claimed=forced)
 
     def _drop(self, name: str) -> None:
-        for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_queue"):
+        for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_fairness", "drop_queue"):
             self.rows(statement, queue=name)
         queue_records.drop(self.database.alias, name)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django_mq.stores.sql.declared import DeclaredSelectors
+    from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
@@ -39,6 +40,7 @@ class Maintenance(Part, subjects.Maintenance):
     messages: Messages
     moves: Moves
     last_values: LastValues
+    fairness: FairPlaces
     sessions: Sessions
     declared: DeclaredSelectors
     #: By queue with declined messages, its consumers as last seen.
@@ -49,7 +51,7 @@ class Maintenance(Part, subjects.Maintenance):
         return dict(zip(ASKED, map(bool, found), strict=True))
 
     def promote(self, limit: int = 1000) -> int:
-        return self.last_values.promote() + self.queues.promote(limit)
+        return self.last_values.promote() + self.fairness.promote() + self.queues.promote(limit)
 
     def cover(self) -> bool:
         return self.declared.cover()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Moved
     from django_mq.stores.sql.capacities import QueueCapacities, QueueCapacity
     from django_mq.stores.sql.exchanges import Exchanges
+    from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
@@ -49,6 +50,7 @@ class Moves(Part):
     messages: Messages
     capacities: QueueCapacities
     last_values: LastValues
+    fairness: FairPlaces
 
     def move(self, ids: Sequence[int], target: str) -> list[Moved]:
         if self.queues.existing(target).closed:
@@ -120,11 +122,11 @@ class Moves(Part):
         return len(ids)
 
     def _capacities(self, names: Iterable[str]) -> dict[str, QueueCapacity]:
-        """Lock the queues that have limits or last values; return their capacities, and those of sorted queues."""
+        """Lock the queues that have limits or last values; return these, and sorted and fair ones."""
         capacities = self.last_values.capacities_of(names)
         for name in names:
             queue = self.queues.find(name)
-            if queue is not None and queue.sorting is not None:
+            if queue is not None and (queue.sorting is not None or queue.fair_by):
                 capacities.setdefault(name, self.capacities.unlimited(queue)).sorting = queue.sorting
         return capacities
 
@@ -183,6 +185,7 @@ class Moves(Part):
                 if row.message_id in arrived:
                     place = capacity.sorting.place_or_first(headers_in(str(row.headers)))
                     self.rows("set_place", id=arrived[row.message_id], place=place)
+        self.fairness.place(capacity.name, sorted(arrived.values()))
         size_bytes = sum(row.size_bytes for row in fitting)
         self.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()), evicts=evicts)
         return moved
@@ -193,6 +196,7 @@ class Moves(Part):
             values = [row[0] for row in self.rows("value_queues", ids=list(ids))]
             self.last_values.capacities_of(values)
             before = self.messages.standing(self.messages.changed("redrive_dead", ids))
+            self.fairness.place_again(before)
             self.last_values.keep_latest(ids)
             return self.messages.moved(before) if values else stayed(before)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import Moved
     from django_mq.stores.sql.ends import Ends
+    from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
@@ -27,6 +28,7 @@ class Operations(Part, subjects.Operations):
     messages: Messages
     moves: Moves
     last_values: LastValues
+    fairness: FairPlaces
     ends: Ends
 
     def move(self, ids: Sequence[int], target: str) -> list[Moved]:
@@ -51,6 +53,7 @@ class Operations(Part, subjects.Operations):
             names = [row[0] for row in self.rows("value_queues", ids=list(ids))]
             self.last_values.capacities_of(names)  # before any message is locked, as publishers do
             before = self.messages.standing(self.messages.changed("deliver_now", ids))
+            self.fairness.place_moved(stayed(before))
             for name in names:
                 self.last_values.let_arrive(name)
             return self.messages.moved(before) if names else stayed(before)
@@ -58,11 +61,15 @@ class Operations(Part, subjects.Operations):
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
         with self.database.transaction():
             changed = self.messages.changed("reschedule", ids, deliver_at=deliver_at)
-            return stayed(self.messages.standing(changed))
+            moved = stayed(self.messages.standing(changed))
+            self.fairness.place_moved(moved)
+        return moved
 
     def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
         with self.database.transaction():
-            return self.messages.prioritise_rows(ids, priority)
+            moved = self.messages.prioritise_rows(ids, priority)
+            self.fairness.place_moved(moved)
+        return moved
 
     def set_header(self, ids: Sequence[int], name: str, value: int | None) -> int:
         if value is None:

@@ -94,6 +94,10 @@ class Queues(Part, subjects.Queues):
         """Whether one of the queues keeps last values."""
         return any((record := self.known(name)) is not None and record.last_value_key for name in names)
 
+    def are_fair(self, names: Iterable[str]) -> bool:
+        """Whether keys share one of the queues."""
+        return any((record := self.known(name)) is not None and record.fair_by for name in names)
+
     def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
         """Make due messages ready, of these queues or of all; return how many."""
         if queues is None:

@@ -7,6 +7,7 @@ marker, or wait for its commit, and do nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from django_mq.stores.subjects import maintenance as subjects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django_mq.stores.sql.fairness import FairPlaces
 
 MINUTE = timedelta(minutes=1)
 #: How long after its end a minute is summed up. Transactions that are still open then are not counted.
@@ -35,11 +38,15 @@ COUNTED = ("arrived", "accepted", "expired", "removed", "failed", "redelivered")
 KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired"}
 
 
+@dataclass(eq=False)
 class Retention(Part, subjects.Retention):
+    fairness: FairPlaces
+
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         history = len(self.rows("prune_history", limit=limit, whole=whole))
         self.rows("prune_declined", limit=limit)
         self.rows("prune_stops", limit=limit)
+        self.fairness.prune(limit)
         past = ("prune_attempts", "prune_rollups", "prune_task_results")
         names = (*past, "prune_volatile_messages", "prune_volatile_bindings")
         return history + sum(len(self.rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)

@@ -16,6 +16,7 @@ from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.deletions import Deletions
 from django_mq.stores.sql.ends import Ends
 from django_mq.stores.sql.exchanges import Exchanges, VolatileMessages
+from django_mq.stores.sql.fairness import FairPlaces
 from django_mq.stores.sql.last_values import LastValues
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages
@@ -48,6 +49,7 @@ class Parts:
     exchanges: type[Exchanges] = Exchanges
     messages: type[Messages] = Messages
     last_values: type[LastValues] = LastValues
+    fairness: type[FairPlaces] = FairPlaces
     moves: type[Moves] = Moves
     leases: type[Leases] = Leases
     declared: type[DeclaredSelectors] = DeclaredSelectors
@@ -119,6 +121,10 @@ class SQLStore:
         return self.parts.last_values(self.database, self.messages, self.capacities)
 
     @cached_property
+    def fairness(self) -> FairPlaces:
+        return self.parts.fairness(self.database, self.queues)
+
+    @cached_property
     def moves(self) -> Moves:
         return self.parts.moves(
             self.database,
@@ -127,6 +133,7 @@ class SQLStore:
             messages=self.messages,
             capacities=self.capacities,
             last_values=self.last_values,
+            fairness=self.fairness,
         )
 
     @cached_property
@@ -156,6 +163,7 @@ class SQLStore:
             last_values=self.last_values,
             moves=self.moves,
             declared=self.declared,
+            fairness=self.fairness,
             used_ids=UsedIds(self.database),
             unique_keys=self.unique_keys,
         )
@@ -183,6 +191,7 @@ class SQLStore:
             queues=self.queues,
             messages=self.messages,
             last_values=self.last_values,
+            fairness=self.fairness,
             leases=self.leases,
             declines=self.declines,
             settlements=self.settlements,
@@ -195,7 +204,9 @@ class SQLStore:
 
     @cached_property
     def operations(self) -> Operations:
-        return self.parts.operations(self.database, self.messages, self.moves, self.last_values, self.ends)
+        return self.parts.operations(
+            self.database, self.messages, self.moves, self.last_values, self.fairness, self.ends
+        )
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -205,13 +216,14 @@ class SQLStore:
             messages=self.messages,
             moves=self.moves,
             last_values=self.last_values,
+            fairness=self.fairness,
             sessions=self.sessions,
             declared=self.declared,
         )
 
     @cached_property
     def retention(self) -> Retention:
-        return self.parts.retention(self.database)
+        return self.parts.retention(self.database, self.fairness)
 
     @cached_property
     def volatile(self) -> VolatileMessages:

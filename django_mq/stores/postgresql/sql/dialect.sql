@@ -27,6 +27,8 @@ pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
 -- a transaction sees the queues of its own beginning. So a statement that writes messages locks the queue there, which
 -- fails where the queue has been deleted since.
 current_setting('transaction_isolation') = 'read committed'
+-- name: _sees_commits
+{read_committed}
 
 -- name: _last_number. The last number that was given, whether or not its transaction has committed; the last that is
 -- committed, where the role may not read the sequence.
