@@ -51,6 +51,10 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
         {"kind": "fifo", "sort_key": WEIGHT},
     ],
     "due_order": [{"due_order": "keep_place"}],
+    "fair": [
+        {"fair_by": "region", "due_order": "keep_place"},
+        {"fair_by": KEY, "fair_weights": "p=4\nq=0.5", "due_order": "keep_place"},
+    ],
     "max_attempts": [{"max_attempts": number} for number in (0, 1, 2)],
     "cycles": [{"max_dead_letter_cycles": 1}, {"max_dead_letter_cycles": None}],
     "limits": [

@@ -1,5 +1,6 @@
 """The entries of a queue by state, and the counters of the queue."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
@@ -236,6 +237,24 @@ class Contents:
                 self.place(entry)
                 here.append(entry)
         return here
+
+    @contextmanager
+    def placing_together(self) -> "Iterator[None]":
+        """Give entries that become ready their fair places at the end, when none of them has its old place."""
+        self.fair.waits = True
+        try:
+            yield
+        finally:
+            self.fair.waits = False
+            self.place_unplaced()
+
+    def place_unplaced(self) -> None:
+        """Give ready entries without a fair place their places, in a queue that keys share."""
+        if self.fair.fairness is not None:
+            lifted = [entry for entry in self.fair.unplaced() if self.lift(entry)]
+            self.fair.place(*lifted)
+            for entry in lifted:
+                self.place(entry)
 
     def _take_from_place(self, entry: "Entry") -> bool:
         self.expiring.remove(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.fairness import FIRST, HEAD, Fairness, is_placed, present_place, turns
@@ -10,7 +11,7 @@ from django_mq.engine.message import Message
 from django_mq.inprocess.entries.entry import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from django_mq.inprocess.entries.lists import EntryList
 
@@ -31,28 +32,34 @@ class FairOrder:
 
     def __init__(self, ready: EntryList) -> None:
         self.fairness: Fairness | None = None
+        #: Whether entries get their places later, all together.
+        self.waits = False
         self._ready = ready
         self._levels: defaultdict[int, FairLevel] = defaultdict(FairLevel)
 
-    def place(self, entry: Entry) -> None:
-        """Give an entry that becomes ready its place, unless it has one."""
-        if self.fairness is None or is_placed(entry.place):
+    def place(self, *entries: Entry) -> None:
+        """Give entries that become ready their places, in this order, unless they have one."""
+        if self.fairness is None or self.waits:
             return
-        level, key = self._levels[entry.level], self.fairness.key_of(entry.message)
-        head = [(each.place, each.redelivered) for each in self._head(entry.level, level.seen)]
-        level.seen = present_place(head, level.seen, level.latest)
-        finish, weight = level.finishes.get(key, FIRST), self.fairness.weight_of(key)
-        [place], finish = turns(1, weight, present=level.seen, finish=finish)
+        new = [entry for entry in entries if not is_placed(entry.place)]
+        for number in {entry.level for entry in new}:
+            level = self._levels[number]
+            head = [(each.place, each.redelivered) for each in self._head(number, level.seen)]
+            level.seen = present_place(head, level.seen, level.latest)
+        for entry in new:
+            self._place(entry, self._levels[entry.level], self.fairness)
+
+    def _place(self, entry: Entry, level: FairLevel, fair: Fairness) -> None:
+        key = fair.key_of(entry.message)
+        finish = level.finishes.get(key, FIRST)
+        [place], finish = turns(1, fair.weight_of(key), present=level.seen, finish=finish)
         level.finishes[key], level.latest = finish, max(level.latest, finish)
         entry.stand_at(place, entry.arrival)
 
-    def in_turn(self, due: Iterable[Entry]) -> list[Entry]:
-        """Return due entries in the order in which they get their places: those that have one first."""
-        return sorted(due, key=lambda entry: (not is_placed(entry.place), entry.arrival))
-
     def unplaced(self) -> list[Entry]:
         """Return the ready entries without a fair place, in order of arrival."""
-        return self.in_turn(entry for entry in self._ready if not is_placed(entry.place))
+        waiting = [entry for entry in self._ready if not is_placed(entry.place)]
+        return sorted(waiting, key=attrgetter("arrival"))
 
     def _head(self, level: int, seen: int) -> Iterator[Entry]:
         entry = self._ready.next(Entry(Message(id=""), level, seen, BEFORE_ALL))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from django_mq.stores.records import Moved
 from django_mq.stores.subjects import operations as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from django_mq.inprocess.memory.row import BrokerQueue, LiveMessage
@@ -61,11 +62,12 @@ class Operations(Part, subjects.Operations):
     def _moved(self, rows: Sequence[LiveMessage], queue: BrokerQueue) -> list[LiveMessage]:
         now, moved = self.broker.now().timestamp(), []
         fitting = queue.inner.arrivals.fitting([travelling(row.entry) for row in rows], now)
-        for row in compress(rows, fitting):
-            is_scheduled = row.entry.state is SCHEDULED
-            row.queue.inner.move(row.entry, queue.inner, now, more=True)
-            row.deliver_at, row.released_at = row.deliver_at if is_scheduled else None, self.broker.now()
-            moved.append(row)
+        with queue.inner.contents.placing_together():
+            for row in compress(rows, fitting):
+                is_scheduled = row.entry.state is SCHEDULED
+                row.queue.inner.move(row.entry, queue.inner, now, more=True)
+                row.deliver_at, row.released_at = row.deliver_at if is_scheduled else None, self.broker.now()
+                moved.append(row)
         return moved
 
     @locked
@@ -73,8 +75,9 @@ class Operations(Part, subjects.Operations):
         scheduled = [(id_, row) for id_, row in self._found_anew(ids) if row.entry.state is SCHEDULED]
         for _, row in scheduled:
             row.deliver_at = self.broker.now()
-        for _, row in scheduled:  # a value replaces others, which were due before
-            row.queue.inner.control.deliver_now(row.entry)
+        with _placing_together(row for _, row in scheduled):
+            for _, row in scheduled:  # a value replaces others, which were due before
+                row.queue.inner.control.deliver_now(row.entry)
         return self._now(scheduled)
 
     def _found_anew(self, ids: Sequence[int]) -> list[tuple[int, LiveMessage]]:
@@ -86,10 +89,9 @@ class Operations(Part, subjects.Operations):
 
     @locked
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
-        due_at, now = deliver_at.timestamp(), self.broker.now().timestamp()
-        moved = [
-            row for row in self.broker.found(ids) if row.queue.inner.control.reschedule(row.entry, due_at, now)
-        ]
+        due_at, now, rows = deliver_at.timestamp(), self.broker.now().timestamp(), self.broker.found(ids)
+        with _placing_together(rows):
+            moved = [row for row in rows if row.queue.inner.control.reschedule(row.entry, due_at, now)]
         for row in moved:
             row.deliver_at = deliver_at
         return self._now((row.id, row) for row in moved)
@@ -98,7 +100,8 @@ class Operations(Part, subjects.Operations):
     def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
         now, rows = self.broker.now().timestamp(), _in_order(self.broker.found(ids))
         before = [(row.id, row) for row in rows]
-        changed = [row.queue.inner.control.change_priority(row.entry, priority, now) for row in rows]
+        with _placing_together(rows):
+            changed = [row.queue.inner.control.change_priority(row.entry, priority, now) for row in rows]
         return self._now(pair for pair, entry in zip(before, changed, strict=True) if entry is not None)
 
     @locked
@@ -110,7 +113,10 @@ class Operations(Part, subjects.Operations):
 
     @locked
     def redrive(self, ids: Sequence[int]) -> list[Moved]:
-        return self._now([(id_, row) for id_, row in self._found_anew(ids) if self._redrive(row)])
+        found = self._found_anew(ids)
+        with _placing_together(row for _, row in found):
+            redriven = [(id_, row) for id_, row in found if self._redrive(row)]
+        return self._now(redriven)
 
     def _redrive(self, row: LiveMessage) -> bool:
         # Before: a newer value replaces a redriven one at once, and the history has the time.
@@ -120,6 +126,14 @@ class Operations(Part, subjects.Operations):
             return True
         row.released_at = before
         return False
+
+
+@contextmanager
+def _placing_together(rows: Iterable[LiveMessage]) -> Iterator[None]:
+    with ExitStack() as all_queues:
+        for queue in {row.queue for row in rows}:
+            all_queues.enter_context(queue.inner.contents.placing_together())
+        yield
 
 
 def _in_order(rows: Iterable[LiveMessage]) -> list[LiveMessage]:

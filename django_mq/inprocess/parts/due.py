@@ -56,7 +56,8 @@ class DueEntries:
     def arrived(self, due: list[Entry]) -> list[Entry]:
         """Make due entries ready, and return them; values that were scheduled in advance arrive anew."""
         if self._contents.fair.fairness is not None:
-            return self._contents.stand_again(self._contents.fair.in_turn(due))
+            with self._contents.placing_together():
+                return self._contents.stand_again(due)
         if not self.takes_values_in_advance:
             return self._contents.stand_again(due)
         return [ready for entry in due for ready in self._arrived_by_value(entry)]

@@ -119,7 +119,7 @@ class CommonState:
         fair = self.contents.fair
         before, fair.fairness = fair.fairness, rules.fairness
         if before is None and rules.fairness is not None:
-            self.contents.stand_again(fair.unplaced())
+            self.contents.place_unplaced()
 
     def _regroup(self, rules: Rules) -> None:
         old = self.groups
