@@ -17,6 +17,7 @@ from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, publish_many
 from django_mq.engine.selector import Selector
+from django_mq.models import FairCounter
 from django_mq.stores.mysql.database import parameters
 from django_mq.stores.registry import private_store, shared_store
 from django_mq.stores.sql.conditions import condition_of
@@ -115,6 +116,10 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "unasked": ({"after": 50, "last": 150, "queue_id": 1, "mark": 1024, "end": 2048}, "pkey"),
     "unasked_ready": ({"queue_id": 1, "limit": 100}, "meets"),
     "lock_to_ask": ({"ids": [1, 2], "queue_id": 1}, "pkey"),
+    "unplaced": ({"queue_id": 10**6, "limit": 10}, "ready"),
+    "fair_head": ({"queue_id": 10**6, "level": 4, "seen": -(2**60), "limit": 20}, "ready"),
+    "lock_unplaced": ({"ids": [1, 2], "queue_id": 1}, "pkey"),
+    "unplace": ({"ids": [1, 2]}, "pkey"),
     "set_meets": ({"ids": [1, 2], "meets": 1027, "queue": "q1", "mark": 1024}, "pkey"),
 }
 #: What a worker prepares once and then runs with a plan that must suit any values.
@@ -615,3 +620,40 @@ def is_whole_table(store: SQLStore, name: str, step: str) -> bool:
     }
     scanned = re.match(r"SCAN (\w+)(.*)", step)
     return bool(scanned) and scanned[1] in aliases | {"django_mq_message"} and "INDEX" not in scanned[2]
+
+
+# What keys share a queue by.
+
+KEY = {"queue_id": 1, "level": 4, "key": "k77"}
+COUNTER_PLANS: dict[str, tuple[dict[str, Any], str]] = {
+    "take_counter": (KEY, "fair_key"),
+    "fair_counters": (KEY, "fair_key"),
+    "fair_level": ({"queue_id": 1, "level": 4}, "fair_seen fair_finish"),
+    "drop_counters": ({"ids": [1, 2]}, ""),
+}
+
+
+@pytest.mark.django_db(databases=["default", "postgresql", "mariadb"])
+@pytest.mark.parametrize("alias", ["default", "postgresql", "mariadb"])
+def test_the_counters_of_a_key_are_found_among_those_of_all(alias: str) -> None:
+    store = shared_store(alias)
+    FairCounter.objects.using(alias).bulk_create(
+        FairCounter(queue_id=1, level=4, fair_key=f"k{number}", finish=number, seen=number // 2)
+        for number in range(5000)
+    )
+    explain = {"default": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN", "mariadb": "EXPLAIN"}[alias]
+    found = {}
+    with store.database.connection.cursor() as cursor:
+        cursor.execute("ANALYZE TABLE django_mq_faircounter" if alias == "mariadb" else "ANALYZE")
+        cursor.fetchall() if alias == "mariadb" else None
+        for name, (params, indexes) in COUNTER_PLANS.items():
+            given = store.database.fitted(params)
+            cursor.execute(f"{explain} {store.database.text(name, given)}", given)
+            plan = "\n".join(" ".join(map(str, row)) for row in cursor.fetchall())
+            # MariaDB answers the greatest value while it plans.
+            answered = plan.count("optimized away") == 2
+            missing = [index for index in indexes.split() if f"django_mq_{index}" not in plan and not answered]
+            if missing or re.search(r"Seq Scan|SCAN django|SCAN c\b|SIMPLE \S+ ALL", plan):
+                found[name] = plan
+
+    assert not found
