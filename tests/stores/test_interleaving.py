@@ -6,6 +6,7 @@ itself says that it waits.
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -17,12 +18,13 @@ import pytest
 
 from django_mq.delivery.follower import Follower
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS
+from django_mq.engine.decisions.fairness import FIRST, STEP
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
-from django_mq.models import Queue
+from django_mq.models import FairCounter, Message, Queue
 from django_mq.stores import connections
 from django_mq.stores.mysql import database as mysql_database
 from django_mq.stores.mysql import store as mysql
@@ -112,9 +114,9 @@ def second(alias: str) -> Iterator[SQLStore]:
 
 
 @contextmanager
-def holding_open(store: SQLStore) -> Iterator[Callable[[], None]]:
+def holding_open(store: SQLStore, begin: str = "BEGIN") -> Iterator[Callable[[], None]]:
     """A transaction that commits when told to, or at the end of the block."""
-    store.database.execute("BEGIN")
+    store.database.execute(begin)
     store.database.begun = True
     committed = threading.Event()
 
@@ -971,3 +973,69 @@ def test_selectors_are_declared_once_no_publisher_has_locked_the_queue(
         commit()
 
     assert cover(second) is (alias == "postgresql")
+
+
+# Queues that keys share
+
+
+FAIR = {"fair_by": "tenant", "due_order": "keep_place"}
+
+
+def of(tenant: str) -> NewMessage:
+    return a_message("fair", headers=json.dumps({"tenant": tenant}))
+
+
+def places(store: SQLStore, tenant: str) -> list[int]:
+    found = Message.objects.using(store.alias).filter(headers__tenant=tenant).order_by("place")
+    return [(place - FIRST) // STEP for place in found.values_list("place", flat=True)]
+
+
+def test_publishers_of_one_key_wait_for_nothing_and_leave_places_to_each_other(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "fair", **FAIR)
+    for tenant in "ab":
+        first.admission.append([of(tenant)])
+    with holding_open(first), holding_open(second):
+        for store, tenants in ((first, "ab"), (second, "ba")):
+            for tenant in tenants:
+                store.admission.append([of(tenant)])
+    for store in (second, first):
+        store.admission.append([of("a")])
+
+    assert (places(first, "a"), places(first, "b")) == ([0, 1, 2, 3, 4], [0, 1, 2])
+    assert FairCounter.objects.using(first.alias).count() == 4
+
+
+def test_a_publisher_that_sees_an_earlier_state_is_not_refused(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "fair", **FAIR)
+    first.admission.append([of("a")])
+    if first.alias == "mariadb":
+        first.database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    begin = "BEGIN" if first.alias == "mariadb" else "BEGIN ISOLATION LEVEL REPEATABLE READ"
+    with holding_open(first, begin):
+        assert places(second, "a") == [0]
+        assert first.database.rows("fair_queues") == [("fair",)]
+        second.admission.append([of("a")])
+        first.admission.append([of("a")])
+    first.admission.append([of("a")])
+
+    assert places(first, "a") == [0, 1, 1, 2]
+
+
+def test_counters_of_idle_keys_are_deleted(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "fair", **FAIR)
+    session = open_session(second)
+    for tenant in ("idle", "held", *"abc"):
+        first.admission.append([of(tenant)])
+        for message in claim(second, session, "fair"):
+            settle(second, session, message, Verdict.ACCEPT)
+    with holding_open(first):
+        first.admission.append([of("held")])
+        second.retention.prune()
+
+    assert FairCounter.objects.using(first.alias).count() == 2
+    second.retention.prune()
+    assert FairCounter.objects.using(first.alias).count() == 1
+    second.deletions.delete_queue("fair", force=True)
+    assert not FairCounter.objects.using(first.alias).exists()

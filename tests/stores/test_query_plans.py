@@ -116,6 +116,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "unasked": ({"after": 50, "last": 150, "queue_id": 1, "mark": 1024, "end": 2048}, "pkey"),
     "unasked_ready": ({"queue_id": 1, "limit": 100}, "meets"),
     "lock_to_ask": ({"ids": [1, 2], "queue_id": 1}, "pkey"),
+    "set_places": ({"ids": [1, 2], "places": [-5, -4], "placed": "[[1, -5], [2, -4]]"}, "pkey"),
     "unplaced": ({"queue_id": 10**6, "limit": 10}, "ready"),
     "fair_head": ({"queue_id": 10**6, "level": 4, "seen": -(2**60), "limit": 20}, "ready"),
     "lock_unplaced": ({"ids": [1, 2], "queue_id": 1}, "pkey"),
@@ -636,7 +637,7 @@ COUNTER_PLANS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.django_db(databases=["default", "postgresql", "mariadb"])
 @pytest.mark.parametrize("alias", ["default", "postgresql", "mariadb"])
 def test_the_counters_of_a_key_are_found_among_those_of_all(alias: str) -> None:
-    store = shared_store(alias)
+    store: SQLStore = shared_store(alias)  # type: ignore[assignment]
     FairCounter.objects.using(alias).bulk_create(
         FairCounter(queue_id=1, level=4, fair_key=f"k{number}", finish=number, seen=number // 2)
         for number in range(5000)

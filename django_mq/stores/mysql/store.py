@@ -116,6 +116,10 @@ class MySQLMessages(Messages):
                 self.rows(step, ids=changed, priority=priority)
             return self.moved(before)
 
+    def set_places(self, places: Mapping[int, int]) -> None:
+        if places:
+            self.rows("set_places", placed=json.dumps([*places.items()]))
+
     def _bury(self, ids: Sequence[int], reason: str) -> list[int]:
         return self.changed("bury", ids, reason=reason)
 

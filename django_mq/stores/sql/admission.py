@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.declared import DeclaredSelectors
     from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
+    from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
     from django_mq.stores.sql.publications import Publications
     from django_mq.stores.sql.unique_keys import UniqueKeys
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @dataclass(eq=False)
 class Admission(Part, subjects.Admission):
     publications: Publications
+    messages: Messages
     capacities: QueueCapacities
     last_values: LastValues
     moves: Moves
@@ -62,9 +64,8 @@ class Admission(Part, subjects.Admission):
         if len(kept) < len(messages):
             self._give_up(messages, kept, capacities, again=again)
         ids = dict(zip(map(id, kept), self.publications.append_complete(kept), strict=True))
-        for message in kept:
-            if message.sort_place is not None:
-                self.rows("set_place", id=ids[id(message)], place=message.sort_place)
+        places = {ids[id(each)]: each.sort_place for each in kept if each.sort_place is not None}
+        self.messages.set_places(places)
         for name in {message.queue_name for message in kept}:
             mine = [ids[id(each)] for each in kept if each.queue_name == name]
             self.fairness.place(name, mine)

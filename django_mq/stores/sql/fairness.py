@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import Moved, QueueRecord
     from django_mq.stores.sql.database import Rows
+    from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
 
 #: The most messages that one transaction places.
@@ -38,6 +39,7 @@ class Arriving(NamedTuple):
 @dataclass(eq=False)
 class FairPlaces(Part):
     queues: Queues
+    messages: Messages
 
     def place(self, name: str, ids: Sequence[int]) -> None:
         """Give places to those of these messages that are ready and have none."""
@@ -119,8 +121,7 @@ class FairPlaces(Part):
             self.rows("set_counter", id=taken[0], finish=finish, seen=present)
         else:
             self.rows("add_counter", **where, finish=finish, seen=present)
-        for id_, place in zip(arriving.ids, places, strict=True):
-            self.rows("set_place", id=id_, place=place)
+        self.messages.set_places(dict(zip(arriving.ids, places, strict=True)))
 
 
 def _arriving(fair: Fairness, rows: Rows) -> list[Arriving]:

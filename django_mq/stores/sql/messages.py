@@ -15,7 +15,7 @@ from django_mq.stores.records import Moved, headers_in, time_of
 from django_mq.stores.sql.database import Part, first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django_mq.stores.dead_letters import Copy
     from django_mq.stores.records import Failure
@@ -115,6 +115,11 @@ class Messages(Part):
         before = self.standing(ids)
         new = set(first_of(self.rows("prioritise", ids=list(ids), priority=priority)))
         return [each for each in self.moved(before) if each.new_id in new]
+
+    def set_places(self, places: Mapping[int, int]) -> None:
+        """Write the places of messages by their ids."""
+        if places:
+            self.rows("set_places", ids=[*places], places=[*places.values()])
 
     def bury(self, ids: Sequence[int], reason: str) -> None:
         self.ends.after(ids, End.DEAD, partial(self._bury, ids, reason))

@@ -181,10 +181,10 @@ class Moves(Part):
         by_id = {arrived[message_id]: key for message_id, key in keys.items() if message_id in arrived}
         self.last_values.replace(capacity, dict(sorted(by_id.items())))
         if capacity.sorting is not None:
-            for row in fitting:
-                if row.message_id in arrived:
-                    place = capacity.sorting.place_or_first(headers_in(str(row.headers)))
-                    self.rows("set_place", id=arrived[row.message_id], place=place)
+            place = capacity.sorting.place_or_first
+            here = [row for row in fitting if row.message_id in arrived]
+            places = {arrived[row.message_id]: place(headers_in(str(row.headers))) for row in here}
+            self.messages.set_places(places)
         self.fairness.place(capacity.name, sorted(arrived.values()))
         size_bytes = sum(row.size_bytes for row in fitting)
         self.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()), evicts=evicts)

@@ -122,7 +122,7 @@ class SQLStore:
 
     @cached_property
     def fairness(self) -> FairPlaces:
-        return self.parts.fairness(self.database, self.queues)
+        return self.parts.fairness(self.database, self.queues, self.messages)
 
     @cached_property
     def moves(self) -> Moves:
@@ -159,6 +159,7 @@ class SQLStore:
         return self.parts.admission(
             self.database,
             publications=self.publications,
+            messages=self.messages,
             capacities=self.capacities,
             last_values=self.last_values,
             moves=self.moves,

@@ -86,3 +86,10 @@ FROM STDIN (FORMAT BINARY)
 -- name: copy_alike. Writes messages as copy_messages does; the table gives their row ids.
 -- Locks: nothing but the new rows. A message id that is taken is an error, a unique violation. Returns: nothing.
 {copied:}
+
+-- name: set_places. Writes the places of messages in sorted and fair queues.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message AS m SET place = given.place
+FROM unnest(%(ids)s::bigint[], %(places)s::bigint[]) AS given(id, place)
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.id = given.id
+RETURNING m.id

@@ -40,10 +40,6 @@ SELECT
     {expiry},
     '', n.content_type, n.content_encoding, n.headers{as:jsonb}, n.properties{as:jsonb}, n.told_to
 
--- name: set_place. Writes the place of a message in a sorted queue.
--- Locks: the row it changes. Index: the primary key. Returns: one row.
-UPDATE django_mq_message SET place = %(place)s WHERE id = %(id)s {returning:id}
-
 -- name: message_taken. Asks whether a live message with this id is in the queue.
 -- Locks: nothing. Index: django_mq_message_once. Returns: one row if there is one.
 SELECT 1 FROM django_mq_message m JOIN django_mq_queue q ON q.id = m.queue_id

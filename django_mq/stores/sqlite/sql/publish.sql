@@ -40,3 +40,12 @@ SELECT last_insert_rowid()
 -- Locks: the database for writing. Index: the primary key. Returns: nothing.
 UPDATE sqlite_sequence SET seq = max(seq, (SELECT coalesce(max(id), 0) FROM django_mq_message))
 WHERE name = 'django_mq_message'
+
+-- name: set_places. Writes the places of messages in sorted and fair queues.
+-- Locks: the database for writing. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message SET place = given.place
+FROM (
+    SELECT json_extract(value, '$.ids') AS id, json_extract(value, '$.places') AS place FROM json_each(%(given)s)
+) given
+WHERE django_mq_message.id = given.id
+RETURNING id
