@@ -27,7 +27,8 @@ class Message(models.Model):
 
     Order in a queue: level descending, place ascending, id ascending. ``place`` is 0 for
     an ordinary message and negative, ascending by due time, for a message that becomes
-    due in a ``due_first`` queue; it never changes while the message is in the queue.
+    due in a ``due_first`` queue; it never changes while the message is in the queue. A
+    message of a fair queue gets a negative place as soon as it is ready.
     """
 
     class Status(models.IntegerChoices):

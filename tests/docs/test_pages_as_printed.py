@@ -250,6 +250,7 @@ PAGES = (
     ),
     Page("operations/upgrade.md"),
     Page("queues/groups-and-order.md", after="python manage.py mq_worker --until-empty"),
+    Page("queues/fairness.md", after="python manage.py mq_queues", prints=("reports",)),
     Page("queues/limits.md", after="python manage.py check"),
     Page("queues/once-and-latest.md", after="python manage.py mq_queues"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from heapq import heappop, heappush
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from django_mq.engine.decisions.fairness import (
 )
 from django_mq.engine.decisions.places import ORDINARY_PLACE
 from django_mq.engine.message import Message
+from django_mq.engine.options import QueueOptions
 
 
 class Level:
@@ -187,3 +189,22 @@ def test_a_line_that_says_no_weight_is_a_problem() -> None:
     for line in ("acme", "acme=", "acme=0", "acme=-1", "acme=101", "acme=nan", "acme=inf", "acme=4x"):
         [problem] = problems_of(f"a=1\n{line}")
         assert repr(line) in problem or line in problem
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"due_order": "due_first"},
+        {"kind": "fifo", "sort_key": "deadline"},
+        {"kind": "last_value", "last_value_key": "k"},
+        {"max_messages": 5, "overflow": "ring"},
+        {"fair_by": "", "fair_weights": "acme=4"},
+        {"fair_weights": "acme=0"},
+    ],
+    ids=str,
+)
+def test_contradictions_are_refused(given: dict[str, Any]) -> None:
+    fair = {"fair_by": "tenant", "due_order": "keep_place"}
+    assert list(QueueOptions(**fair).contradictions()) == []
+    [problem] = QueueOptions(**fair | given).contradictions()
+    assert "fair" in problem
