@@ -56,8 +56,9 @@ SELECT name, id FROM django_mq_queue WHERE name IN %(names)s LOCK IN SHARE MODE
 -- Locks: nothing. Index: django_mq_message_once. Returns: message id, queue, id.
 SELECT message_id, queue_id, id FROM django_mq_message FORCE INDEX (django_mq_message_once) WHERE message_id IN %(message_ids)s
 
--- name: set_places. Writes the places of messages in sorted and fair queues.
+-- name: set_places. Writes the places of messages in sorted and fair queues. Of a small table, all rows would be read,
+-- and locked, if the index was not named.
 -- Locks: the rows it changes. Index: the primary key. Returns: nothing that is used.
 UPDATE JSON_TABLE(%(placed)s, '$[*]' COLUMNS (id BIGINT PATH '$[0]', place BIGINT PATH '$[1]')) AS given
-STRAIGHT_JOIN django_mq_message m ON m.id = given.id
+STRAIGHT_JOIN django_mq_message m FORCE INDEX (PRIMARY) ON m.id = given.id
 SET m.place = given.place
