@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
 #: After these verdicts the message stays, and no session holds it.
 LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
+#: After these verdicts the message is gone: its end is noted when it leaves the queue, which knows why.
+GOING = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL)
 
 
 @dataclass(eq=False)
@@ -131,7 +133,7 @@ class Settlements(Part, subjects.Settlements):
             if settlement.failure is not None:
                 self.broker.record_failure(row, settlement.failure, session.info.name)
             row.let_go()
-        if settlement.verdict is not Verdict.ACCEPT and settlement.verdict is not Verdict.CANCEL:
+        if settlement.verdict not in GOING:
             self.broker.note_end(row, END_OF_VERDICT[settlement.verdict])
         self._end(row, settlement, owner)
         return True
@@ -148,6 +150,7 @@ class Settlements(Part, subjects.Settlements):
                 inner.control.remove(entry, Cause.CANCELLED)
             case Verdict.EXPIRE:
                 if row.leaves_expired:
+                    self.broker.note_end(row, End.EXPIRED)
                     row.let_go()
                     at = now.timestamp()
                     inner.reject(entry, consumer, now=at, counted=False, reason=BY_EXPIRY, stays=True)

@@ -162,13 +162,16 @@ def replaced_by_a_later_value(store: Store, _: int, mark: dict[str, Any]) -> Non
     admitted(store, **KEYED)
 
 
-def released_after_a_later_value(store: Store, session: int, mark: dict[str, Any]) -> None:
-    declare(store, last_value_key="key")
-    admitted(store, **KEYED, **mark)
-    [held] = claim(store, session)
-    admitted(store, **KEYED)
-    done = [verdict(held, Verdict.RELEASE, told_to=held.told_to)]
-    assert not store.claims.settle_and_claim(session, done, None).void
+def after_a_later_value(decision: Verdict) -> Callable[..., None]:
+    def way(store: Store, session: int, mark: dict[str, Any]) -> None:
+        declare(store, last_value_key="key")
+        admitted(store, **KEYED, **mark)
+        [held] = claim(store, session)
+        admitted(store, **KEYED)
+        done = [verdict(held, decision, told_to=held.told_to)]
+        assert not store.claims.settle_and_claim(session, done, None).void
+
+    return way
 
 
 def sent_to_the_dead_letters(store: Store, session: int, mark: dict[str, Any]) -> None:
@@ -233,7 +236,8 @@ WAYS: tuple[tuple[Callable[..., None], set[tuple[End, str, bool]]], ...] = (
     (sent_to_the_expiry_queue, {(End.EXPIRED, "orders", False)}),
     (driven_out_of_a_ring, {(End.REPLACED, "orders", False)}),
     (replaced_by_a_later_value, {(End.REPLACED, "orders", False)}),
-    (released_after_a_later_value, {(End.RELEASED, "orders", False), (End.REPLACED, "orders", False)}),
+    (after_a_later_value(Verdict.RELEASE), {(End.RELEASED, "orders", False), (End.REPLACED, "orders", False)}),
+    (after_a_later_value(Verdict.EXPIRE), {(End.REPLACED, "orders", False)}),
     (
         sent_to_the_dead_letters,
         {(End.DEAD, "orders", False), (End.DEAD_LETTERED, "orders", False), (End.PURGED, "dead", False)},
