@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_mq", "0024_what_runs")]
+    dependencies = [("django_mq", "0026_unique_keys")]
     operations = [
         migrations.AddField(
             model_name="queue",
