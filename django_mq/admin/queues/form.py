@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
@@ -123,7 +124,7 @@ def _field(option: Option) -> forms.Field:
         return forms.ChoiceField(choices=choices, **texts)
     if option.base_type == "str":
         if option.length > ONE_LINE:
-            texts["widget"] = forms.Textarea(attrs={"rows": 3, "cols": 80})
+            texts["widget"] = AdminTextareaWidget(attrs={"rows": 3})
         return forms.CharField(required=False, max_length=option.length or NAME_LENGTH, **texts)
     number: Any = {"int": forms.IntegerField, "float": forms.FloatField}[option.base_type]
     form_field: forms.Field = number(
