@@ -25,6 +25,10 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(DEATHS)
         conf.add_extension(UNIQUE)
         super().import_models()
+        from django_mq.periodic import models  # noqa: F401, PLC0415 - as above; its models are of this app
+        from django_mq.periodic.extension import EXTENSION as PERIODIC  # noqa: PLC0415 - as above
+
+        conf.add_extension(PERIODIC)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

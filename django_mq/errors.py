@@ -47,6 +47,14 @@ class UnusableMiddleware(ConfigurationError):
     """A value of DJANGO_MQ["MIDDLEWARE"] cannot be used."""
 
 
+class WrongSchedule(ConfigurationError, ValueError):
+    """A periodic message has a cron line, an interval or a time zone with which it cannot be due."""
+
+
+class TargetGone(MQError):
+    """What a periodic message publishes does not exist, or not here."""
+
+
 class BrokerURLError(ConfigurationError):
     """The broker URL is not of the form django-mq:///ALIAS?option=value."""
 

@@ -6,7 +6,7 @@ from django_mq.models.times import UTCDateTimeField
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_mq", "0024_what_runs")]
+    dependencies = [("django_mq", "0025_periodic")]
     operations = [
         migrations.CreateModel(
             name="UniqueKey",

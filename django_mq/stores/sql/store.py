@@ -22,6 +22,7 @@ from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages
 from django_mq.stores.sql.moves import Moves
 from django_mq.stores.sql.operations import Operations
+from django_mq.stores.sql.periodic import PeriodicRuns
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
@@ -64,6 +65,7 @@ class Parts:
     maintenance: type[Maintenance] = Maintenance
     retention: type[Retention] = Retention
     results: type[TaskResults] = TaskResults
+    periodic: type[PeriodicRuns] = PeriodicRuns
     volatile: type[VolatileMessages] = VolatileMessages
 
     def __post_init__(self) -> None:
@@ -229,6 +231,10 @@ class SQLStore:
     @cached_property
     def volatile(self) -> VolatileMessages:
         return self.parts.volatile(self.database)
+
+    @cached_property
+    def periodic(self) -> PeriodicRuns:
+        return self.parts.periodic(self.database)
 
     @cached_property
     def results(self) -> TaskResults:

@@ -1,0 +1,117 @@
+"""What operators do with periodic messages. The admin and ``mq_periodic`` call it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from django_mq.delivery.operator.verbs import cancel
+from django_mq.periodic.duty import rows, tried
+from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.periodic.publisher import publish_tick
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+def save(row: PeriodicMessage, *, using: str) -> None:
+    """Write a row that is new or changed: ticks of the old values that are published ahead are cancelled.
+
+    Raises WrongSchedule and ConfigurationError, before anything is written.
+    """
+    row.check_values()
+    now = _now(using)
+    with transaction.atomic(using=using):
+        if row.is_new:
+            row.created_at = now
+        row.save(using=using)
+        plan(row, now)
+    publish_soon(row)
+
+
+def pause(row: PeriodicMessage, reason: str = "") -> None:
+    """Publish no tick until ``resume``; ticks that are published ahead are cancelled."""
+    with transaction.atomic(using=row.alias):
+        row.is_paused, row.paused_reason = True, reason[:255]
+        row.save(update_fields=["is_paused", "paused_reason"])
+        plan(row, _now(row.alias))
+
+
+def resume(row: PeriodicMessage) -> None:
+    """Publish ticks from now on: those of the pause are not missed. Raises WrongSchedule."""
+    with transaction.atomic(using=row.alias):
+        row.is_paused, row.paused_reason = False, ""
+        row.save(update_fields=["is_paused", "paused_reason"])
+        plan(row, _now(row.alias))
+    publish_soon(row)
+
+
+def run_now(row: PeriodicMessage) -> UUID:
+    """Publish the message at once, beside its ticks, also while it is paused; return its id.
+
+    Raises TargetGone, and what ``publish`` raises.
+    """
+    using = row.alias
+    with transaction.atomic(using=using):
+        now = _now(using)
+        published = publish_tick(row, None, using=using)
+        PeriodicRun.objects.using(using).create(
+            periodic=row,
+            due_at=now,
+            message_id=published.message_id,
+            queue_name=published.queue,
+            by_hand=True,
+        )
+    return published.message_id
+
+
+def delete(row: PeriodicMessage) -> None:
+    """Delete a row and its runs; ticks that are published ahead are cancelled."""
+    with transaction.atomic(using=row.alias):
+        _take_back(row, _now(row.alias))
+        row.delete()
+
+
+def plan(row: PeriodicMessage, now: datetime) -> None:
+    """Begin anew from now on, in the transaction that is open."""
+    _take_back(row, now)
+    row.next_at = None if row.is_paused else row.schedule.next(now)
+    row.save(update_fields=["next_at"])
+
+
+def next_ticks(row: PeriodicMessage, number: int = 5) -> list[datetime]:
+    """Return the next ticks, none while it is paused. Raises WrongSchedule."""
+    if row.is_paused:
+        return []
+    found: list[datetime] = []
+    moment = _now(row.alias)
+    while len(found) < number and (tick := row.schedule.next(moment)) is not None:
+        found.append(moment := tick)
+    return found
+
+
+def publish_soon(row: PeriodicMessage) -> None:
+    """Publish the ticks that are due before the next look of a leader."""
+    found = rows(row.alias).filter(pk=row.pk, is_paused=False, next_at__isnull=False).first()
+    if found is not None:
+        tried(found)
+        row.refresh_from_db()
+
+
+def _take_back(row: PeriodicMessage, now: datetime) -> None:
+    """Cancel the messages of ticks to come."""
+    runs = PeriodicRun.objects.using(row.alias)
+    ahead = runs.filter(periodic=row, due_at__gt=now, outcome=PeriodicRun.Outcome.PENDING, by_hand=False)
+    published = {run.message_id: run for run in ahead if run.message_id is not None}
+    if published:
+        answers = cancel(list(published), using=row.alias)
+        gone = [published[each.message_id].pk for each in answers if each.done]
+        runs.filter(pk__in=gone).delete()
+
+
+def _now(using: str) -> datetime:
+    """Return the time of the database."""
+    return datetime.now(UTC) + timedelta(seconds=shared_store(using).database.now_skew_seconds())
