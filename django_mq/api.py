@@ -31,6 +31,7 @@ from django_mq.delivery.validation import count_of, existing, queue_name
 from django_mq.engine.decisions.unique import Unique, debounce
 from django_mq.engine.states import State
 from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
+from django_mq.periodic.decorator import periodic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,6 +64,7 @@ __all__ = [
     "free_groups",
     "move",
     "pause",
+    "periodic",
     "publish",
     "publish_many",
     "purge",

@@ -23,7 +23,10 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="Minute, hour, day of the month, month, day of the week; six fields begin with the second.",
+                        help_text=(
+                            "Minute, hour, day of the month, month, day of the week; "
+                            "six fields begin with the second."
+                        ),
                         max_length=255,
                         verbose_name="cron line",
                     ),
@@ -58,7 +61,9 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="The type of the message, the name of the Celery task, or the path of the Django task.",
+                        help_text=(
+                            "The type of the message, the name of the Celery task, or the path of the Django task."
+                        ),
                         max_length=255,
                         verbose_name="type or task",
                     ),

@@ -1,10 +1,12 @@
 """Periodic messages: rows that say when a message is published, again and again.
 
 ticks.py       the times of a cron line or an interval: the only file that calls the library
+values.py      what may be said of a periodic message
+decorator.py   ``@periodic``: what code declares
 models.py      the rows, and their last runs
 publisher.py   publishes a tick: a message, a Celery task or a Django task
 duty.py        what the maintenance does: publish what is due soon
 editor.py      what operators do: change, pause, resume, run now
-declared.py    ``@periodic``, and how rows follow the code
+declared.py    how rows follow the code
 extension.py   how all this enters
 """

@@ -23,7 +23,7 @@ def save(row: PeriodicMessage, *, using: str) -> None:
     Raises WrongSchedule and ConfigurationError, before anything is written.
     """
     row.check_values()
-    now = _now(using)
+    now = database_now(using)
     with transaction.atomic(using=using):
         if row.is_new:
             row.created_at = now
@@ -37,7 +37,7 @@ def pause(row: PeriodicMessage, reason: str = "") -> None:
     with transaction.atomic(using=row.alias):
         row.is_paused, row.paused_reason = True, reason[:255]
         row.save(update_fields=["is_paused", "paused_reason"])
-        plan(row, _now(row.alias))
+        plan(row, database_now(row.alias))
 
 
 def resume(row: PeriodicMessage) -> None:
@@ -45,7 +45,7 @@ def resume(row: PeriodicMessage) -> None:
     with transaction.atomic(using=row.alias):
         row.is_paused, row.paused_reason = False, ""
         row.save(update_fields=["is_paused", "paused_reason"])
-        plan(row, _now(row.alias))
+        plan(row, database_now(row.alias))
     publish_soon(row)
 
 
@@ -56,7 +56,7 @@ def run_now(row: PeriodicMessage) -> UUID:
     """
     using = row.alias
     with transaction.atomic(using=using):
-        now = _now(using)
+        now = database_now(using)
         published = publish_tick(row, None, using=using)
         PeriodicRun.objects.using(using).create(
             periodic=row,
@@ -71,7 +71,7 @@ def run_now(row: PeriodicMessage) -> UUID:
 def delete(row: PeriodicMessage) -> None:
     """Delete a row and its runs; ticks that are published ahead are cancelled."""
     with transaction.atomic(using=row.alias):
-        _take_back(row, _now(row.alias))
+        _take_back(row, database_now(row.alias))
         row.delete()
 
 
@@ -87,7 +87,7 @@ def next_ticks(row: PeriodicMessage, number: int = 5) -> list[datetime]:
     if row.is_paused:
         return []
     found: list[datetime] = []
-    moment = _now(row.alias)
+    moment = database_now(row.alias)
     while len(found) < number and (tick := row.schedule.next(moment)) is not None:
         found.append(moment := tick)
     return found
@@ -112,6 +112,6 @@ def _take_back(row: PeriodicMessage, now: datetime) -> None:
         runs.filter(pk__in=gone).delete()
 
 
-def _now(using: str) -> datetime:
+def database_now(using: str) -> datetime:
     """Return the time of the database."""
     return datetime.now(UTC) + timedelta(seconds=shared_store(using).database.now_skew_seconds())

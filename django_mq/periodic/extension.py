@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from django.db.models import Max, Q
@@ -10,6 +11,7 @@ from django.utils.translation import gettext as _
 from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.periodic import is_too_old
 from django_mq.periodic import duty
+from django_mq.periodic.declared import declare_all
 from django_mq.periodic.models import PeriodicRun
 from django_mq.periodic.publisher import is_tick
 from django_mq.seams.extension import Duty, Extension, Listening
@@ -52,7 +54,10 @@ def find(alias: str) -> Iterator[Finding]:
 
 EXTENSION = Extension(
     name="periodic",
-    duties=(Duty(name="publish", run=duty.look, leader_only=True),),
+    duties=(
+        Duty(name="declare", run=declare_all, interval_seconds=math.inf),
+        Duty(name="publish", run=duty.look, leader_only=True),
+    ),
     ends=(Listening(name="periodic", ends=frozenset(OUTCOMES), wants=is_tick, tell=note_ends),),
     findings=(find,),
 )

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DEFAULT_DB_ALIAS, models
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.engine.decisions.periodic import Missed, Overlap, changed_in, problems_of
-from django_mq.engine.options import WHAT_A_NAME_IS, is_name
-from django_mq.errors import ConfigurationError, shown
+from django_mq.engine.decisions.periodic import Missed, Overlap, changed_in
+from django_mq.errors import ConfigurationError
 from django_mq.models.times import UTCDateTimeField
 from django_mq.periodic.ticks import MOST_CHARACTERS, Schedule, schedule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from django_mq.periodic.values import DECLARED, check, values_of
 
 
 class PeriodicMessage(models.Model):
@@ -134,19 +131,7 @@ class PeriodicMessage(models.Model):
 
     def check_values(self) -> None:
         """Raise WrongSchedule, or ConfigurationError, for values that cannot be."""
-        if problem := next(problems_of({name: getattr(self, name) for name in DECLARED}), None):
-            raise ConfigurationError(f"The periodic message {shown(self.name)} cannot be: {problem}.")
-        self.schedule  # noqa: B018 - raises WrongSchedule
-        if self.kind == self.Kind.MESSAGE and not is_name(self.queue):
-            raise ConfigurationError(
-                f"The periodic message {shown(self.name)} has the queue {shown(self.queue)}; {WHAT_A_NAME_IS}."
-            )
-        if self.kind != self.Kind.MESSAGE and not self.target:
-            raise ConfigurationError(f"The periodic message {shown(self.name)} names no task; give its name.")
-        if not isinstance(self.args, list) or not isinstance(self.kwargs, dict):
-            raise ConfigurationError(
-                f"The periodic message {shown(self.name)} has wrong arguments; give a list, and a dictionary."
-            )
+        check(self.name, {name: getattr(self, name) for name in DECLARED})
 
     @property
     def values(self) -> dict[str, Any]:
@@ -157,21 +142,6 @@ class PeriodicMessage(models.Model):
     def changes(self) -> list[str]:
         """The fields that an operator has changed."""
         return changed_in(self.values, self.declared or {})
-
-
-#: The fields that code declares.
-DECLARED = (
-    *("cron", "every_seconds", "tz", "kind", "queue", "target", "body", "args", "kwargs", "missed", "most_missed"),
-    *("overlap", "jitter_seconds", "start_at", "end_at", "alert_seconds"),
-)
-
-
-def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of fields as JSON has them: times as texts, in UTC."""
-    return {
-        name: value.isoformat() if name in {"start_at", "end_at"} and value is not None else value
-        for name, value in fields.items()
-    }
 
 
 class PeriodicRun(models.Model):

@@ -61,7 +61,7 @@ class HandlerFunction(Generic[P, R]):
     def __init__(self, function: Callable[P, R], handler: Handler) -> None:
         update_wrapper(self, function)
         self.function = function
-        self._handler = handler
+        self.handler = handler
         if iscoroutinefunction(function):
             markcoroutinefunction(self)
 
@@ -74,7 +74,7 @@ class HandlerFunction(Generic[P, R]):
         return str(getattr(self.function, "__qualname__", repr(self)))
 
     def __repr__(self) -> str:
-        return f"<handler {self._handler.name} of {self._handler.queue}>"
+        return f"<handler {self.handler.name} of {self.handler.queue}>"
 
     @overload
     def publish(self: Takes[ReceivedMessage], body: Any, **options: Unpack[PublishOptions]) -> UUID: ...
@@ -111,11 +111,11 @@ class HandlerFunction(Generic[P, R]):
         return message_id
 
     def _outgoing(self, bodies: Iterable[Any], options: dict[str, Any]) -> list[OutgoingMessage]:
-        own = self._handler.type
+        own = self.handler.type
         options = {"type": own, **options}
         if own and options["type"] != own:
             raise InvalidMessage(
-                f"{self._handler.name} takes messages of the type {own!r}, not {shown(options['type'])}; leave"
+                f"{self.handler.name} takes messages of the type {own!r}, not {shown(options['type'])}; leave"
                 " type out, or publish with the function publish()."
             )
         content_type = options.pop("content_type", None)
@@ -123,17 +123,17 @@ class HandlerFunction(Generic[P, R]):
         for body in bodies:
             encoded, written_type = self._fitting(body, content_type)
             messages.append(
-                OutgoingMessage(queue=self._handler.queue, body=encoded, content_type=written_type, **options)
+                OutgoingMessage(queue=self.handler.queue, body=encoded, content_type=written_type, **options)
             )
         return messages
 
     def _fitting(self, body: Any, content_type: str | None) -> tuple[Any, str | None]:
         """Return the body as it is written, with its content type. Raises InvalidMessage if it does not fit."""
-        if self._handler.arguments is None:
+        if self.handler.arguments is None:
             return body, content_type
         encoded = encode_body(body, content_type)
         try:
-            self._handler.arguments.read(decode_body(*encoded))
+            self.handler.arguments.read(decode_body(*encoded))
         except CorruptMessage as error:
             raise InvalidMessage(str(error)) from None
         return encoded

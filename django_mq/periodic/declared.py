@@ -1,0 +1,96 @@
+"""How rows follow the code.
+
+Each worker compares the declarations of its code with the newest ones when it begins. Declarations that were never
+seen begin a release: rows are made, changed and deleted. Declarations of an earlier release are those of an old
+worker in a rolling deploy: it changes nothing. What an operator has changed stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from typing import TYPE_CHECKING, Final
+
+from django.db import IntegrityError, transaction
+
+from django_mq.engine.decisions.periodic import followed, is_old
+from django_mq.periodic import editor
+from django_mq.periodic.decorator import declarations
+from django_mq.periodic.models import PeriodicMessage, PeriodicRelease
+from django_mq.periodic.values import fields_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.periodic.decorator import Declaration
+    from django_mq.stores.base import Store
+
+logger = logging.getLogger("django_mq.periodic")
+
+#: The source of what ``@periodic`` declares.
+CODE: Final = "code"
+
+
+def digest_of(declared: Sequence[Declaration]) -> str:
+    """Return what tells these declarations from others."""
+    text = json.dumps(sorted((each.name, each.values) for each in declared), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def declare_all(store: Store, _limit: int) -> int:
+    """Let the rows follow the code of this process, if it is not old; return how many were changed."""
+    return follow(store.alias, CODE, declarations()) if store.features.durable else 0
+
+
+def follow(alias: str, source: str, declared: Sequence[Declaration], *, anyway: bool = False) -> int:
+    """Let the rows follow these declarations; return how many were changed.
+
+    Declarations of an earlier release change nothing, unless ``anyway``: then they are the newest from now on.
+    """
+    digest = digest_of(declared)
+    releases = PeriodicRelease.objects.using(alias).filter(source=source)
+    known = list(releases.order_by("id").values_list("digest", flat=True))
+    if known[-1:] == [digest] or not (known or declared):
+        return 0
+    if is_old(digest, known) and not anyway:
+        logger.info("Newer code declares other periodic messages than this worker, which leaves them as they are")
+        return 0
+    try:
+        with transaction.atomic(using=alias):
+            releases.filter(digest=digest).delete()
+            # The second of two workers waits here for the first, and finds the row.
+            PeriodicRelease.objects.using(alias).create(
+                source=source, digest=digest, began_at=editor.database_now(alias)
+            )
+            return _write(alias, source, declared)
+    except IntegrityError:
+        return 0
+
+
+def _write(alias: str, source: str, declared: Sequence[Declaration]) -> int:
+    rows = PeriodicMessage.objects.using(alias)
+    mine = {row.name: row for row in rows.filter(source=source)}
+    others = set(rows.exclude(source=source).values_list("name", flat=True))
+    changed = 0
+    for declaration in declared:
+        if declaration.name in others:
+            logger.warning("The periodic message %r is declared, but another one has its name", declaration.name)
+            continue
+        row = mine.pop(declaration.name, None)
+        if row is None:
+            row = PeriodicMessage(name=declaration.name, source=source, **fields_of(declaration.values))
+            row.declared = dict(declaration.values)
+            editor.save(row, using=alias)
+        elif row.declared != declaration.values:
+            values = followed(row.values, row.declared or {}, declaration.values)
+            for name, value in fields_of(values).items():
+                setattr(row, name, value)
+            row.declared = dict(declaration.values)
+            editor.save(row, using=alias)
+        else:
+            continue
+        changed += 1
+    for row in mine.values():
+        editor.delete(row)
+    return changed + len(mine)

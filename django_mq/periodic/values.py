@@ -1,0 +1,57 @@
+"""What code and operators may say of a periodic message, and how it is stored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from django_mq.engine.decisions.periodic import problems_of
+from django_mq.engine.options import WHAT_A_NAME_IS, is_name
+from django_mq.errors import ConfigurationError, shown
+from django_mq.periodic.ticks import schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The fields that code declares.
+DECLARED: Final = (
+    *("cron", "every_seconds", "tz", "kind", "queue", "target", "body", "args", "kwargs", "missed", "most_missed"),
+    *("overlap", "jitter_seconds", "start_at", "end_at", "alert_seconds"),
+)
+#: The most characters of a name.
+NAME_LENGTH: Final = 200
+
+
+def check(name: str, values: Mapping[str, Any]) -> None:
+    """Raise WrongSchedule, or ConfigurationError, for values that cannot be."""
+    about = f"The periodic message {shown(name)}"
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH:
+        raise ConfigurationError(f"{about} has a wrong name; give 1 to {NAME_LENGTH} characters.")
+    if problem := next(problems_of(values), None):
+        raise ConfigurationError(f"{about} cannot be: {problem}.")
+    schedule(
+        cron=values["cron"],
+        every_seconds=values["every_seconds"],
+        tz=values["tz"],
+        start_at=values["start_at"],
+        end_at=values["end_at"],
+    )
+    if values["kind"] == "message" and not is_name(values["queue"]):
+        raise ConfigurationError(f"{about} has the queue {shown(values['queue'])}; {WHAT_A_NAME_IS}.")
+    if values["kind"] != "message" and not values["target"]:
+        raise ConfigurationError(f"{about} names no task; give its name.")
+    if not isinstance(values["args"], list) or not isinstance(values["kwargs"], dict):
+        raise ConfigurationError(f"{about} has wrong arguments; give a list of args, and a dictionary of kwargs.")
+
+
+def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of fields as JSON has them: times as texts."""
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in fields.items()}
+
+
+def fields_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of fields, from those that JSON has."""
+    return {
+        name: datetime.fromisoformat(value) if name in {"start_at", "end_at"} and value is not None else value
+        for name, value in values.items()
+    }

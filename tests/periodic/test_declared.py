@@ -1,0 +1,162 @@
+"""Rows follow what code declares, but for what an operator has changed; an old worker changes nothing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from celery import Celery
+
+from django_mq.api import consumer, periodic
+from django_mq.delivery.consumer.handlers import forget
+from django_mq.errors import ConfigurationError, WrongSchedule
+from django_mq.models import Message
+from django_mq.periodic import decorator, editor
+from django_mq.periodic.declared import declare_all, follow
+from django_mq.periodic.decorator import Declaration, declaration_of, declarations
+from django_mq.periodic.models import PeriodicMessage
+from django_mq.stores.registry import shared_store
+from tests.integrations.tasks.conftest import use
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+
+@pytest.fixture(autouse=True)
+def _restore(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(decorator, "_declared", [])
+    yield
+    forget("reports")
+
+
+def a_declaration(name: str = "report", **values: Any) -> Declaration:
+    usual = {
+        "cron": "0 3 * * *",
+        "every_seconds": None,
+        "tz": "UTC",
+        "kind": "message",
+        "queue": "reports",
+        "target": "",
+        "body": None,
+        "args": [],
+        "kwargs": {},
+        "missed": "once",
+        "most_missed": 100,
+        "overlap": "queue",
+        "jitter_seconds": 0,
+        "start_at": None,
+        "end_at": None,
+        "alert_seconds": None,
+    }
+    return declaration_of(name, usual | values)
+
+
+def note(n: int) -> int:
+    """Return what it was given."""
+    return n
+
+
+def lines(alias: str) -> dict[str, str]:
+    return dict(PeriodicMessage.objects.using(alias).values_list("name", "cron"))
+
+
+def test_the_rows_follow_the_code_and_an_old_worker_restores_nothing(alias: str) -> None:
+    old = [a_declaration("a"), a_declaration("b")]
+    new = [a_declaration("a", cron="0 4 * * *"), a_declaration("c")]
+
+    assert follow(alias, "code", old) == 2
+    assert follow(alias, "code", old) == 0
+    assert follow(alias, "code", new) == 3
+    assert lines(alias) == {"a": "0 4 * * *", "c": "0 3 * * *"}
+    assert follow(alias, "code", old) == 0
+    assert lines(alias) == {"a": "0 4 * * *", "c": "0 3 * * *"}
+
+    assert follow(alias, "code", old, anyway=True) == 3
+    assert lines(alias) == {"a": "0 3 * * *", "b": "0 3 * * *"}
+    assert follow(alias, "code", new) == 0
+    assert follow(alias, "code", []) == 2
+    assert lines(alias) == {}
+
+
+def test_what_an_operator_changed_is_kept_and_shown(alias: str) -> None:
+    follow(alias, "code", [a_declaration()])
+    row = PeriodicMessage.objects.using(alias).get()
+    row.cron = "0 5 * * *"
+    editor.save(row, using=alias)
+    follow(alias, "code", [a_declaration(cron="0 4 * * *", tz="Europe/Berlin")])
+
+    row.refresh_from_db()
+    assert (row.cron, row.tz, row.changes) == ("0 5 * * *", "Europe/Berlin", ["cron"])
+
+
+def test_rows_of_operators_and_other_sources_are_left_alone(alias: str) -> None:
+    mine = PeriodicMessage(name="report", queue="reports", every_seconds=60.0)
+    editor.save(mine, using=alias)
+
+    assert follow(alias, "code", [a_declaration()]) == 0
+    assert follow(alias, "beat", [a_declaration("other")]) == 1
+    assert follow(alias, "code", []) == 0
+    assert set(lines(alias)) == {"report", "other"}
+
+
+def test_handlers_and_tasks_are_declared_beside_their_code(alias: str, settings: Settings) -> None:
+    use(settings)
+    add = import_module("tests.integrations.tasks.work").add
+    app = Celery("unit", broker=f"django-mq:///{alias}", set_as_current=False)
+
+    @periodic("0 3 * * *", tz="Europe/Berlin", body={"n": 1})
+    @periodic(every=60, name="each minute")
+    @consumer("reports", type="report")
+    def handle(_: Any) -> None: ...
+
+    periodic("0 4 * * *", args=[1])(app.task(name="note", shared=False)(note))
+    periodic("0 5 * * *", args=[1, 2])(add)
+
+    found = {each.name: each.values for each in declarations()}
+    assert {name: (each["kind"], each["queue"], each["target"]) for name, each in found.items()} == {
+        f"{__name__}.{test_handlers_and_tasks_are_declared_beside_their_code.__name__}.<locals>.handle": (
+            "message",
+            "reports",
+            "report",
+        ),
+        "each minute": ("message", "reports", "report"),
+        "note": ("celery", "", "note"),
+        add.module_path: ("task", "", add.module_path),
+    }
+    assert declare_all(shared_store(alias), 1000) == 4
+    assert PeriodicMessage.objects.using(alias).filter(source="code").count() == 4
+    assert Message.objects.using(alias).filter(type="report").count() >= 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"cron": "0 0 30 2 *"}, "is wrong"),
+        ({"cron": "0 3 * * *", "tz": "Mars"}, "no time zone"),
+        ({"every": 0}, "every_seconds is 0"),
+        ({}, "a cron line or every_seconds"),
+        ({"cron": "0 3 * * *", "missed": "never"}, "missed is 'never'"),
+        ({"cron": "0 3 * * *", "name": "n" * 201}, "wrong name"),
+    ],
+)
+def test_impossible_declarations_are_refused_where_they_stand(given: dict[str, Any], words: str) -> None:
+    with pytest.raises((ConfigurationError, WrongSchedule), match=words):
+        periodic(**given)
+
+
+def test_a_plain_function_is_refused() -> None:
+    periodic("0 3 * * *")(len)
+
+    with pytest.raises(ConfigurationError, match="above @consumer or @task"):
+        declarations()
+
+
+def test_two_of_one_name_are_refused() -> None:
+    for line in ("0 3 * * *", "0 4 * * *"):
+        periodic(line, name="same")(consumer("reports")(print))
+
+    with pytest.raises(ConfigurationError, match="Two periodic messages"):
+        declarations()

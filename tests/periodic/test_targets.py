@@ -1,0 +1,97 @@
+"""A tick publishes a message, a Celery task or a Django task; what is gone is named, and pauses the row."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from celery import Celery
+from celery._state import _set_current_app, current_app
+
+from django_mq.integrations.celery.url import register
+from django_mq.models import Message
+from django_mq.periodic import editor
+from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.stores.registry import shared_store
+from tests.integrations.tasks.conftest import use
+from tests.periodic.conftest import a_row, look_now
+from tests.stores.builders import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_django import Settings
+
+
+@pytest.fixture
+def app(alias: str) -> Iterator[Celery]:
+    register()
+    before = current_app._get_current_object()
+    with Celery("unit", broker=f"django-mq:///{alias}") as made:
+        made.task(name="note", shared=False)(note)
+        yield made
+    _set_current_app(before)
+
+
+def note(n: int) -> int:
+    """Return what it was given."""
+    return n
+
+
+def published(alias: str, row: PeriodicMessage, move: Callable[[timedelta], None]) -> Message:
+    first = row.next_at
+    move(timedelta(seconds=500))
+    assert look_now(alias) == 1
+    message = Message.objects.using(alias).get()
+    run = PeriodicRun.objects.using(alias).get()
+    assert (run.message_id, run.queue_name, run.due_at) == (message.message_id, message.queue.name, first)
+    assert message.deliver_at == first
+    assert message.told_to is not None
+    assert "periodic" in message.told_to.split()
+    return message
+
+
+def test_a_celery_task_is_published_in_the_transaction_of_its_row(
+    alias: str, app: Celery, move: Callable[[timedelta], None]
+) -> None:
+    row = a_row(alias, kind="celery", queue="", target="note", args=[7])
+
+    assert published(alias, row, move).type == "note"
+
+
+def test_a_django_task_is_published_in_the_transaction_of_its_row(
+    alias: str, settings: Settings, move: Callable[[timedelta], None]
+) -> None:
+    use(settings)
+    declare(shared_store(alias), "default")
+    task = import_module("tests.integrations.tasks.work").add
+    row = a_row(alias, kind="task", queue="", target=task.module_path, args=[1, 2])
+
+    assert published(alias, row, move).type == task.module_path
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"kind": "celery", "queue": "", "target": "nobody"}, "no Celery task 'nobody'"),
+        ({"kind": "task", "queue": "", "target": "nowhere.task"}, "no Django task"),
+        ({"kind": "task", "queue": "", "target": "os.path.join"}, "no Django task"),
+    ],
+)
+def test_a_target_that_is_gone_pauses_the_row(
+    alias: str, app: Celery, move: Callable[[timedelta], None], values: dict[str, Any], words: str
+) -> None:
+    row = a_row(alias, **values)
+    move(timedelta(seconds=500))
+    look_now(alias)
+
+    row.refresh_from_db()
+    assert row.is_paused
+    assert words in row.paused_reason
+    assert Message.objects.using(alias).count() == 0
+    row.target, row.kind, row.queue = "", "message", "reports"
+    editor.save(row, using=alias)
+    editor.resume(row)
+    assert Message.objects.using(alias).count() == 1
