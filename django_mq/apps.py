@@ -74,7 +74,9 @@ class DjangoMQConfig(AppConfig):
     @staticmethod
     def register_celery_scheme() -> None:
         """Teach Kombu the django-mq:// scheme, without importing Kombu in projects that do not use Celery."""
-        from django_mq.integrations.celery import checks, url  # noqa: PLC0415 - keeps Celery's import out of start-up
+        from django_mq import conf  # noqa: PLC0415 - as above
+        from django_mq.integrations.celery import beat, checks, url  # noqa: PLC0415 - keeps Celery's import out
 
         checks.register()
         url.register_if_used()
+        conf.add_extension(beat.EXTENSION)

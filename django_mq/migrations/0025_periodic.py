@@ -97,6 +97,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "options",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        encoder=django.core.serializers.json.DjangoJSONEncoder,
+                        help_text="What else to publish it with, as {“priority”: 9}.",
+                        verbose_name="options",
+                    ),
+                ),
+                (
                     "missed",
                     models.CharField(
                         choices=[

@@ -46,6 +46,7 @@ def periodic(
     body: Any = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     missed: str = "once",
     most_missed: int = 100,
     overlap: str = "queue",
@@ -59,6 +60,8 @@ def periodic(
     ``cron`` is a line of five fields, in the time zone ``tz``, or of six that begin with the second. ``every`` is
     an interval, as a timedelta or in seconds, 1 or more. A handler gets the ``body``, a task ``args`` and
     ``kwargs``.
+
+    ``options`` are further arguments of ``publish``, ``apply_async`` or ``using``, as the priority.
 
     ``missed`` says what to do with ticks that no worker has published: "skip", "once", or "all", at most
     ``most_missed`` of them. ``overlap`` says what to do with a tick while the run before lasts: "skip", "queue" or
@@ -74,6 +77,7 @@ def periodic(
         "body": body,
         "args": list(args),
         "kwargs": dict(kwargs or {}),
+        "options": dict(options or {}),
         "missed": missed,
         "most_missed": most_missed,
         "overlap": overlap,
@@ -83,7 +87,7 @@ def periodic(
         "alert_seconds": alert_seconds,
     }
     # What is decorated may not be finished: a shared task of Celery makes an app if it is looked at too early.
-    check(name or "of this function", values | {"kind": "message", "queue": "queue", "target": ""})
+    check(name or "of this function", values | {"kind": "message", "queue": "queue", "target": "", "options": {}})
 
     def register(target: Target) -> Target:
         _declared.append((target, name, values))

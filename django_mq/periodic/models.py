@@ -59,6 +59,13 @@ class PeriodicMessage(models.Model):
     body = models.JSONField(_("body"), null=True, blank=True, default=None, encoder=DjangoJSONEncoder)
     args = models.JSONField(_("arguments"), blank=True, default=list, encoder=DjangoJSONEncoder)
     kwargs = models.JSONField(_("named arguments"), blank=True, default=dict, encoder=DjangoJSONEncoder)
+    options = models.JSONField(
+        _("options"),
+        blank=True,
+        default=dict,
+        encoder=DjangoJSONEncoder,
+        help_text=_("What else to publish it with, as {“priority”: 9}."),
+    )
     missed = models.CharField(
         _("missed ticks"), max_length=10, choices=MissedRule.choices, default=MissedRule.ONCE
     )
@@ -132,6 +139,14 @@ class PeriodicMessage(models.Model):
     def check_values(self) -> None:
         """Raise WrongSchedule, or ConfigurationError, for values that cannot be."""
         check(self.name, {name: getattr(self, name) for name in DECLARED})
+
+    @property
+    def sentence(self) -> str:
+        """When it is due, in words; the mistake for a row that another program has written."""
+        try:
+            return self.schedule.sentence()
+        except ConfigurationError as error:
+            return str(error)
 
     @property
     def values(self) -> dict[str, Any]:

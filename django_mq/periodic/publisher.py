@@ -63,7 +63,7 @@ def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: st
 
 
 def _message(row: PeriodicMessage, deliver_at: datetime | None, using: str) -> None:
-    publish(row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using)
+    publish(row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using, **row.options)
 
 
 def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> None:
@@ -74,7 +74,9 @@ def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
         raise TargetGone(
             f"There is no Celery task {row.target!r}; correct the name, or delete the periodic message."
         )
-    given: dict[str, Any] = {"eta": deliver_at} if deliver_at is not None else {}
+    given: dict[str, Any] = dict(row.options)
+    if deliver_at is not None:
+        given["eta"] = deliver_at
     if row.queue:
         given["queue"] = row.queue
     current_app.tasks[row.target].apply_async(row.args, row.kwargs, task_id=str(new_message_id()), **given)
@@ -86,7 +88,9 @@ def _django_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
         enqueue, using = task.enqueue, task.using
     except (ImportError, AttributeError) as error:
         raise TargetGone(f"{row.target!r} is no Django task: {error}") from error
-    given: dict[str, Any] = {"queue_name": row.queue} if row.queue else {}
+    given: dict[str, Any] = dict(row.options)
+    if row.queue:
+        given["queue_name"] = row.queue
     if deliver_at is not None:
         given["run_after"] = deliver_at
     enqueue = using(**given).enqueue if given else enqueue

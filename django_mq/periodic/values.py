@@ -13,11 +13,36 @@ from django_mq.periodic.ticks import schedule
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: What is declared of a periodic message that says nothing of it.
+USUAL: Final[Mapping[str, Any]] = {
+    "cron": "",
+    "every_seconds": None,
+    "tz": "UTC",
+    "kind": "message",
+    "queue": "",
+    "target": "",
+    "body": None,
+    "args": [],
+    "kwargs": {},
+    "options": {},
+    "missed": "once",
+    "most_missed": 100,
+    "overlap": "queue",
+    "jitter_seconds": 0,
+    "start_at": None,
+    "end_at": None,
+    "alert_seconds": None,
+}
 #: The fields that code declares.
-DECLARED: Final = (
-    *("cron", "every_seconds", "tz", "kind", "queue", "target", "body", "args", "kwargs", "missed", "most_missed"),
-    *("overlap", "jitter_seconds", "start_at", "end_at", "alert_seconds"),
-)
+DECLARED: Final = tuple(USUAL)
+#: The options that each kind takes.
+OPTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "message": frozenset({"priority", "headers", "ttl", "group_key", "correlation_id"}),
+    "celery": frozenset(
+        {"priority", "headers", "expires", "exchange", "routing_key", "time_limit", "soft_time_limit"}
+    ),
+    "task": frozenset({"priority"}),
+}
 #: The most characters of a name.
 NAME_LENGTH: Final = 200
 
@@ -42,6 +67,11 @@ def check(name: str, values: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"{about} names no task; give its name.")
     if not isinstance(values["args"], list) or not isinstance(values["kwargs"], dict):
         raise ConfigurationError(f"{about} has wrong arguments; give a list of args, and a dictionary of kwargs.")
+    options, known = values["options"], OPTIONS.get(values["kind"], frozenset())
+    if not isinstance(options, dict) or options.keys() - known:
+        raise ConfigurationError(
+            f"{about} has the options {shown(options)}; it may have {', '.join(sorted(known))}."
+        )
 
 
 def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:

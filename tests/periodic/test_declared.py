@@ -16,6 +16,7 @@ from django_mq.periodic import decorator, editor
 from django_mq.periodic.declared import declare_all, follow
 from django_mq.periodic.decorator import Declaration, declaration_of, declarations
 from django_mq.periodic.models import PeriodicMessage
+from django_mq.periodic.values import USUAL
 from django_mq.stores.registry import shared_store
 from tests.integrations.tasks.conftest import use
 
@@ -33,24 +34,7 @@ def _restore(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def a_declaration(name: str = "report", **values: Any) -> Declaration:
-    usual = {
-        "cron": "0 3 * * *",
-        "every_seconds": None,
-        "tz": "UTC",
-        "kind": "message",
-        "queue": "reports",
-        "target": "",
-        "body": None,
-        "args": [],
-        "kwargs": {},
-        "missed": "once",
-        "most_missed": 100,
-        "overlap": "queue",
-        "jitter_seconds": 0,
-        "start_at": None,
-        "end_at": None,
-        "alert_seconds": None,
-    }
+    usual = USUAL | {"cron": "0 3 * * *", "queue": "reports"}
     return declaration_of(name, usual | values)
 
 

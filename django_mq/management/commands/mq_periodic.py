@@ -1,0 +1,137 @@
+"""List and steer periodic messages, and take over those of celery beat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.core.management.base import CommandError
+
+from django_mq.management.arguments import UsageError, argument
+from django_mq.management.command import MQCommand
+from django_mq.management.tables import table
+from django_mq.periodic import beat, editor
+from django_mq.periodic.declared import CODE, follow
+from django_mq.periodic.decorator import declarations
+from django_mq.periodic.models import PeriodicMessage
+from django_mq.periodic.values import fields_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEADINGS = ("NAME", "WHEN", "PUBLISHES", "NEXT TICK", "LAST RUN", "OUTCOME", "")
+#: What is done with the rows that are named.
+STEERED = ("pause", "resume", "run", "delete")
+ACTIONS = ("list", *STEERED, "declare", "import-celery-beat")
+
+
+class Command(MQCommand):
+    help = (
+        "List periodic messages, or steer those that are named. declare makes the declarations of this code the "
+        "newest, as after a rollback to an earlier release. import-celery-beat makes a row of each entry of "
+        "django-celery-beat, and names those that are not possible."
+    )
+    exit_codes: ClassVar = {1: "refused, or an entry of django-celery-beat was not possible"}
+    arguments: ClassVar = (
+        argument("action", nargs="?", choices=ACTIONS, default="list", help="default: list"),
+        argument("names", metavar="NAME", nargs="*", help="With pause, resume, run and delete: which ones."),
+        argument("--reason", default="", help="Why to pause, shown in the admin and here."),
+    )
+    dry_run = "what import-celery-beat would do"
+    json = "a JSON array of what is listed, or an object of what was done"
+
+    def run(self, alias: str, **options: Any) -> None:
+        action, names = options["action"], list(dict.fromkeys(options["names"]))
+        if bool(names) != (action in STEERED):
+            raise UsageError(f"{action} takes {'the names of periodic messages' if not names else 'no names'}.")
+        if options["dry_run"] and action != "import-celery-beat":
+            raise UsageError("--dry-run is for import-celery-beat.")
+        if action == "list":
+            self._list(alias)
+        elif action == "declare":
+            changed = follow(alias, CODE, declarations(), anyway=True)
+            self.answer({"changed": changed}, f"Changed: {changed}.")
+        elif action == "import-celery-beat":
+            self._import(alias, dry_run=options["dry_run"])
+        else:
+            self._steer(alias, action, names, options["reason"])
+
+    def _list(self, alias: str) -> None:
+        rows = list(PeriodicMessage.objects.using(alias).order_by("name"))
+        text = table(HEADINGS, map(_row, rows)) if rows else "There are no periodic messages."
+        self.answer([_object(row) for row in rows], text)
+
+    def _steer(self, alias: str, action: str, names: Sequence[str], reason: str) -> None:
+        rows = {row.name: row for row in PeriodicMessage.objects.using(alias).filter(name__in=names)}
+        if missing := [name for name in names if name not in rows]:
+            raise CommandError(f"There is no periodic message {missing[0]!r}; mq_periodic lists them.")
+        done = {}
+        for name in names:
+            done[name] = _do(rows[name], action, reason)
+        self.answer({action: done}, "\n".join(f"{name}: {words}" for name, words in done.items()))
+
+    def _import(self, alias: str, *, dry_run: bool) -> None:
+        made, left = [], {}
+        known = set(PeriodicMessage.objects.using(alias).values_list("name", flat=True))
+        for entry in beat.imported(alias):
+            if entry.declaration is None:
+                left[entry.name] = entry.problem
+            elif entry.name in known:
+                left[entry.name] = "There is a periodic message of this name."
+            else:
+                made.append(entry.name)
+                if not dry_run:
+                    values = fields_of(entry.declaration.values)
+                    row = PeriodicMessage(name=entry.name, is_paused=entry.is_paused, **values)
+                    editor.save(row, using=alias)
+        verb = "Would import" if dry_run else "Imported"
+        self.answer({"imported": made, "left": left}, f"{verb}: {', '.join(made) or 'none'}.")
+        if left:
+            if not self.as_json:
+                self.stderr.write("\n".join(f"Left {name}: {reason}" for name, reason in left.items()))
+            raise SystemExit(1)
+
+
+def _do(row: PeriodicMessage, action: str, reason: str) -> str:
+    if action == "pause":
+        editor.pause(row, reason)
+        return "paused"
+    if action == "resume":
+        editor.resume(row)
+        return "resumed"
+    if action == "delete":
+        editor.delete(row)
+        return "deleted"
+    return f"published as {editor.run_now(row)}"
+
+
+def _object(row: PeriodicMessage) -> dict[str, Any]:
+    last = row.runs.order_by("-id").first()
+    return {
+        "name": row.name,
+        "when": row.sentence,
+        **row.values,
+        "paused": row.is_paused,
+        "reason": row.paused_reason,
+        "changed": row.changes,
+        "next": [tick.isoformat() for tick in editor.next_ticks(row)],
+        "last_run": last and {"due_at": last.due_at.isoformat(), "outcome": last.outcome or "pending"},
+    }
+
+
+def _row(row: PeriodicMessage) -> tuple[str, ...]:
+    last = row.runs.order_by("-id").first()
+    ticks = editor.next_ticks(row, 1)
+    remarks = []
+    if row.is_paused:
+        remarks.append(f"paused: {row.paused_reason}" if row.paused_reason else "paused")
+    if row.changes:
+        remarks.append(f"changed: {', '.join(row.changes)}")
+    return (
+        row.name,
+        row.sentence,
+        row.target or row.queue,
+        f"{ticks[0]:%Y-%m-%d %H:%M:%S}" if ticks else "",
+        f"{last.due_at:%Y-%m-%d %H:%M:%S}" if last else "",
+        (last.outcome or "pending") if last else "",
+        "; ".join(remarks),
+    )
