@@ -18,6 +18,7 @@ messages/     messages, history, failed attempts, task results
 operations/   actions on very many messages
 workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues
+periodic/     periodic messages
 pipeline/     what the Spark pipeline has written
 
 A site with an ``AdminSite`` of its own calls ``register(site)``.
@@ -32,6 +33,7 @@ from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
 from django_mq.admin.messages.task_results import TaskResultAdmin
 from django_mq.admin.operations.admin import OperationAdmin
+from django_mq.admin.periodic.admin import PeriodicMessageAdmin
 from django_mq.admin.pipeline.admin import ArchiveBatchAdmin, BulkJobAdmin
 from django_mq.admin.pipeline.insights import InsightAdmin
 from django_mq.admin.queues.admin import QueueAdmin
@@ -51,6 +53,7 @@ from django_mq.models import (
     TaskResult,
     WorkerSession,
 )
+from django_mq.periodic.models import PeriodicMessage
 
 
 def register(site: admin.AdminSite) -> None:
@@ -64,6 +67,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(Attempt, AttemptAdmin)
     site.register(TaskResult, TaskResultAdmin)
     site.register(Operation, OperationAdmin)
+    site.register(PeriodicMessage, PeriodicMessageAdmin)
     site.register(InsightHour, InsightAdmin)
     site.register(ArchiveBatch, ArchiveBatchAdmin)
     site.register(BulkJob, BulkJobAdmin)

@@ -1,0 +1,154 @@
+"""The list of periodic messages, and the page of one: its form, its next ticks and its last runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns
+from django_mq.admin.actions import ActionAdmin, Preview
+from django_mq.admin.periodic.actions import ACTIONS, PAUSE, RESUME, RUN
+from django_mq.admin.table import TableForm, alias
+from django_mq.errors import ConfigurationError
+from django_mq.models import History, Message
+from django_mq.periodic import editor
+from django_mq.periodic.models import PeriodicMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django import forms
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from django_mq.admin.actions import Action
+    from django_mq.periodic.models import PeriodicRun
+
+#: How many of the last runs the page of a row has.
+RUNS_SHOWN = 20
+LINE = mark_safe("<br>")
+
+
+class PeriodicForm(TableForm):
+    class Meta:
+        model = PeriodicMessage
+        fields: ClassVar = [
+            *(
+                "name",
+                "cron",
+                "every_seconds",
+                "tz",
+                "kind",
+                "queue",
+                "target",
+                "body",
+                "args",
+                "kwargs",
+                "options",
+            ),
+            *("missed", "most_missed", "overlap", "jitter_seconds", "start_at", "end_at", "alert_seconds"),
+        ]
+
+
+class PeriodicMessageAdmin(ActionAdmin):
+    form = PeriodicForm
+    actions = ACTIONS
+    change_form_template = "admin/django_mq/periodicmessage/change_form.html"
+    list_display = ["name", "when", "published", "next_tick", "last", "situation"]
+    list_filter = ["is_paused", "kind"]
+    search_fields = ["name", "target", "queue"]
+    readonly_fields = ["when", "ticks", "situation", "differing"]
+    fieldsets = [
+        (None, {"fields": ["name", "situation", "differing"]}),
+        (
+            gettext_lazy("When"),
+            {"fields": ["when", "ticks", "cron", "every_seconds", "tz", "start_at", "end_at", "jitter_seconds"]},
+        ),
+        (gettext_lazy("What"), {"fields": ["kind", "queue", "target", "body", "args", "kwargs", "options"]}),
+        (gettext_lazy("Rules"), {"fields": ["missed", "most_missed", "overlap", "alert_seconds"]}),
+    ]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        found = super().get_fieldsets(request, obj)
+        if obj is not None:
+            return found
+        live = set(self.readonly_fields)
+        return [
+            (heading, {"fields": [name for name in part["fields"] if name not in live]}) for heading, part in found
+        ]
+
+    @admin.display(description=gettext_lazy("when"))
+    def when(self, row: PeriodicMessage) -> str:
+        return row.sentence
+
+    @admin.display(description=gettext_lazy("publishes"))
+    def published(self, row: PeriodicMessage) -> str:
+        return columns.breakable(row.target or row.queue)
+
+    @admin.display(description=gettext_lazy("next tick"))
+    def next_tick(self, row: PeriodicMessage) -> str:
+        ticks = _ticks(row, 1)
+        return columns.ago(ticks[0]) if ticks else "-"
+
+    @admin.display(description=gettext_lazy("next ticks"))
+    def ticks(self, row: PeriodicMessage) -> str:
+        found = [(columns.second_text(tick),) for tick in _ticks(row, 5)]
+        return format_html_join(LINE, "{}", found) or "-"
+
+    @admin.display(description=gettext_lazy("last run"))
+    def last(self, row: PeriodicMessage) -> str:
+        run = row.runs.order_by("-id").first()
+        return "-" if run is None else f"{columns.second_text(run.due_at)}: {run.get_outcome_display()}"
+
+    @admin.display(description=gettext_lazy("status"))
+    def situation(self, row: PeriodicMessage) -> str:
+        words = [_("paused: %(reason)s") % {"reason": row.paused_reason}] if row.is_paused else []
+        words += [_("changed by an operator")] if row.changes else []
+        return format_html('<span class="mq-warn">{}</span>', "; ".join(words)) if words else _("is published")
+
+    @admin.display(description=gettext_lazy("changed by an operator"))
+    def differing(self, row: PeriodicMessage) -> str:
+        """Return which values are not those that the code declares."""
+        declared = row.declared or {}
+        fields = {field.name: field.verbose_name for field in PeriodicMessage._meta.get_fields() if field.concrete}
+        words = _("%(field)s: the code declares %(value)s")
+        found = [(words % {"field": fields[name], "value": declared[name]},) for name in row.changes]
+        return format_html_join(LINE, "{}", found) or "-"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:  # noqa: ARG002 - Django's
+        editor.save(obj, using=alias())
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:  # noqa: ARG002 - as above
+        editor.delete(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:  # noqa: ARG002 - as above
+        for row in queryset:
+            editor.delete(row)
+
+    def preview(self, action: Action, chosen: Sequence[PeriodicMessage]) -> Preview:  # noqa: ARG002 - of other actions
+        return Preview([_("Name"), _("When")], [[row.name, row.sentence] for row in chosen])
+
+    def details(self, request: HttpRequest, row: PeriodicMessage) -> dict[str, Any]:
+        fit = [RESUME if row.is_paused else PAUSE, RUN]
+        buttons = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
+        runs = [(run, self._address(request, run)) for run in row.runs.order_by("-id")[:RUNS_SHOWN]]
+        return self.buttons(buttons) | {"runs": runs}
+
+    def _address(self, request: HttpRequest, run: PeriodicRun) -> str:
+        """Return the list that has the message of a run."""
+        model = History if run.ended_at else Message
+        if run.message_id is None or not self.may(request, f"view_{model._meta.model_name}"):
+            return ""
+        return self.list_address(model, q=str(run.message_id))
+
+
+def _ticks(row: PeriodicMessage, number: int) -> list[Any]:
+    try:
+        return editor.next_ticks(row, number)
+    except ConfigurationError:
+        return []  # the sentence says what is wrong
