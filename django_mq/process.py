@@ -57,7 +57,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "delivery.consumer.handlers._handlers": ModuleVariable("the handlers, by queue"),
     "delivery.consumer.session._live": ModuleVariable("the open sessions", "forgets them: it holds no lease"),
     "delivery.consumer.session._unclosed": ModuleVariable("sessions that could not be closed", "forgets them"),
-    "periodic.duty.looks": ModuleVariable("when the leader looks for ticks that are due", reset="clear"),
+    "periodic.duty._next_looks": ModuleVariable("when the leader looks for ticks that are due", reset="clear"),
     "periodic.decorator._declared": ModuleVariable("what @periodic has decorated"),
     "admin.retries._discover_once": ModuleVariable("that the admin has looked for the handlers"),
     "diagnosis.doctor.database._question": ModuleVariable("what the doctor asks a database", "asks anew"),

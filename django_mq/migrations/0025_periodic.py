@@ -153,6 +153,7 @@ class Migration(migrations.Migration):
                     "paused_reason",
                     models.CharField(blank=True, default="", max_length=255, verbose_name="reason of the pause"),
                 ),
+                ("is_gone", models.BooleanField(default=False, verbose_name="cannot be published")),
                 ("next_at", UTCDateTimeField(blank=True, null=True, verbose_name="next tick to publish")),
                 ("succeeded_at", UTCDateTimeField(blank=True, null=True, verbose_name="last success")),
                 ("created_at", UTCDateTimeField(verbose_name="created")),

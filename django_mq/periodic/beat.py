@@ -32,7 +32,7 @@ ORDER BY task.name
 """
 
 
-class Found(NamedTuple):
+class BeatEntry(NamedTuple):
     """An entry of celery beat: a declaration, or the reason why it cannot be one."""
 
     name: str
@@ -52,15 +52,15 @@ def cron_of(minute: str, hour: str, day: str, month: str, weekday: str) -> str:
     return " ".join(fields)
 
 
-def found(name: str, values: Mapping[str, Any], *, is_paused: bool = False) -> Found:
+def found(name: str, values: Mapping[str, Any], *, is_paused: bool = False) -> BeatEntry:
     """Return an entry with these values, or with the reason why it cannot be."""
     try:
-        return Found(name, declaration_of(name, {**USUAL, "kind": "celery", **values}), is_paused=is_paused)
+        return BeatEntry(name, declaration_of(name, {**USUAL, "kind": "celery", **values}), is_paused=is_paused)
     except ConfigurationError as error:
-        return Found(name, None, str(error))
+        return BeatEntry(name, None, str(error))
 
 
-def imported(alias: str) -> Iterator[Found]:
+def imported(alias: str) -> Iterator[BeatEntry]:
     """Yield the entries of django-celery-beat in a database, but for Celery's own. Raises ConfigurationError."""
     connection = connections[alias]
     if "django_celery_beat_periodictask" not in connection.introspection.table_names():
@@ -73,13 +73,13 @@ def imported(alias: str) -> Iterator[Found]:
             yield _entry(row)
 
 
-def _entry(row: Sequence[Any]) -> Found:
+def _entry(row: Sequence[Any]) -> BeatEntry:
     name, task, args, kwargs, queue, exchange, routing_key, priority, seconds, headers, one_off = row[:11]
     start, end, enabled, line, (zone, every, period, solar, clocked) = *row[11:14], row[14:19], row[19:]
     if solar is not None:
-        return Found(name, None, "It is a solar schedule, which is not possible here.")
+        return BeatEntry(name, None, "It is a solar schedule, which is not possible here.")
     if clocked is not None or one_off:
-        return Found(name, None, "It runs once: publish the task with an eta.")
+        return BeatEntry(name, None, "It runs once: publish the task with an eta.")
     options = {"exchange": exchange, "routing_key": routing_key, "priority": priority, "expires": seconds}
     try:
         options["headers"] = json.loads(headers or "{}") or None
@@ -97,7 +97,7 @@ def _entry(row: Sequence[Any]) -> Found:
         else:
             values |= {"cron": cron_of(*line), "tz": str(zone)}
     except (ConfigurationError, ValueError) as error:
-        return Found(name, None, str(error))
+        return BeatEntry(name, None, str(error))
     return found(name, values, is_paused=not enabled)
 
 

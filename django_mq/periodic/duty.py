@@ -1,8 +1,8 @@
 """Publish the ticks that are due soon: once each, by any worker, in one transaction with the message.
 
-A tick is published as a scheduled message before its time, so that it is delivered on time, whatever maintenance
-does then. Who publishes it is settled by one UPDATE of the row, which names the tick that is next: of two workers,
-one finds it changed.
+A tick is published as a scheduled message before its time, so that it is delivered on time, even if maintenance is
+late. One UPDATE of the row, which names the tick that is next, decides which worker publishes it: of two workers,
+one finds the row changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from django_mq.engine.decisions.periodic import (
     LATE_SECONDS,
     Missed,
     Overlap,
-    Run,
+    PreviousRun,
     TickStep,
     caught_up,
     jitter_of,
@@ -51,8 +51,8 @@ LOOK_SECONDS: Final = 60.0
 MOST_TICKS: Final = 200
 #: How many runs of a row are kept.
 RUNS_KEPT: Final = 100
-MISSED = PeriodicRun.Outcome.MISSED
-SKIPPED = PeriodicRun.Outcome.SKIPPED
+MISSED = PeriodicRun.TickOutcome.MISSED
+SKIPPED = PeriodicRun.TickOutcome.SKIPPED
 
 
 def rows(alias: str) -> QuerySet[PeriodicMessage]:
@@ -66,41 +66,22 @@ def now_of(row: PeriodicMessage) -> datetime:
     return asked_at + clock.offset
 
 
-@dataclass(slots=True)
-class Looks:
-    """When this process looks again, for each database."""
-
-    _next: dict[str, float] = field(default_factory=dict)
-
-    def is_due(self, alias: str) -> bool:
-        return time.monotonic() >= self._next.get(alias, 0.0)
-
-    def note(self, alias: str, seconds: float) -> None:
-        self._next[alias] = time.monotonic() + seconds
-
-    def clear(self) -> None:
-        self._next.clear()
-
-
-looks = Looks()
+#: When this process looks again, on the monotonic clock, for each database.
+_next_looks: dict[str, float] = {}
 
 
 def look(store: Store, limit: int) -> int:
     """Publish what is due soon, if it is time to look; return how many rows were advanced."""
-    if not store.features.durable or not looks.is_due(store.alias):
+    if not store.features.durable or time.monotonic() < _next_looks.get(store.alias, 0.0):
         return 0
     soon = UTCNow() + (clock.offset + timedelta(seconds=AHEAD_SECONDS))
     due = rows(store.alias).filter(is_paused=False, next_at__lte=soon)
     found = list(due.order_by("next_at", "id")[:limit])
-    waiting = False
-    advanced = 0
-    for row in found:
-        if tried(row):
-            advanced += 1
-        else:
-            waiting = True
+    advanced = sum(map(tried, found))
+    waiting = advanced < len(found)
     # What waits for the end of a run, or could not be published, is looked at in each round.
-    looks.note(store.alias, 0.0 if waiting or len(found) == limit else LOOK_SECONDS)
+    pause = 0.0 if waiting or len(found) == limit else LOOK_SECONDS
+    _next_looks[store.alias] = time.monotonic() + pause
     return advanced
 
 
@@ -125,7 +106,7 @@ def pause_for(row: PeriodicMessage, reason: str) -> None:
     """Pause a row that can never be published."""
     logger.error("The periodic message %r is paused: %s", row.name, reason)
     mine = PeriodicMessage.objects.using(row.alias).filter(pk=row.pk)
-    mine.update(is_paused=True, paused_reason=reason[:255])
+    mine.update(is_paused=True, is_gone=True, paused_reason=reason[:255])
 
 
 @dataclass(slots=True)
@@ -171,9 +152,9 @@ def decide(row: PeriodicMessage, before: PeriodicRun | None, now: datetime) -> D
     """Return what becomes of the ticks of a row that are due soon."""
     decided = Decided(next_at=row.next_at)
     for tick in _soon(row, now, decided):
-        run = None if before is None else Run(before.ended_at)
+        run = None if before is None else PreviousRun(before.ended_at)
         if decided.publish:
-            run = Run(None)
+            run = PreviousRun(None)
         step = step_for(tick, run, Overlap(row.overlap), now)
         if step is TickStep.WAIT:
             decided.next_at = tick
@@ -233,14 +214,14 @@ def last_run(row: PeriodicMessage) -> PeriodicRun | None:
         return run
     if not Message.objects.using(alias).filter(message_id=run.message_id).exists():
         # It was cancelled, or has expired, or a worker of an earlier release has ended it.
-        run.outcome, run.ended_at = PeriodicRun.Outcome.REMOVED, now_of(row)
+        run.outcome, run.ended_at = PeriodicRun.TickOutcome.REMOVED, now_of(row)
         run.save(update_fields=["outcome", "ended_at"])
     return run
 
 
 def last_success(row: PeriodicMessage) -> datetime | None:
     """Return when the last run has succeeded."""
-    done = PeriodicRun.objects.using(row.alias).filter(periodic=row, outcome=PeriodicRun.Outcome.SUCCEEDED)
+    done = PeriodicRun.objects.using(row.alias).filter(periodic=row, outcome=PeriodicRun.TickOutcome.SUCCEEDED)
     newest: datetime | None = done.aggregate(newest=Max("ended_at"))["newest"]
     return newest or row.succeeded_at
 
@@ -249,4 +230,4 @@ def _prune(row: PeriodicMessage) -> None:
     runs = PeriodicRun.objects.using(row.alias).filter(periodic=row)
     oldest = runs.order_by("-id").values_list("id", flat=True)[RUNS_KEPT : RUNS_KEPT + 1].first()
     if oldest is not None:
-        runs.filter(id__lte=oldest).exclude(outcome=PeriodicRun.Outcome.PENDING).delete()
+        runs.filter(id__lte=oldest).exclude(outcome=PeriodicRun.TickOutcome.PENDING).delete()

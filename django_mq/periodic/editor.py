@@ -11,6 +11,7 @@ from django_mq.delivery.operator.verbs import cancel
 from django_mq.periodic.duty import rows, tried
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
+from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def pause(row: PeriodicMessage, reason: str = "") -> None:
 def resume(row: PeriodicMessage) -> None:
     """Publish ticks from now on: those of the pause are not missed. Raises WrongSchedule."""
     with transaction.atomic(using=row.alias):
-        row.is_paused, row.paused_reason = False, ""
-        row.save(update_fields=["is_paused", "paused_reason"])
+        row.is_paused, row.is_gone, row.paused_reason = False, False, ""
+        row.save(update_fields=["is_paused", "is_gone", "paused_reason"])
         plan(row, database_now(row.alias))
     publish_soon(row)
 
@@ -83,11 +84,11 @@ def plan(row: PeriodicMessage, now: datetime) -> None:
 
 
 def next_ticks(row: PeriodicMessage, number: int = 5) -> list[datetime]:
-    """Return the next ticks, none while it is paused. Raises WrongSchedule."""
+    """Return the next ticks by the clock of this process, none while it is paused. Raises WrongSchedule."""
     if row.is_paused:
         return []
     found: list[datetime] = []
-    moment = database_now(row.alias)
+    moment = clock.now()
     while len(found) < number and (tick := row.schedule.next(moment)) is not None:
         found.append(moment := tick)
     return found
@@ -104,7 +105,7 @@ def publish_soon(row: PeriodicMessage) -> None:
 def _take_back(row: PeriodicMessage, now: datetime) -> None:
     """Cancel the messages of ticks to come."""
     runs = PeriodicRun.objects.using(row.alias)
-    ahead = runs.filter(periodic=row, due_at__gt=now, outcome=PeriodicRun.Outcome.PENDING, by_hand=False)
+    ahead = runs.filter(periodic=row, due_at__gt=now, outcome=PeriodicRun.TickOutcome.PENDING, by_hand=False)
     published = {run.message_id: run for run in ahead if run.message_id is not None}
     if published:
         answers = cancel(list(published), using=row.alias)

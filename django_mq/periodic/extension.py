@@ -13,7 +13,7 @@ from django_mq.engine.decisions.periodic import is_too_old
 from django_mq.periodic import duty
 from django_mq.periodic.declared import declare_all
 from django_mq.periodic.models import PeriodicRun
-from django_mq.periodic.publisher import is_tick
+from django_mq.periodic.publisher import LISTENING
 from django_mq.seams.extension import Duty, Extension, Listening
 from django_mq.seams.findings import problem
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django_mq.seams.findings import Finding
     from django_mq.stores.base import Store
 
-OUTCOMES: Final = {End.ACCEPTED: PeriodicRun.Outcome.SUCCEEDED, End.DEAD: PeriodicRun.Outcome.DEAD}
+OUTCOMES: Final = {End.ACCEPTED: PeriodicRun.TickOutcome.SUCCEEDED, End.DEAD: PeriodicRun.TickOutcome.DEAD}
 
 
 def note_ends(store: Store, ended: Sequence[Ended]) -> None:
@@ -35,11 +35,11 @@ def note_ends(store: Store, ended: Sequence[Ended]) -> None:
 
 def find(alias: str) -> Iterator[Finding]:
     """Yield periodic messages that cannot be published, and those whose last success is too old."""
-    succeeded = Max("runs__ended_at", filter=Q(runs__outcome=PeriodicRun.Outcome.SUCCEEDED))
-    gone = Q(is_paused=True) & ~Q(paused_reason="")
-    for row in duty.rows(alias).filter(gone | Q(alert_seconds__isnull=False)).annotate(newest=succeeded):
+    succeeded = Max("runs__ended_at", filter=Q(runs__outcome=PeriodicRun.TickOutcome.SUCCEEDED))
+    wanted = Q(is_gone=True) | Q(is_paused=False, alert_seconds__isnull=False)
+    for row in duty.rows(alias).filter(wanted).annotate(newest=succeeded):
         about = _("periodic message %(name)s") % {"name": row.name}
-        if row.is_paused:
+        if row.is_gone:
             mend = _("Mend it, then run manage.py mq_periodic resume %(name)s.") % {"name": row.name}
             yield problem(about, _("It is paused: %(reason)s") % {"reason": row.paused_reason}, mend)
             continue
@@ -58,6 +58,6 @@ EXTENSION = Extension(
         Duty(name="declare", run=declare_all, interval_seconds=math.inf),
         Duty(name="publish", run=duty.look, leader_only=True),
     ),
-    ends=(Listening(name="periodic", ends=frozenset(OUTCOMES), wants=is_tick, tell=note_ends),),
+    ends=(Listening(name=LISTENING, ends=frozenset(OUTCOMES), wants=None, tell=note_ends),),
     findings=(find,),
 )

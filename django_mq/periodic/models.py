@@ -19,7 +19,7 @@ from django_mq.periodic.values import DECLARED, check, values_of
 class PeriodicMessage(models.Model):
     """A message that is published at each tick of a cron line or an interval."""
 
-    class Kind(models.TextChoices):
+    class TargetKind(models.TextChoices):
         MESSAGE = "message", _("message of a queue")
         CELERY = "celery", _("Celery task")
         TASK = "task", _("Django task")
@@ -45,7 +45,9 @@ class PeriodicMessage(models.Model):
     )
     every_seconds = models.FloatField(_("interval in seconds"), null=True, blank=True)
     tz = models.CharField(_("time zone"), max_length=64, default="UTC")
-    kind = models.CharField(_("what is published"), max_length=10, choices=Kind.choices, default=Kind.MESSAGE)
+    kind = models.CharField(
+        _("what is published"), max_length=10, choices=TargetKind.choices, default=TargetKind.MESSAGE
+    )
     queue = models.CharField(
         _("queue"), max_length=200, blank=True, default="", help_text=_("Blank for the queue of the task.")
     )
@@ -84,6 +86,8 @@ class PeriodicMessage(models.Model):
     )
     is_paused = models.BooleanField(_("paused"), default=False)
     paused_reason = models.CharField(_("reason of the pause"), max_length=255, blank=True, default="")
+    #: Whether maintenance has paused it, because what it publishes does not exist.
+    is_gone = models.BooleanField(_("cannot be published"), default=False)
     #: The first tick that is not decided; null if none will come.
     next_at = UTCDateTimeField(_("next tick to publish"), null=True, blank=True)
     #: The newest success that had ended when a tick was decided; the runs may have a newer one.
@@ -162,7 +166,7 @@ class PeriodicMessage(models.Model):
 class PeriodicRun(models.Model):
     """A tick that was published, or left out."""
 
-    class Outcome(models.TextChoices):
+    class TickOutcome(models.TextChoices):
         #: The message is in its queue, or a worker has it.
         PENDING = "", _("not ended")
         SUCCEEDED = "succeeded", _("succeeded")
@@ -183,7 +187,7 @@ class PeriodicRun(models.Model):
     queue_name = models.CharField(_("queue"), max_length=200, blank=True, default="")
     by_hand = models.BooleanField(_("run by hand"), default=False)
     outcome = models.CharField(
-        _("outcome"), max_length=10, choices=Outcome.choices, blank=True, default=Outcome.PENDING
+        _("outcome"), max_length=10, choices=TickOutcome.choices, blank=True, default=TickOutcome.PENDING
     )
     ended_at = UTCDateTimeField(_("ended"), null=True, blank=True)
 
@@ -203,6 +207,15 @@ class PeriodicRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.periodic_id} {self.due_at:%Y-%m-%d %H:%M:%S}"
+
+
+def with_last_run(rows: models.QuerySet[PeriodicMessage]) -> models.QuerySet[PeriodicMessage]:
+    """Return the rows, each with the tick and the outcome of its last run: ``last_due_at``, ``last_outcome``."""
+    last = PeriodicRun.objects.filter(periodic=models.OuterRef("pk")).order_by("-id")
+    return rows.annotate(
+        last_due_at=models.Subquery(last.values("due_at")[:1]),
+        last_outcome=models.Subquery(last.values("outcome")[:1]),
+    )
 
 
 class PeriodicRelease(models.Model):

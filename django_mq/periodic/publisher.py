@@ -2,71 +2,65 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 from django.utils.module_loading import import_string
 
 from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.publisher import publish
 from django_mq.errors import TargetGone
+from django_mq.models import Message
+from django_mq.seams.ends import with_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from datetime import datetime
-    from uuid import UUID
 
     from django_mq.periodic.models import PeriodicMessage
-    from django_mq.stores.records import NewMessage
 
-#: The messages that this thread writes for ticks, while it does.
-_written: ContextVar[list[NewMessage] | None] = ContextVar("_written", default=None)
+#: The listening that is told the ends of ticks. It stands in rows of messages.
+LISTENING: Final = "periodic"
 
 
-class Published(NamedTuple):
+class WrittenTick(NamedTuple):
     """What was written for a tick."""
 
     message_id: UUID
     queue: str
 
 
-def is_tick(message: NewMessage) -> bool:
-    """Whether a message that is about to be written is that of a tick, and its end is told."""
-    written = _written.get()
-    if written is None:
-        return False
-    written.append(message)
-    return True
+#: What finds the row of a message that was published: a field and its value.
+Lookup: TypeAlias = tuple[str, Any]
 
 
-@contextmanager
-def _noting() -> Iterator[Sequence[NewMessage]]:
-    written: list[NewMessage] = []
-    token = _written.set(written)
-    try:
-        yield written
-    finally:
-        _written.reset(token)
-
-
-def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: str) -> Published:
+def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: str) -> WrittenTick:
     """Publish the message of a tick; return its id and its queue.
 
     Raises TargetGone if the task or the queue does not exist, and what ``publish`` raises.
     """
-    with _noting() as written:
-        {"message": _message, "celery": _celery_task, "task": _django_task}[row.kind](row, deliver_at, using)
-    if not written:
+    publish_it = {"message": _message, "celery": _celery_task, "task": _django_task}[row.kind]
+    field, value = publish_it(row, deliver_at, using)
+    messages = Message.objects.using(using)
+    columns = ("id", "message_id", "queue__name", "told_to")
+    written = messages.filter(**{field: value}).order_by("-id").values_list(*columns).first()
+    if written is None and row.kind == "message":
+        return WrittenTick(value, row.queue)  # a full queue drops new messages
+    if written is None:
         raise TargetGone(f"{row.target!r} is not published by django_mq; its broker or backend is another one.")
-    return Published(written[0].message_id, written[0].queue_name)
+    id_, message_id, queue, mark = written
+    # Not by ``Listening.wants``, which would be asked for each message of the site.
+    messages.filter(pk=id_).update(told_to=with_mark(mark, LISTENING))
+    return WrittenTick(message_id, queue)
 
 
-def _message(row: PeriodicMessage, deliver_at: datetime | None, using: str) -> None:
-    publish(row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using, **row.options)
+def _message(row: PeriodicMessage, deliver_at: datetime | None, using: str) -> Lookup:
+    options = row.options
+    return "message_id", publish(
+        row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using, **options
+    )
 
 
-def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> None:
+def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> Lookup:
     from celery import current_app  # noqa: PLC0415 - only where a project has Celery's tasks
 
     current_app.loader.import_default_modules()
@@ -79,10 +73,12 @@ def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
         given["eta"] = deliver_at
     if row.queue:
         given["queue"] = row.queue
-    current_app.tasks[row.target].apply_async(row.args, row.kwargs, task_id=str(new_message_id()), **given)
+    task_id = str(new_message_id())
+    current_app.tasks[row.target].apply_async(row.args, row.kwargs, task_id=task_id, **given)
+    return "correlation_id", task_id
 
 
-def _django_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> None:
+def _django_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> Lookup:
     try:
         task = import_string(row.target)
         enqueue, using = task.enqueue, task.using
@@ -94,4 +90,8 @@ def _django_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
     if deliver_at is not None:
         given["run_after"] = deliver_at
     enqueue = using(**given).enqueue if given else enqueue
-    enqueue(*row.args, **row.kwargs)
+    result = enqueue(*row.args, **row.kwargs)
+    try:
+        return "message_id", UUID(result.id)
+    except ValueError:
+        raise TargetGone(f"{row.target!r} has another backend than those of django_mq.") from None

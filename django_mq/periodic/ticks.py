@@ -5,7 +5,7 @@ The library counts days, hours and time zones. Debian's cron gives the rules for
 - A line that names hours and minutes: a time that is skipped is due at the end of the gap, and a time that comes
   twice is due the first time.
 - A line whose minute or hour begins with ``*`` is due at each time that the clock on the wall shows.
-- An interval is counted in elapsed seconds, whatever clocks show.
+- An interval is counted in elapsed seconds.
 
 The library forgets where it is inside of an hour that comes twice, and names a time twice at the end of a gap. So
 only times that are later than the last one count.

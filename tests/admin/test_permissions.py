@@ -25,6 +25,7 @@ from django_mq.models import (
     StopRequest,
     WorkerSession,
 )
+from django_mq.periodic.models import PeriodicMessage
 from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ def a_binding(make: Make) -> Binding:
     return Binding.objects.create(queue=make.queue(), exchange="sales", exchange_type="direct", pattern="x")
 
 
+def a_periodic_message(**values: Any) -> Callable[[Make], Any]:
+    given = {"name": "report", "cron": "0 3 * * *", "created_at": timezone.now()} | values
+    return lambda make: PeriodicMessage.objects.create(queue=make.queue().name, **given)
+
+
 YES = {"yes": "yes"}
 CASES = [
     Case("message", "release", "release_message", a_message(CLAIMED), YES),
@@ -102,6 +108,10 @@ CASES = [
     Case("workersession", "work", "quiet_workersession", a_session("quiet"), {}),
     Case("workersession", "stop", "stop_workersession", a_session("work"), YES),
     Case("workersession", "limit", "limit_workersession", a_session("work"), {"credit": "3"}),
+    Case("periodicmessage", "pause", "pause_periodicmessage", a_periodic_message(), {"reason": "holidays"}),
+    Case("periodicmessage", "resume", "pause_periodicmessage", a_periodic_message(is_paused=True), {}),
+    Case("periodicmessage", "run", "run_periodicmessage", a_periodic_message(), {}),
+    Case("periodicmessage", "delete_selected", "delete_periodicmessage", a_periodic_message(), {"post": "yes"}),
     Case("operation", "stop", "cancel_message", an_operation("running"), {}),
     Case("operation", "go_on", "cancel_message", an_operation("stopped"), {}),
 ]

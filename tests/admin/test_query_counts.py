@@ -19,6 +19,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from django_mq import models
+from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from tests.admin.conftest import list_of
 
 if TYPE_CHECKING:
@@ -78,6 +79,14 @@ def an_operation(number: int) -> Any:
     return models.Operation.objects.create(**given, created_at=now, beat_at=now, filters={"queue": "q"})
 
 
+def a_periodic_message(_: Make, number: int) -> Any:
+    given = {"queue": "q", "cron": "0 3 * * *", "created_at": timezone.now()}
+    row = PeriodicMessage.objects.create(name=f"report {number}", **given)
+    for day in range(number + 1):
+        PeriodicRun.objects.create(periodic=row, due_at=timezone.now() + timedelta(days=day), message_id=uuid4())
+    return row
+
+
 def an_hour(number: int) -> Any:
     now = timezone.now().replace(minute=0, second=0, microsecond=0)
     name, day = f"queue-{number}", now.date()
@@ -114,6 +123,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "Attempt": lambda make, number: make.attempt(error=f"E{number}", worker=f"w{number}"),
     "TaskResult": lambda _, number: a_result(number),
     "Operation": lambda _, number: an_operation(number),
+    "PeriodicMessage": a_periodic_message,
     "InsightHour": lambda _, number: an_hour(number),
     "ArchiveBatch": lambda _, number: a_batch(number),
     "BulkJob": lambda _, number: a_job(number),

@@ -9,7 +9,7 @@ import pytest
 from django_mq.engine.decisions.periodic import (
     Missed,
     Overlap,
-    Run,
+    PreviousRun,
     TickStep,
     caught_up,
     changed_in,
@@ -28,20 +28,20 @@ MINUTE = timedelta(minutes=1)
 @pytest.mark.parametrize(
     ("overlap", "before", "tick", "step"),
     [
-        (Overlap.QUEUE, Run(None), NOON, TickStep.PUBLISH),
+        (Overlap.QUEUE, PreviousRun(None), NOON, TickStep.PUBLISH),
         (Overlap.SKIP, None, NOON, TickStep.PUBLISH),
-        (Overlap.SKIP, Run(None), NOON + MINUTE, TickStep.WAIT),
-        (Overlap.SKIP, Run(None), NOON, TickStep.SKIP),
-        (Overlap.SKIP, Run(NOON - MINUTE), NOON, TickStep.PUBLISH),
-        (Overlap.SKIP, Run(NOON), NOON, TickStep.PUBLISH),
-        (Overlap.SKIP, Run(NOON), NOON - MINUTE, TickStep.SKIP),
-        (Overlap.REPLACE, Run(None), NOON + MINUTE, TickStep.WAIT),
-        (Overlap.REPLACE, Run(None), NOON, TickStep.REPLACE),
-        (Overlap.REPLACE, Run(NOON), NOON - MINUTE, TickStep.PUBLISH),
+        (Overlap.SKIP, PreviousRun(None), NOON + MINUTE, TickStep.WAIT),
+        (Overlap.SKIP, PreviousRun(None), NOON, TickStep.SKIP),
+        (Overlap.SKIP, PreviousRun(NOON - MINUTE), NOON, TickStep.PUBLISH),
+        (Overlap.SKIP, PreviousRun(NOON), NOON, TickStep.PUBLISH),
+        (Overlap.SKIP, PreviousRun(NOON), NOON - MINUTE, TickStep.SKIP),
+        (Overlap.REPLACE, PreviousRun(None), NOON + MINUTE, TickStep.WAIT),
+        (Overlap.REPLACE, PreviousRun(None), NOON, TickStep.REPLACE),
+        (Overlap.REPLACE, PreviousRun(NOON), NOON - MINUTE, TickStep.PUBLISH),
     ],
 )
 def test_a_tick_is_published_skipped_or_waits_by_the_run_before(
-    overlap: Overlap, before: Run | None, tick: datetime, step: TickStep
+    overlap: Overlap, before: PreviousRun | None, tick: datetime, step: TickStep
 ) -> None:
     assert step_for(tick, before, overlap, NOON) is step
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.periodic import editor
-from django_mq.periodic.duty import look, looks
+from django_mq.periodic.duty import _next_looks, look
 from django_mq.periodic.models import PeriodicMessage
 from django_mq.stores.registry import shared_store
 from django_mq.testing import QueueTester
@@ -30,13 +30,6 @@ def move() -> Iterator[Callable[[timedelta], None]]:
         yield mq.move_clock
 
 
-@pytest.fixture(autouse=True)
-def _look_at_once() -> Iterator[None]:
-    looks.clear()
-    yield
-    looks.clear()
-
-
 def a_row(alias: str, **values: Any) -> PeriodicMessage:
     """Write a periodic message for the queue of the tests; an interval of an hour if nothing else is said."""
     usual: dict[str, Any] = {"name": "report", "queue": "reports", "body": {"n": 1}}
@@ -49,5 +42,5 @@ def a_row(alias: str, **values: Any) -> PeriodicMessage:
 
 def look_now(alias: str) -> int:
     """Look as a leader does whose time to look has come."""
-    looks.clear()
+    _next_looks.clear()
     return look(shared_store(alias), 1000)

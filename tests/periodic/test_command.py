@@ -42,7 +42,7 @@ def test_periodic_messages_are_listed_and_steered(alias: str) -> None:
     [
         (["pause"], "takes the names"),
         (["list", "report"], "takes no names"),
-        (["pause", "nobody"], "no periodic message 'nobody'"),
+        (["pause", "missing"], "no periodic message 'missing'"),
         (["list", "--dry-run"], "is for import-celery-beat"),
         (["import-celery-beat"], "no tables of django-celery-beat"),
     ],

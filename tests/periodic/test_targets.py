@@ -75,7 +75,7 @@ def test_a_django_task_is_published_in_the_transaction_of_its_row(
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"kind": "celery", "queue": "", "target": "nobody"}, "no Celery task 'nobody'"),
+        ({"kind": "celery", "queue": "", "target": "missing"}, "no Celery task 'missing'"),
         ({"kind": "task", "queue": "", "target": "nowhere.task"}, "no Django task"),
         ({"kind": "task", "queue": "", "target": "os.path.join"}, "no Django task"),
     ],

@@ -17,7 +17,7 @@ from django_mq.admin.table import TableForm, alias
 from django_mq.errors import ConfigurationError
 from django_mq.models import History, Message
 from django_mq.periodic import editor
-from django_mq.periodic.models import PeriodicMessage
+from django_mq.periodic.models import PeriodicMessage, PeriodicRun, with_last_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from django_mq.admin.actions import Action
-    from django_mq.periodic.models import PeriodicRun
 
 #: How many of the last runs the page of a row has.
 RUNS_SHOWN = 20
@@ -73,6 +72,9 @@ class PeriodicMessageAdmin(ActionAdmin):
         (gettext_lazy("Rules"), {"fields": ["missed", "most_missed", "overlap", "alert_seconds"]}),
     ]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_last_run(super().get_queryset(request))
+
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         found = super().get_fieldsets(request, obj)
         if obj is not None:
@@ -101,9 +103,10 @@ class PeriodicMessageAdmin(ActionAdmin):
         return format_html_join(LINE, "{}", found) or "-"
 
     @admin.display(description=gettext_lazy("last run"))
-    def last(self, row: PeriodicMessage) -> str:
-        run = row.runs.order_by("-id").first()
-        return "-" if run is None else f"{columns.second_text(run.due_at)}: {run.get_outcome_display()}"
+    def last(self, row: Any) -> str:
+        if row.last_due_at is None:
+            return "-"
+        return f"{columns.second_text(row.last_due_at)}: {PeriodicRun.TickOutcome(row.last_outcome).label}"
 
     @admin.display(description=gettext_lazy("status"))
     def situation(self, row: PeriodicMessage) -> str:

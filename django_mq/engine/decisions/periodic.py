@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: A tick is published as a scheduled message so long before its time: longer than two looks of a leader, and than
 #: a new leader needs to take over.
 AHEAD_SECONDS: Final = 150.0
-#: A tick that nobody has published until so long after its time is missed.
+#: A tick that is not published until so long after its time is missed.
 LATE_SECONDS: Final = 60.0
 #: Bounds of what a periodic message may say.
 LEAST_INTERVAL_SECONDS: Final = 1.0
@@ -55,13 +55,13 @@ class TickStep(Enum):
     REPLACE = "replace"
 
 
-class Run(NamedTuple):
+class PreviousRun(NamedTuple):
     """The run before: when its message left its queue, None if it has not."""
 
     ended_at: datetime | None
 
 
-def step_for(tick: datetime, before: Run | None, overlap: Overlap, now: datetime) -> TickStep:
+def step_for(tick: datetime, before: PreviousRun | None, overlap: Overlap, now: datetime) -> TickStep:
     """Return what becomes of a tick, after the run before."""
     if overlap is Overlap.QUEUE or before is None:
         return TickStep.PUBLISH

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery.url import SCHEME
-from django_mq.periodic.beat import BEAT, Found, cron_of, found
+from django_mq.periodic.beat import BEAT, BeatEntry, cron_of, found
 from django_mq.periodic.declared import follow
 from django_mq.periodic.values import OPTIONS
 from django_mq.seams.extension import Duty, Extension
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.celery")
 
 
-def entries(app: Celery) -> Iterator[Found]:
+def entries(app: Celery) -> Iterator[BeatEntry]:
     """Yield the entries of ``beat_schedule``, each as a declaration or with the reason why it cannot be one."""
     for name, entry in (app.conf.beat_schedule or {}).items():
         try:
             yield found(str(name), _values(app, entry))
         except ConfigurationError as error:
-            yield Found(str(name), None, str(error))
+            yield BeatEntry(str(name), None, str(error))
 
 
 def _values(app: Celery, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django_mq.management.tables import table
 from django_mq.periodic import beat, editor
 from django_mq.periodic.declared import CODE, follow
 from django_mq.periodic.decorator import declarations
-from django_mq.periodic.models import PeriodicMessage
+from django_mq.periodic.models import PeriodicMessage, with_last_run
 from django_mq.periodic.values import fields_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Command(MQCommand):
             self._steer(alias, action, names, options["reason"])
 
     def _list(self, alias: str) -> None:
-        rows = list(PeriodicMessage.objects.using(alias).order_by("name"))
+        rows = list(with_last_run(PeriodicMessage.objects.using(alias)).order_by("name"))
         text = table(HEADINGS, map(_row, rows)) if rows else "There are no periodic messages."
         self.answer([_object(row) for row in rows], text)
 
@@ -104,8 +104,7 @@ def _do(row: PeriodicMessage, action: str, reason: str) -> str:
     return f"published as {editor.run_now(row)}"
 
 
-def _object(row: PeriodicMessage) -> dict[str, Any]:
-    last = row.runs.order_by("-id").first()
+def _object(row: Any) -> dict[str, Any]:
     return {
         "name": row.name,
         "when": row.sentence,
@@ -114,12 +113,12 @@ def _object(row: PeriodicMessage) -> dict[str, Any]:
         "reason": row.paused_reason,
         "changed": row.changes,
         "next": [tick.isoformat() for tick in editor.next_ticks(row)],
-        "last_run": last and {"due_at": last.due_at.isoformat(), "outcome": last.outcome or "pending"},
+        "last_run": row.last_due_at
+        and {"due_at": row.last_due_at.isoformat(), "outcome": row.last_outcome or "pending"},
     }
 
 
-def _row(row: PeriodicMessage) -> tuple[str, ...]:
-    last = row.runs.order_by("-id").first()
+def _row(row: Any) -> tuple[str, ...]:
     ticks = editor.next_ticks(row, 1)
     remarks = []
     if row.is_paused:
@@ -131,7 +130,7 @@ def _row(row: PeriodicMessage) -> tuple[str, ...]:
         row.sentence,
         row.target or row.queue,
         f"{ticks[0]:%Y-%m-%d %H:%M:%S}" if ticks else "",
-        f"{last.due_at:%Y-%m-%d %H:%M:%S}" if last else "",
-        (last.outcome or "pending") if last else "",
+        f"{row.last_due_at:%Y-%m-%d %H:%M:%S}" if row.last_due_at else "",
+        (row.last_outcome or "pending") if row.last_due_at else "",
         "; ".join(remarks),
     )
