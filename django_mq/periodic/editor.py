@@ -69,6 +69,16 @@ def run_now(row: PeriodicMessage) -> UUID:
     return published.message_id
 
 
+def drop(name: str, *, using: str) -> bool:
+    """Note that celery beat has published an entry, too, if there is a row of this name; return whether it is."""
+    row = PeriodicMessage.objects.using(using).filter(name=name).first()
+    if row is None:
+        return False
+    now, dropped = database_now(using), PeriodicRun.TickOutcome.DROPPED
+    PeriodicRun.objects.using(using).create(periodic=row, due_at=now, by_hand=True, outcome=dropped, ended_at=now)
+    return True
+
+
 def delete(row: PeriodicMessage) -> None:
     """Delete a row and its runs; ticks that are published ahead are cancelled."""
     with transaction.atomic(using=row.alias):

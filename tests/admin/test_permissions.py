@@ -143,6 +143,7 @@ def picture() -> list[Any]:
         *Operation.objects.values_list("act", "status"),
         *Ownership.objects.values_list("group_key"),
         *StopRequest.objects.values_list("message_id"),
+        *PeriodicMessage.objects.values_list("name", "is_paused"),
     ]
 
 

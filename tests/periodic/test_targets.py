@@ -95,3 +95,12 @@ def test_a_target_that_is_gone_pauses_the_row(
     editor.save(row, using=alias)
     editor.resume(row)
     assert Message.objects.using(alias).count() == 1
+
+
+def test_what_celery_beat_publishes_for_a_row_is_dropped_and_noted(alias: str, app: Celery) -> None:
+    a_row(alias, kind="celery", queue="", target="note", args=[7])
+    for name in ("report", "another"):
+        app.tasks["note"].apply_async((1,), headers={"periodic_task_name": name})
+
+    assert Message.objects.using(alias).count() == 1
+    assert PeriodicRun.objects.using(alias).get().outcome == "dropped"

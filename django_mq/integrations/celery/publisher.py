@@ -44,7 +44,7 @@ from django_mq.notifications.registry import notifier
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import apart_from_event_loops
-from django_mq.stores.registry import private_store, shared_store
+from django_mq.stores.registry import MEMORY, private_store, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,6 +57,16 @@ if TYPE_CHECKING:
     from django_mq.stores.records import NewMessage, QueueRecord
 
 logger = logging.getLogger("django_mq.celery")
+
+#: The header in which django-celery-beat names its entry.
+BEAT_ENTRY = "periodic_task_name"
+
+
+def is_published_here(alias: str, entry: object) -> bool:
+    """Whether a periodic message has the name of an entry of celery beat; then the drop is a run of it."""
+    from django_mq.periodic.editor import drop  # noqa: PLC0415 - models; only for what celery beat publishes
+
+    return alias != MEMORY and drop(str(entry), using=alias)
 
 
 class Publisher:
@@ -79,6 +89,8 @@ class Publisher:
 
     def publish(self, queues: list[str], message: dict[str, Any], *, batch: Batch | None = None) -> None:
         """Write the message into each queue, or add it to the batch. Raises as ``publish`` does."""
+        if (entry := (message["headers"] or {}).get(BEAT_ENTRY)) and is_published_here(self._alias, entry):
+            return
         priority = self._priority_of(message)
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
