@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,13 +17,13 @@ from django_mq.models import Message
 from django_mq.periodic import duty, editor
 from django_mq.periodic.extension import find
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler
 from tests.periodic.conftest import a_row, look_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
@@ -253,3 +255,33 @@ def test_an_idle_leader_asks_once_a_minute(alias: str, django_assert_num_queries
     with django_assert_num_queries(0, using=alias):
         for _ in range(10):
             duty.look(shared_store(alias), 1000)
+
+
+ZONES = (
+    *("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Beirut"),
+    *("Europe/Dublin", "Africa/Cairo", "Pacific/Auckland", "America/Havana", "Africa/Casablanca"),
+)
+
+
+@pytest.mark.once
+def test_ten_days_with_changes_of_clocks_have_each_tick_once(
+    alias: str, move: Callable[[timedelta], None]
+) -> None:
+    """Workers look at random times, some of them hours late, and publish all ticks."""
+    dice = random.Random(7)
+    # Most of these zones change their clocks in the last week of March.
+    spring = datetime(datetime.now(UTC).year + 1, 3, 22, tzinfo=UTC)
+    move(spring - datetime.now(UTC))
+    for zone in ZONES:
+        a_row(alias, name=zone, cron="30 */2 * * *", tz=zone, missed="all", most_missed=1000)
+        a_row(alias, name=f"{zone} 2", cron="30 0-3 * * *", tz=zone, missed="all", most_missed=1000)
+    begin = clock.now()
+    while clock.now() < spring + timedelta(days=10):
+        move(timedelta(minutes=dice.choice([1, 20, 59, 180])))
+        look_now(alias)
+
+    for row in PeriodicMessage.objects.using(alias):
+        ticks = list(row.runs.order_by("due_at").values_list("due_at", flat=True))
+        assert row.next_at is not None
+        assert ticks == list(takewhile(lambda tick, row=row: tick < row.next_at, row.schedule.after(begin)))
+    assert Message.objects.using(alias).count() == PeriodicRun.objects.using(alias).count()
