@@ -14,6 +14,7 @@ from django_mq.errors import ConfigurationError
 from django_mq.models.times import UTCDateTimeField
 from django_mq.periodic.ticks import MOST_CHARACTERS, Schedule, schedule
 from django_mq.periodic.values import DECLARED, check, values_of
+from django_mq.stores.clock import clock
 
 
 class PeriodicMessage(models.Model):
@@ -210,8 +211,11 @@ class PeriodicRun(models.Model):
 
 
 def with_last_run(rows: models.QuerySet[PeriodicMessage]) -> models.QuerySet[PeriodicMessage]:
-    """Return the rows, each with the tick and the outcome of its last run: ``last_due_at``, ``last_outcome``."""
-    last = PeriodicRun.objects.filter(periodic=models.OuterRef("pk")).order_by("-id")
+    """Return the rows, each with the tick and the outcome of its last run: ``last_due_at``, ``last_outcome``.
+
+    Ticks that are published ahead are left out.
+    """
+    last = PeriodicRun.objects.filter(periodic=models.OuterRef("pk"), due_at__lte=clock.now()).order_by("-due_at")
     return rows.annotate(
         last_due_at=models.Subquery(last.values("due_at")[:1]),
         last_outcome=models.Subquery(last.values("outcome")[:1]),

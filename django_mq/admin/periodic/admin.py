@@ -18,6 +18,7 @@ from django_mq.errors import ConfigurationError
 from django_mq.models import History, Message
 from django_mq.periodic import editor
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun, with_last_run
+from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +140,8 @@ class PeriodicMessageAdmin(ActionAdmin):
     def details(self, request: HttpRequest, row: PeriodicMessage) -> dict[str, Any]:
         fit = [RESUME if row.is_paused else PAUSE, RUN]
         buttons = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
-        runs = [(run, self._address(request, run)) for run in row.runs.order_by("-id")[:RUNS_SHOWN]]
+        came = row.runs.filter(due_at__lte=clock.now())  # others are published ahead
+        runs = [(run, self._address(request, run)) for run in came.order_by("-due_at")[:RUNS_SHOWN]]
         return self.buttons(buttons) | {"runs": runs}
 
     def _address(self, request: HttpRequest, run: PeriodicRun) -> str:
