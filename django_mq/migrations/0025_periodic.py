@@ -155,6 +155,7 @@ class Migration(migrations.Migration):
                 ),
                 ("is_gone", models.BooleanField(default=False, verbose_name="cannot be published")),
                 ("next_at", UTCDateTimeField(blank=True, null=True, verbose_name="next tick to publish")),
+                ("look_at", UTCDateTimeField(blank=True, null=True, verbose_name="decided at")),
                 ("succeeded_at", UTCDateTimeField(blank=True, null=True, verbose_name="last success")),
                 ("created_at", UTCDateTimeField(verbose_name="created")),
                 ("source", models.CharField(blank=True, default="", max_length=100, verbose_name="declared by")),
@@ -172,7 +173,7 @@ class Migration(migrations.Migration):
                     ("pause_periodicmessage", "Can pause and resume a periodic message"),
                     ("run_periodicmessage", "Can run a periodic message now"),
                 ],
-                "indexes": [models.Index(models.F("next_at"), name="django_mq_periodic_next")],
+                "indexes": [models.Index(models.F("look_at"), name="django_mq_periodic_look")],
             },
         ),
         migrations.CreateModel(

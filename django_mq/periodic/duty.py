@@ -1,32 +1,35 @@
 """Publish the ticks that are due soon: once each, by any worker, in one transaction with the message.
 
-A tick is published as a scheduled message before its time, so that it is delivered on time, even if maintenance is
-late. One UPDATE of the row, which names the tick that is next, decides which worker publishes it: of two workers,
-one finds the row changed.
+A tick is published as a scheduled message before its time, so that it is delivered on time, even if no worker
+looks then. A tick that must wait for the end of the run before is decided at its time. The lock of the row decides
+which worker publishes a tick: of two workers, the second one finds another tick next.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
-from django.db import DatabaseError, transaction
+from django.db import OperationalError, transaction
 from django.db.models import Max
 
 from django_mq.delivery.operator.verbs import cancel
 from django_mq.engine.decisions.periodic import (
     AHEAD_SECONDS,
     LATE_SECONDS,
+    LOOK_SECONDS,
     Missed,
     Overlap,
     PreviousRun,
     TickStep,
     caught_up,
     jitter_of,
+    look_at_of,
     step_for,
 )
 from django_mq.errors import InvalidMessage, StoreError, TargetGone, UnknownQueue, WrongSchedule
@@ -45,8 +48,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.periodic")
 
-#: An idle leader asks so often.
-LOOK_SECONDS: Final = 60.0
+#: A look, and a row that could not be published, is tried again after so long.
+RETRY_SECONDS: Final = 5.0
 #: The most ticks of one row that one step publishes.
 MOST_TICKS: Final = 200
 #: How many runs of a row are kept.
@@ -70,43 +73,61 @@ def now_of(row: PeriodicMessage) -> datetime:
 _next_looks: dict[str, float] = {}
 
 
+def is_time(store: Store) -> bool:
+    """Whether a leader looks now. Reads no database."""
+    return store.features.durable and time.monotonic() >= _next_looks.get(store.alias, 0.0)
+
+
 def look(store: Store, limit: int) -> int:
     """Publish what is due soon, if it is time to look; return how many rows were advanced."""
-    if not store.features.durable or time.monotonic() < _next_looks.get(store.alias, 0.0):
+    if not is_time(store):
         return 0
-    soon = UTCNow() + (clock.offset + timedelta(seconds=AHEAD_SECONDS))
-    due = rows(store.alias).filter(is_paused=False, next_at__lte=soon)
-    found = list(due.order_by("next_at", "id")[:limit])
-    advanced = sum(map(tried, found))
-    waiting = advanced < len(found)
-    # What waits for the end of a run, or could not be published, is looked at in each round.
-    pause = 0.0 if waiting or len(found) == limit else LOOK_SECONDS
-    _next_looks[store.alias] = time.monotonic() + pause
+    begun = time.monotonic()
+    _next_looks[store.alias] = begun + RETRY_SECONDS  # if this look fails
+    soon = UTCNow() + (clock.offset + timedelta(seconds=LOOK_SECONDS))
+    found = list(rows(store.alias).filter(is_paused=False, look_at__lte=soon).order_by("look_at", "id")[:limit])
+    due = [row for row in found if seconds_until_look(row) <= 0]
+    later = [seconds_until_look(row) for row in found[-1:] if len(found) == limit]
+    later += [seconds_until_look(row) for row in found[len(due) :][:1]]
+    advanced = 0
+    for row in due:
+        before = row.next_at
+        tried(row)
+        later.append(seconds_until_look(row))
+        advanced += row.next_at != before
+    _next_looks[store.alias] = begun + min([LOOK_SECONDS, *later])
     return advanced
 
 
-def tried(row: PeriodicMessage) -> bool:
-    """Publish the ticks of a row that are due soon; return whether any was decided.
+def seconds_until_look(row: PeriodicMessage) -> float:
+    """Return how long after the row was read it is to be looked at."""
+    return math.inf if row.look_at is None else (row.look_at - now_of(row)).total_seconds()
 
-    A row that can never be published is paused, with the reason. Raises StoreError and DatabaseError.
+
+def tried(row: PeriodicMessage) -> None:
+    """Publish the ticks of a row that are due soon, and write into the row what is next.
+
+    A row that can never be published is paused, with the reason. Raises StoreError and OperationalError.
     """
     try:
-        return advance(row)
-    except (StoreError, DatabaseError):
+        advance(row)
+    except (StoreError, OperationalError):
         raise
     except (TargetGone, UnknownQueue, InvalidMessage, WrongSchedule) as error:
         pause_for(row, str(error))
     except Exception:
         # Celery, and the modules of a project, may raise anything: the other rows go on.
         logger.exception("The periodic message %r could not be published, and is tried again", row.name)
-    return False
+        row.look_at = now_of(row) + timedelta(seconds=RETRY_SECONDS)
+        PeriodicMessage.objects.using(row.alias).filter(pk=row.pk, next_at=row.next_at).update(look_at=row.look_at)
 
 
 def pause_for(row: PeriodicMessage, reason: str) -> None:
     """Pause a row that can never be published."""
     logger.error("The periodic message %r is paused: %s", row.name, reason)
-    mine = PeriodicMessage.objects.using(row.alias).filter(pk=row.pk)
+    mine = PeriodicMessage.objects.using(row.alias).filter(pk=row.pk, next_at=row.next_at)
     mine.update(is_paused=True, is_gone=True, paused_reason=reason[:255])
+    row.look_at = None
 
 
 @dataclass(slots=True)
@@ -119,33 +140,33 @@ class Decided:
     replace: PeriodicRun | None = None
     #: The first tick that is not decided.
     next_at: datetime | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.publish and not self.skip and self.missed is None
+    #: Whether it is decided at its time.
+    waits: bool = False
 
 
-def advance(row: PeriodicMessage) -> bool:
-    """Decide on the next ticks of a row, and publish them, once; return whether there were any."""
+def advance(row: PeriodicMessage) -> None:
+    """Decide on the next ticks of a row, and publish them, once; write into the row what is next."""
     alias = row.alias
     with transaction.atomic(using=alias):
-        before = last_run(row)
-        decided = decide(row, before, now_of(row))
-        if decided.is_empty and decided.next_at == row.next_at:
-            return False
-        mine = PeriodicMessage.objects.using(alias).filter(pk=row.pk, next_at=row.next_at, is_paused=False)
-        succeeded_at = last_success(row)
-        if not mine.update(next_at=decided.next_at, succeeded_at=succeeded_at):
-            return True  # another worker was quicker, or an operator has changed it
+        mine = rows(alias).select_for_update().filter(pk=row.pk, next_at=row.next_at, is_paused=False).first()
+        if mine is None:
+            row.look_at = None  # another worker was quicker, or an operator has changed it
+            return
+        now, before = now_of(mine), last_run(mine)
+        decided = decide(mine, before, now)
         if decided.replace is not None and decided.replace.message_id is not None:
             cancel([decided.replace.message_id], running=True, using=alias)
-        made = [run_of(row, tick, now_of(row)) for tick in decided.publish]
-        made += [PeriodicRun(periodic=row, due_at=tick, outcome=SKIPPED) for tick in decided.skip]
+        made = [run_of(mine, tick, now) for tick in decided.publish]
+        made += [PeriodicRun(periodic=mine, due_at=tick, outcome=SKIPPED) for tick in decided.skip]
         if decided.missed is not None:
-            made.append(PeriodicRun(periodic=row, due_at=decided.missed, outcome=MISSED))
+            made.append(PeriodicRun(periodic=mine, due_at=decided.missed, outcome=MISSED))
         PeriodicRun.objects.using(alias).bulk_create(made)
-        _prune(row)
-    return True
+        mine.next_at = decided.next_at
+        mine.look_at = look_at_of(decided.next_at, now, waits=decided.waits)
+        mine.succeeded_at = last_success(mine)
+        mine.save(update_fields=["next_at", "look_at", "succeeded_at"])
+        _prune(mine)
+    row.next_at, row.look_at, row.succeeded_at = mine.next_at, mine.look_at, mine.succeeded_at
 
 
 def decide(row: PeriodicMessage, before: PeriodicRun | None, now: datetime) -> Decided:
@@ -157,7 +178,7 @@ def decide(row: PeriodicMessage, before: PeriodicRun | None, now: datetime) -> D
             run = PreviousRun(None)
         step = step_for(tick, run, Overlap(row.overlap), now)
         if step is TickStep.WAIT:
-            decided.next_at = tick
+            decided.next_at, decided.waits = tick, True
             return decided
         if step is TickStep.REPLACE:
             decided.skip += decided.publish

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from django_mq.delivery.operator.verbs import cancel
+from django_mq.engine.decisions.periodic import AHEAD_SECONDS
 from django_mq.periodic.duty import rows, tried
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
@@ -90,7 +91,8 @@ def plan(row: PeriodicMessage, now: datetime) -> None:
     """Begin anew from now on, in the transaction that is open."""
     _take_back(row, now)
     row.next_at = None if row.is_paused else row.schedule.next(now)
-    row.save(update_fields=["next_at"])
+    row.look_at = None if row.next_at is None else row.next_at - timedelta(seconds=AHEAD_SECONDS)
+    row.save(update_fields=["next_at", "look_at"])
 
 
 def next_ticks(row: PeriodicMessage, number: int = 5) -> list[datetime]:

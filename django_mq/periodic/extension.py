@@ -56,7 +56,7 @@ EXTENSION = Extension(
     name="periodic",
     duties=(
         Duty(name="declare", run=declare_all, interval_seconds=math.inf),
-        Duty(name="publish", run=duty.look, leader_only=True),
+        Duty(name="publish", run=duty.look, leader_only=True, is_due=duty.is_time),
     ),
     ends=(Listening(name=LISTENING, ends=frozenset(OUTCOMES), wants=None, tell=note_ends),),
     findings=(find,),

@@ -91,6 +91,8 @@ class PeriodicMessage(models.Model):
     is_gone = models.BooleanField(_("cannot be published"), default=False)
     #: The first tick that is not decided; null if none will come.
     next_at = UTCDateTimeField(_("next tick to publish"), null=True, blank=True)
+    #: When to decide on it.
+    look_at = UTCDateTimeField(_("decided at"), null=True, blank=True)
     #: The newest success that had ended when a tick was decided; the runs may have a newer one.
     succeeded_at = UTCDateTimeField(_("last success"), null=True, blank=True)
     created_at = UTCDateTimeField(_("created"))
@@ -109,7 +111,7 @@ class PeriodicMessage(models.Model):
             ("pause_periodicmessage", "Can pause and resume a periodic message"),
             ("run_periodicmessage", "Can run a periodic message now"),
         ]
-        indexes = [models.Index("next_at", name="django_mq_periodic_next")]
+        indexes = [models.Index("look_at", name="django_mq_periodic_look")]
 
     def __str__(self) -> str:
         return self.name

@@ -33,6 +33,9 @@ class Duty:
     interval_seconds: float = 0
     #: Whether only the leader runs it. The other workers run all other duties in some rounds.
     leader_only: bool = False
+    #: Is asked with the store ten times a second, and returns whether to run now. It reads no database. The duty
+    #: then runs in a thread apart from the others. None: it runs in the rounds.
+    is_due: Callable[[Any], bool] | None = None
     #: Whether a change of it may make messages ready, so that idle workers get hints.
     announces: bool = False
 

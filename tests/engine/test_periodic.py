@@ -17,6 +17,7 @@ from django_mq.engine.decisions.periodic import (
     is_old,
     is_too_old,
     jitter_of,
+    look_at_of,
     problems_of,
     step_for,
 )
@@ -44,6 +45,21 @@ def test_a_tick_is_published_skipped_or_waits_by_the_run_before(
     overlap: Overlap, before: PreviousRun | None, tick: datetime, step: TickStep
 ) -> None:
     assert step_for(tick, before, overlap, NOON) is step
+
+
+@pytest.mark.parametrize(
+    ("next_at", "waits", "look_at"),
+    [
+        (None, False, None),
+        (NOON + 10 * MINUTE, False, NOON + 7.5 * MINUTE),
+        (NOON + 2.6 * MINUTE, False, NOON + MINUTE),
+        (NOON + 10 * MINUTE, True, NOON + 10 * MINUTE),
+    ],
+)
+def test_a_tick_is_decided_ahead_of_its_time_unless_it_waits(
+    next_at: datetime | None, waits: bool, look_at: datetime | None
+) -> None:
+    assert look_at_of(next_at, NOON, waits=waits) == look_at
 
 
 def test_missed_ticks_are_caught_up_as_the_rule_says() -> None:

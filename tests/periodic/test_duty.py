@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,14 @@ from django_mq.periodic.extension import find
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
-from tests.delivery.builders import a_handler
+from tests.delivery.builders import a_handler, running
 from tests.periodic.conftest import a_row, look_now
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pytest_django import Settings
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
@@ -97,6 +101,7 @@ def test_what_fails_leaves_neither_a_message_nor_a_run(
     assert (runs(alias), Message.objects.using(alias).count()) == ([], 0)
 
     monkeypatch.undo()
+    move(timedelta(seconds=duty.RETRY_SECONDS))
     assert look_now(alias) == 1
     assert [due for due, _ in runs(alias)] == [row.next_at]
 
@@ -136,6 +141,31 @@ def test_a_tick_while_the_run_before_lasts_is_skipped_or_queued(
 
     assert [outcome for _, outcome in runs(alias)] == outcomes
     assert Message.objects.using(alias).count() == waiting
+
+
+def test_a_tick_that_waits_for_the_run_before_is_decided_at_its_time(
+    alias: str, move: Callable[[timedelta], None]
+) -> None:
+    a_row(alias, overlap="skip")
+    move(timedelta(seconds=601))
+    look_now(alias)
+    move(HOUR - timedelta(seconds=40))
+    look_now(alias)
+
+    row = PeriodicMessage.objects.using(alias).get()
+    assert row.look_at == row.next_at
+    assert duty._next_looks[alias] - time.monotonic() < 40
+
+
+def test_a_worker_decides_at_the_time_of_a_tick_and_not_in_its_rounds(alias: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAINTENANCE_SECONDS": 3600}
+    handled: list[Any] = []
+    a_row(alias, every_seconds=1.0, start_at=None, overlap="skip")
+    duty._next_looks.clear()
+    with running(a_handler(handled.append, queue="reports"), using=alias):
+        wait_until(lambda: len(handled) >= 3)
+
+    duty._next_looks.clear()
 
 
 def test_a_tick_replaces_the_run_before(alias: str, move: Callable[[timedelta], None]) -> None:

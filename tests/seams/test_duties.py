@@ -52,6 +52,14 @@ def run_round(rounds: PacedMaintenance) -> None:
 
 SLOW = Extension(name="slow", duties=(Duty(name="wait", run=wait),))
 FAILING = Extension(name="failing", duties=(Duty(name="divide", run=fail),))
+due_now: list[bool] = []
+TIMED = Extension(
+    name="timed",
+    duties=(
+        note("timed", 0, leader_only=True, is_due=lambda _store: due_now[0]),
+        Duty(name="wrong", run=lambda _store, _limit: 0, is_due=lambda _store: 1 / 0 > 0),
+    ),
+)
 PACED = Extension(
     name="paced",
     duties=(
@@ -104,6 +112,21 @@ def test_a_worker_that_is_not_the_leader_runs_the_duties_of_all_workers_at_times
         run_round(rounds)
 
     assert calls == [("each", 1000)]
+
+
+def test_a_duty_that_says_when_it_is_due_runs_then_and_not_in_the_rounds(store: Store, settings: Settings) -> None:
+    extend(settings, "TIMED")
+    rounds = PacedMaintenance(store, 3600, grace_seconds=15)
+    for is_due, called in ((False, []), (True, [("timed", 1000)])):
+        calls.clear()
+        due_now[:] = [is_due]
+        rounds.run_if_due()
+        wait_until(lambda: not rounds.timed.is_busy)
+        assert calls == called
+    rounds.set_leader(False)
+    rounds.run_if_due()
+    wait_until(lambda: not rounds.timed.is_busy)
+    assert calls == [("timed", 1000)]
 
 
 def test_a_duty_that_takes_long_holds_up_no_round(

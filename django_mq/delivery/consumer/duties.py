@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from django_mq import conf
@@ -20,7 +21,7 @@ from django_mq.notifications.registry import notifier
 from django_mq.seams.extension import Duty
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from django_mq.stores.base import Store
 
@@ -129,7 +130,15 @@ def _guarded(duty: Duty, extension: str) -> Duty:
             return {f"{name}.{key}": number for key, number in changed.items()}
         return {name: changed}
 
-    return replace(duty, name=name, run=run)
+    return replace(duty, name=name, run=run, is_due=duty.is_due and partial(_is_due, name, duty.is_due))
+
+
+def _is_due(name: str, asked: Callable[[Store], bool], store: Store) -> bool:
+    try:
+        return asked(store)
+    except Exception:
+        logger.exception("The duty %s of maintenance cannot say whether it is due, and does not run", name)
+        return False
 
 
 def run_duties(store: Store, duties: Iterable[Duty]) -> dict[Duty, Mapping[str, int]]:

@@ -47,6 +47,8 @@ logger = logging.getLogger("django_mq.delivery")
 
 #: An interval begins so many seconds after the clock's: a minute is summed up when its transactions have ended.
 MINUTE_SETTLES_SECONDS = 10
+#: ``mq_maintenance`` asks so often whether something is due.
+MOMENT_SECONDS = 0.1
 #: A worker that is not the leader does one round in so many.
 LOOK_EVERY = 12
 #: Seconds until a session whose deadline was shortened has expired, if its worker does not renew it.
@@ -68,6 +70,8 @@ class PacedMaintenance:
         self._reap_from = 0.0
         self._take_over = TakeOver(store.alias)
         self.background = Background(store.alias)
+        #: For duties that say themselves when they are due.
+        self.timed = Background(store.alias)
         #: Whether to do every round. Until the first renewal answers, this session may be the leader.
         self.leader = True
 
@@ -89,6 +93,7 @@ class PacedMaintenance:
             done = {duty: run_duty(self._store, duty) for duty in self._unfinished}
             self._unfinished = unfinished(done)
             announce_after(self._store, done)
+        self.timed.begin([duty for duty in self._added if duty.is_due and self._is_wanted(duty)])
         if now < self._next_at:
             return
         # Jitter spreads workers that were started together.
@@ -111,9 +116,14 @@ class PacedMaintenance:
         if total_of(done)["shortened"]:
             # From the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
-        added = [duty for duty in self._added if self._is_due(duty, now, clock)]
+        added = [duty for duty in self._added if not duty.is_due and self._is_due(duty, now, clock)]
         if self.background.begin(added):
             self._intervals |= {duty: _interval(duty, clock) for duty in added}
+
+    def _is_wanted(self, duty: Duty) -> bool:
+        if self.timed.is_busy or (duty.leader_only and not self.leader):
+            return False
+        return duty.is_due is not None and duty.is_due(self._store)
 
     def _is_due(self, duty: Duty, now: float, clock: float) -> bool:
         if duty.leader_only and not self.leader:
@@ -130,11 +140,13 @@ class PacedMaintenance:
         """End the process that continues an operation, after its batch, and the duties of extensions."""
         self._take_over.close()
         self.background.close()
+        self.timed.close()
 
     def abandon(self) -> None:
         """Leave them to the parent, in a forked child."""
         self._take_over.abandon()
         self.background.abandon()
+        self.timed.abandon()
 
 
 def _interval(duty: Duty, clock: float) -> float:
@@ -155,7 +167,7 @@ def maintain(store: Store, stopping: threading.Event) -> None:
             outage.failed(maintenance, error)
             store.close()
             maintenance.pause_after_outage()
-        stopping.wait(settings.MAINTENANCE_SECONDS / 2)
+        stopping.wait(min(MOMENT_SECONDS, settings.MAINTENANCE_SECONDS / 2))
     maintenance.close()
 
 

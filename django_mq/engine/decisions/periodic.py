@@ -5,6 +5,7 @@ A tick is a time at which a periodic message is due. Another package says when t
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum, StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+#: A leader looks at least so often for what operators have changed.
+LOOK_SECONDS: Final = 60.0
 #: A tick is published as a scheduled message so long before its time: longer than two looks of a leader, and than
 #: a new leader needs to take over.
 AHEAD_SECONDS: Final = 150.0
@@ -71,6 +74,14 @@ def step_for(tick: datetime, before: PreviousRun | None, overlap: Overlap, now: 
     if tick > now:
         return TickStep.WAIT
     return TickStep.SKIP if overlap is Overlap.SKIP else TickStep.REPLACE
+
+
+def look_at_of(next_at: datetime | None, now: datetime, *, waits: bool) -> datetime | None:
+    """Return when to decide on the tick that is not decided yet: at its time if it waits, else ahead of it."""
+    if next_at is None or waits:
+        return next_at
+    # Ticks every second are published for a minute at a time.
+    return max(next_at - timedelta(seconds=AHEAD_SECONDS), now + timedelta(seconds=LOOK_SECONDS))
 
 
 def caught_up(missed: Sequence[datetime], rule: Missed, most: int) -> Sequence[datetime]:
