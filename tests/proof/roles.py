@@ -23,7 +23,9 @@ from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.consumer.maintenance import maintain
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.errors import StoreError
+from django_mq.periodic import duty
 from django_mq.stores import connections as limits
+from django_mq.stores.clock import clock as moving
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLSessions
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
@@ -70,6 +72,7 @@ def consume(
     failing: int = 0,
     clock: str | None = None,
     notes_url: str | None = None,
+    moved: str | None = None,
 ) -> None:
     """Handle messages, leaving a note of each, until told to stop.
 
@@ -77,8 +80,10 @@ def consume(
     Its machine's clock may be off, and its files may not be allowed to grow; it may never be done with a message.
     It may give others whose connections are cut longer to come back, and its own transactions may be idle for less
     time. One of so many messages fails. It may write into a file when it handled the last message, and note it by
-    another way.
+    another way. A file may move its clock.
     """
+    if moved is not None:
+        follow_clock(Path(moved))
     limits.IDLE_SECONDS = idle_seconds
     notes = "default"
     if notes_url is not None:
@@ -112,6 +117,22 @@ def consume(
     worker = Worker([handler], threads=threads)
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     worker.run()
+
+
+def follow_clock(file: Path) -> None:
+    """Move the clock of this process as the file says, in seconds, and look for ticks after each move."""
+    duty.RUNS_KEPT = sys.maxsize - 1  # all ticks are counted
+
+    def follow() -> None:
+        while True:
+            offset = timedelta(seconds=float(file.read_text(encoding="ascii")))
+            if offset != moving.offset:
+                moving.offset = offset
+                duty._next_looks.clear()
+            threading.Event().wait(0.01)
+
+    moving.offset = timedelta(seconds=float(file.read_text(encoding="ascii")))
+    threading.Thread(target=follow, daemon=True).start()
 
 
 #: Each group fails at its steps with this remainder of ten, once.
