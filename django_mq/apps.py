@@ -79,4 +79,5 @@ class DjangoMQConfig(AppConfig):
 
         checks.register()
         url.register_if_used()
+        beat.connect()
         conf.add_extension(beat.EXTENSION)

@@ -157,6 +157,7 @@ class Migration(migrations.Migration):
                 ("next_at", UTCDateTimeField(blank=True, null=True, verbose_name="next tick to publish")),
                 ("look_at", UTCDateTimeField(blank=True, null=True, verbose_name="decided at")),
                 ("succeeded_at", UTCDateTimeField(blank=True, null=True, verbose_name="last success")),
+                ("dropped_at", UTCDateTimeField(blank=True, null=True, verbose_name="last dropped")),
                 ("created_at", UTCDateTimeField(verbose_name="created")),
                 ("source", models.CharField(blank=True, default="", max_length=100, verbose_name="declared by")),
                 (

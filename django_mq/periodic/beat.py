@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.db import connections
 
 from django_mq.errors import ConfigurationError
+from django_mq.models.times import UTCNow
 from django_mq.periodic.decorator import Declaration, declaration_of
+from django_mq.periodic.models import PeriodicMessage
 from django_mq.periodic.values import USUAL
+from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +42,13 @@ class BeatEntry(NamedTuple):
     declaration: Declaration | None
     problem: str = ""
     is_paused: bool = False
+
+
+def published_too(alias: str) -> list[str]:
+    """Return the names of the rows that celery beat has published, too, in the last day."""
+    since = UTCNow() + (clock.offset - timedelta(days=1))
+    dropped = PeriodicMessage.objects.using(alias).filter(dropped_at__gt=since)
+    return list(dropped.order_by("name").values_list("name", flat=True))
 
 
 def cron_of(minute: str, hour: str, day: str, month: str, weekday: str) -> str:

@@ -165,7 +165,7 @@ def advance(row: PeriodicMessage) -> None:
         mine.look_at = look_at_of(decided.next_at, now, waits=decided.waits)
         mine.succeeded_at = last_success(mine)
         mine.save(update_fields=["next_at", "look_at", "succeeded_at"])
-        _prune(mine)
+        prune(mine)
     row.next_at, row.look_at, row.succeeded_at = mine.next_at, mine.look_at, mine.succeeded_at
 
 
@@ -247,7 +247,8 @@ def last_success(row: PeriodicMessage) -> datetime | None:
     return newest or row.succeeded_at
 
 
-def _prune(row: PeriodicMessage) -> None:
+def prune(row: PeriodicMessage) -> None:
+    """Delete the oldest runs of a row."""
     runs = PeriodicRun.objects.using(row.alias).filter(periodic=row)
     oldest = runs.order_by("-id").values_list("id", flat=True)[RUNS_KEPT : RUNS_KEPT + 1].first()
     if oldest is not None:

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from django_mq.delivery.operator.verbs import cancel
 from django_mq.engine.decisions.periodic import AHEAD_SECONDS
-from django_mq.periodic.duty import rows, tried
+from django_mq.periodic.duty import prune, rows, tried
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
 from django_mq.stores.clock import clock
@@ -70,13 +70,18 @@ def run_now(row: PeriodicMessage) -> UUID:
     return published.message_id
 
 
-def drop(name: str, *, using: str) -> bool:
-    """Note that celery beat has published an entry, too, if there is a row of this name; return whether it is."""
-    row = PeriodicMessage.objects.using(using).filter(name=name).first()
+def drop(name: str, task: str, *, using: str) -> bool:
+    """Note that celery beat has published an entry, too, if a row has its name and its task; return whether."""
+    row = PeriodicMessage.objects.using(using).filter(name=name, kind="celery", target=task).first()
     if row is None:
         return False
     now, dropped = database_now(using), PeriodicRun.TickOutcome.DROPPED
-    PeriodicRun.objects.using(using).create(periodic=row, due_at=now, by_hand=True, outcome=dropped, ended_at=now)
+    with transaction.atomic(using=using):
+        PeriodicMessage.objects.using(using).filter(pk=row.pk).update(dropped_at=now)
+        PeriodicRun.objects.using(using).create(
+            periodic=row, due_at=now, by_hand=True, outcome=dropped, ended_at=now
+        )
+        prune(row)  # a paused row has no ticks that do it
     return True
 
 

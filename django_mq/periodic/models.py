@@ -95,6 +95,8 @@ class PeriodicMessage(models.Model):
     look_at = UTCDateTimeField(_("decided at"), null=True, blank=True)
     #: The newest success that had ended when a tick was decided; the runs may have a newer one.
     succeeded_at = UTCDateTimeField(_("last success"), null=True, blank=True)
+    #: When celery beat has published it, too.
+    dropped_at = UTCDateTimeField(_("last dropped"), null=True, blank=True)
     created_at = UTCDateTimeField(_("created"))
     #: Which declarations the row follows; blank for a row that an operator has made.
     source = models.CharField(_("declared by"), max_length=100, blank=True, default="")

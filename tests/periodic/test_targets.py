@@ -10,9 +10,12 @@ import pytest
 from celery import Celery
 from celery._state import _set_current_app, current_app
 
+from django_mq.integrations.celery.checks import check_beat
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
 from django_mq.periodic import editor
+from django_mq.periodic.beat import published_too
+from django_mq.periodic.extension import find
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.stores.registry import shared_store
 from tests.integrations.tasks.conftest import use
@@ -97,10 +100,22 @@ def test_a_target_that_is_gone_pauses_the_row(
     assert Message.objects.using(alias).count() == 1
 
 
-def test_what_celery_beat_publishes_for_a_row_is_dropped_and_noted(alias: str, app: Celery) -> None:
+def test_what_celery_beat_publishes_for_a_row_is_dropped_and_said(
+    alias: str, app: Celery, settings: Settings
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "DATABASE": alias}
     a_row(alias, kind="celery", queue="", target="note", args=[7])
-    for name in ("report", "another"):
-        app.tasks["note"].apply_async((1,), headers={"periodic_task_name": name})
+    for name, task, more in (
+        ("report", "note", {}),
+        ("another", "note", {}),
+        ("report", "other", {}),
+        ("report", "note", {"retries": 1}),  # of a task that was published before the row was there
+    ):
+        app.send_task(task, (1,), headers={"periodic_task_name": name}, **more)
 
-    assert Message.objects.using(alias).count() == 1
+    assert Message.objects.using(alias).count() == 3
     assert PeriodicRun.objects.using(alias).get().outcome == "dropped"
+    assert published_too(alias) == ["report"]
+    assert "publishes it, too" in next(iter(find(alias))).sentence
+    [warning] = check_beat([alias])
+    assert (warning.id, "report" in warning.msg) == ("django_mq.W012", True)

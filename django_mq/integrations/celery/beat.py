@@ -1,4 +1,7 @@
-"""Celery's setting ``beat_schedule``, read by workers as rows of periodic messages: no beat has to run."""
+"""Celery's setting ``beat_schedule``, read by workers as rows of periodic messages: no beat has to run.
+
+Where celery beat runs all the same, what it publishes says which entry it is of, so that it can be dropped.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import ConfigurationError
-from django_mq.integrations.celery.url import SCHEME
+from django_mq.integrations.celery.url import BEAT_ENTRY, SCHEME
 from django_mq.periodic.beat import BEAT, BeatEntry, cron_of, found
 from django_mq.periodic.declared import follow
 from django_mq.periodic.values import OPTIONS
@@ -72,14 +75,35 @@ def _fields(given: crontab) -> tuple[str, str, str, str, str]:
     return minute, hour, day, month, weekday
 
 
+def connect() -> None:
+    """Let celery beat name its entries, in a process that has imported Celery."""
+    if "celery" in sys.modules:
+        from celery.signals import beat_init  # noqa: PLC0415 - as below
+
+        beat_init.connect(name_entries)
+
+
+def name_entries(sender: Any, **_: Any) -> None:
+    """Name each entry in the headers of its messages, when celery beat begins."""
+    if not is_ours(sender.app):
+        return
+    for entry in sender.scheduler.schedule.values():
+        headers = (entry.options or {}).get("headers") or {}
+        entry.options = {**(entry.options or {}), "headers": {**headers, BEAT_ENTRY: entry.name}}
+
+
+def is_ours(app: Celery) -> bool:
+    """Whether the broker is a database of django_mq."""
+    return str(app.conf.broker_url or "").startswith(f"{SCHEME}:")
+
+
 def declare_beat(store: Store, _limit: int) -> int:
     """Let rows follow ``beat_schedule``, if the broker is this database; return how many were changed."""
     if "celery" not in sys.modules:
         return 0
     from celery import current_app  # noqa: PLC0415 - not in programs without Celery
 
-    address = current_app.conf.broker_url or ""
-    if not store.features.durable or not str(address).startswith(f"{SCHEME}:"):
+    if not store.features.durable or not is_ours(current_app):
         return 0
     declared = []
     for entry in entries(current_app):

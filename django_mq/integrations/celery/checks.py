@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core import checks
+from django.db import DatabaseError
 
-from django_mq.errors import BrokerURLError
+from django_mq import conf
+from django_mq.errors import BrokerURLError, ConfigurationError
 from django_mq.integrations.celery.results import INSTEAD
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: The most names in a message.
+SHOWN = 10
 #: A broker URL that means this transport, however it is spelt.
 BROKER_URL = re.compile(r"django[-_. ]?mq\b:?", re.IGNORECASE)
 
@@ -20,6 +27,7 @@ def register() -> None:
     """Register the checks; called once by the app."""
     checks.register(check_broker_url, "django_mq")
     checks.register(check_result_backend, "django_mq")
+    checks.register(check_beat, checks.Tags.database)
 
 
 def check_broker_url(**_: Any) -> list[checks.CheckMessage]:
@@ -45,6 +53,23 @@ def check_result_backend(**_: Any) -> list[checks.CheckMessage]:
         for name in sorted(dir(settings))
         if name.endswith("RESULT_BACKEND") and _is_ours(value := getattr(settings, name))
     ]
+
+
+def check_beat(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
+    """W012: celery beat publishes what workers publish."""
+    from django_mq.periodic.beat import published_too  # noqa: PLC0415 - models need the loaded apps
+
+    try:
+        alias = conf.load().DATABASE
+        names = published_too(alias) if alias in (databases or ()) else []
+    except (ConfigurationError, TypeError, DatabaseError):
+        return []  # other checks say it
+    if not names:
+        return []
+    shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    problem = f"celery beat publishes what the workers publish as periodic messages, and is dropped: {shown}."
+    hint = "Stop celery beat, or delete the periodic messages."
+    return [checks.Warning(problem, hint=hint, id="django_mq.W012")]
 
 
 def _is_ours(value: Any) -> bool:

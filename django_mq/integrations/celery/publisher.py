@@ -40,6 +40,7 @@ from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.integrations.celery.unique import note
+from django_mq.integrations.celery.url import BEAT_ENTRY
 from django_mq.notifications.registry import notifier
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
@@ -58,15 +59,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.celery")
 
-#: The header in which django-celery-beat names its entry.
-BEAT_ENTRY = "periodic_task_name"
 
-
-def is_published_here(alias: str, entry: object) -> bool:
-    """Whether a periodic message has the name of an entry of celery beat; then the drop is a run of it."""
+def is_published_here(alias: str, headers: Mapping[str, Any]) -> bool:
+    """Whether celery beat publishes what a periodic message publishes; then the drop is a run of it."""
+    # A retry has the headers of the first message.
+    if not headers.get(BEAT_ENTRY) or headers.get("retries") or alias == MEMORY:
+        return False
     from django_mq.periodic.editor import drop  # noqa: PLC0415 - models; only for what celery beat publishes
 
-    return alias != MEMORY and drop(str(entry), using=alias)
+    return drop(str(headers[BEAT_ENTRY]), str(headers.get("task")), using=alias)
 
 
 class Publisher:
@@ -89,7 +90,7 @@ class Publisher:
 
     def publish(self, queues: list[str], message: dict[str, Any], *, batch: Batch | None = None) -> None:
         """Write the message into each queue, or add it to the batch. Raises as ``publish`` does."""
-        if (entry := (message["headers"] or {}).get(BEAT_ENTRY)) and is_published_here(self._alias, entry):
+        if is_published_here(self._alias, message["headers"] or {}):
             return
         priority = self._priority_of(message)
         again = bool(message["properties"].get(TRIED))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SCHEME = "django-mq"
+#: The header in which celery beat names its entry: django-celery-beat does so itself.
+BEAT_ENTRY = "periodic_task_name"
 TRANSPORT = "django_mq.integrations.celery.transport:Transport"
 
 

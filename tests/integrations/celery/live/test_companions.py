@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.periodic.models import PeriodicRun
 from tests.services.processes import tethered
 from tests.services.redis import find_free_port
 from tests.support.waiting import wait_until
@@ -47,6 +48,31 @@ def test_the_database_scheduler_of_django_celery_beat_publishes_what_is_due(
             lines = site.wait_for_diary(3, name="tick")
 
     assert {line["priority"] for line in lines} == {7}
+
+
+@pytest.mark.parametrize("scheduler", ["celery.beat:PersistentScheduler", "django"])
+def test_what_celery_beat_publishes_beside_the_workers_is_dropped_and_check_says_so(
+    sites: Sites, redis_url: str, monkeypatch: pytest.MonkeyPatch, scheduler: str
+) -> None:
+    if scheduler == "django":
+        pytest.importorskip("django_celery_beat", reason="it does not take the newest Django yet")
+        monkeypatch.setenv("JOURNEY_APPS", "django_celery_beat")
+    entries = {"tick": {"task": "note", "schedule": 1.0, "args": ["tick"]}}
+    monkeypatch.setenv("JOURNEY_BEAT", json.dumps(entries))
+    with sites("postgresql", REDIS_URL=redis_url) as site:
+        site.migrate()
+        runs = PeriodicRun.objects.using(site.alias)
+        with site.worker("-c", "1"):
+            site.wait_for_diary(1, name="tick")
+            with companion(site, "beat", "-S", scheduler, "--max-interval", "1"):
+                wait_until(lambda: runs.filter(outcome="dropped").count() >= 3, site.story)
+        published = set(runs.filter(message_id__isnull=False).values_list("message_id", flat=True))
+        handled = {row.message_id for row in site.finished()} | {row.message_id for row in site.rows()}
+        said = site.run("django", "check", "--database", "default")
+
+    assert handled <= published
+    assert "django_mq.W012" in said
+    assert "dropped: tick." in said
 
 
 def test_flower_sees_the_workers_and_what_they_do(sites: Sites, redis_url: str) -> None:
