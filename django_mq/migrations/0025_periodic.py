@@ -197,6 +197,7 @@ class Migration(migrations.Migration):
                             ("expired", "expired"),
                             ("skipped", "skipped: the run before lasted"),
                             ("missed", "missed: no worker was there"),
+                            ("discarded", "discarded by a limit of the queue, or by a unique key"),
                             ("dropped", "dropped: celery beat had published it, too"),
                         ],
                         default="",

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import OperationalError, transaction
 from django.db.models import Max
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from django_mq.periodic.publisher import WrittenTick
     from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.periodic")
@@ -216,12 +217,14 @@ def run_of(row: PeriodicMessage, tick: datetime, now: datetime) -> PeriodicRun:
     """Publish the message of a tick; return the row of its run, which is not saved."""
     deliver_at = tick + timedelta(seconds=jitter_of(row.name, tick, row.jitter_seconds))
     published = publish_tick(row, deliver_at if deliver_at > now else None, using=row.alias)
-    return PeriodicRun(
-        periodic=row,
-        due_at=tick,
-        message_id=published.message_id,
-        queue_name=published.queue,
-    )
+    return PeriodicRun(periodic=row, due_at=tick, **written(published, now))
+
+
+def written(published: WrittenTick, now: datetime) -> dict[str, Any]:
+    """Return what the run of a tick says of its message."""
+    if published.message_id is None:
+        return {"outcome": PeriodicRun.TickOutcome.DISCARDED, "ended_at": now}
+    return {"message_id": published.message_id, "queue_name": published.queue}
 
 
 def last_run(row: PeriodicMessage) -> PeriodicRun | None:

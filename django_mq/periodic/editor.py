@@ -9,7 +9,7 @@ from django.db import transaction
 
 from django_mq.delivery.operator.verbs import cancel
 from django_mq.engine.decisions.periodic import AHEAD_SECONDS
-from django_mq.periodic.duty import prune, rows, tried
+from django_mq.periodic.duty import prune, rows, tried, written
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
 from django_mq.stores.clock import clock
@@ -51,22 +51,18 @@ def resume(row: PeriodicMessage) -> None:
     publish_soon(row)
 
 
-def run_now(row: PeriodicMessage) -> UUID:
+def run_now(row: PeriodicMessage) -> UUID | None:
     """Publish the message at once, beside its ticks, also while it is paused; return its id.
 
-    Raises TargetGone, and what ``publish`` raises.
+    None means that a limit of the queue, or a unique key, has discarded it. Raises TargetGone, and what
+    ``publish`` raises.
     """
     using = row.alias
     with transaction.atomic(using=using):
         now = database_now(using)
         published = publish_tick(row, None, using=using)
-        PeriodicRun.objects.using(using).create(
-            periodic=row,
-            due_at=now,
-            message_id=published.message_id,
-            queue_name=published.queue,
-            by_hand=True,
-        )
+        run = PeriodicRun(periodic=row, due_at=now, by_hand=True, **written(published, now))
+        run.save(using=using)
     return published.message_id
 
 

@@ -180,6 +180,7 @@ class PeriodicRun(models.Model):
         EXPIRED = "expired", _("expired")
         SKIPPED = "skipped", _("skipped: the run before lasted")
         MISSED = "missed", _("missed: no worker was there")
+        DISCARDED = "discarded", _("discarded by a limit of the queue, or by a unique key")
         DROPPED = "dropped", _("dropped: celery beat had published it, too")
 
     id = models.BigAutoField(primary_key=True)

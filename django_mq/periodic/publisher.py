@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
+from django.db import transaction
 from django.utils.module_loading import import_string
 
 from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.publisher import publish
-from django_mq.errors import TargetGone
+from django_mq.errors import DuplicateMessage, TargetGone
 from django_mq.models import Message
 from django_mq.seams.ends import with_mark
 
@@ -23,14 +24,19 @@ LISTENING: Final = "periodic"
 
 
 class WrittenTick(NamedTuple):
-    """What was written for a tick."""
+    """What was written for a tick: no message if a limit of the queue, or a unique key, has discarded it."""
 
-    message_id: UUID
-    queue: str
+    message_id: UUID | None = None
+    queue: str = ""
 
 
-#: What finds the row of a message that was published: a field and its value.
-Lookup: TypeAlias = tuple[str, Any]
+class Lookup(NamedTuple):
+    """What finds the row of a message that was published."""
+
+    field: str
+    value: Any
+    #: Whether the row may be missing, because the message was discarded.
+    may_miss: bool
 
 
 def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: str) -> WrittenTick:
@@ -39,12 +45,16 @@ def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: st
     Raises TargetGone if the task or the queue does not exist, and what ``publish`` raises.
     """
     publish_it = {"message": _message, "celery": _celery_task, "task": _django_task}[row.kind]
-    field, value = publish_it(row, deliver_at, using)
+    try:
+        with transaction.atomic(using=using):
+            lookup = publish_it(row, deliver_at, using)
+    except DuplicateMessage:
+        return WrittenTick()
     messages = Message.objects.using(using)
     columns = ("id", "message_id", "queue__name", "told_to")
-    written = messages.filter(**{field: value}).order_by("-id").values_list(*columns).first()
-    if written is None and row.kind == "message":
-        return WrittenTick(value, row.queue)  # a full queue drops new messages
+    written = messages.filter(**{lookup.field: lookup.value}).order_by("-id").values_list(*columns).first()
+    if written is None and lookup.may_miss:
+        return WrittenTick()
     if written is None:
         raise TargetGone(f"{row.target!r} is not published by django_mq; its broker or backend is another one.")
     id_, message_id, queue, mark = written
@@ -55,9 +65,8 @@ def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: st
 
 def _message(row: PeriodicMessage, deliver_at: datetime | None, using: str) -> Lookup:
     options = row.options
-    return "message_id", publish(
-        row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using, **options
-    )
+    id_ = publish(row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using, **options)
+    return Lookup("message_id", id_, may_miss=True)
 
 
 def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> Lookup:
@@ -74,24 +83,23 @@ def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
     if row.queue:
         given["queue"] = row.queue
     task_id = str(new_message_id())
-    current_app.tasks[row.target].apply_async(row.args, row.kwargs, task_id=task_id, **given)
-    return "correlation_id", task_id
+    result = current_app.tasks[row.target].apply_async(row.args, row.kwargs, task_id=task_id, **given)
+    # A unique task returns the result of the first one with its key, which may have ended.
+    return Lookup("correlation_id", result.id, may_miss=result.id != task_id)
 
 
 def _django_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> Lookup:
     try:
         task = import_string(row.target)
-        enqueue, using = task.enqueue, task.using
+        enqueue, configured, backend = task.enqueue, task.using, task.get_backend()
     except (ImportError, AttributeError) as error:
         raise TargetGone(f"{row.target!r} is no Django task: {error}") from error
+    if not any(each.__module__.startswith("django_mq.") for each in type(backend).__mro__):
+        raise TargetGone(f"{row.target!r} has another backend than those of django_mq.")
     given: dict[str, Any] = dict(row.options)
     if row.queue:
         given["queue_name"] = row.queue
     if deliver_at is not None:
         given["run_after"] = deliver_at
-    enqueue = using(**given).enqueue if given else enqueue
-    result = enqueue(*row.args, **row.kwargs)
-    try:
-        return "message_id", UUID(result.id)
-    except ValueError:
-        raise TargetGone(f"{row.target!r} has another backend than those of django_mq.") from None
+    enqueue = configured(**given).enqueue if given else enqueue
+    return Lookup("message_id", UUID(enqueue(*row.args, **row.kwargs).id), may_miss=True)

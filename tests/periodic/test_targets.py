@@ -10,7 +10,9 @@ import pytest
 from celery import Celery
 from celery._state import _set_current_app, current_app
 
+from django_mq.api import Unique, cancel, publish
 from django_mq.integrations.celery.checks import check_beat
+from django_mq.integrations.celery.unique import UniqueTask
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
 from django_mq.periodic import editor
@@ -81,6 +83,7 @@ def test_a_django_task_is_published_in_the_transaction_of_its_row(
         ({"kind": "celery", "queue": "", "target": "missing"}, "no Celery task 'missing'"),
         ({"kind": "task", "queue": "", "target": "nowhere.task"}, "no Django task"),
         ({"kind": "task", "queue": "", "target": "os.path.join"}, "no Django task"),
+        ({"kind": "task", "queue": "", "target": "tests.integrations.tasks.work.add"}, "another backend"),
     ],
 )
 def test_a_target_that_is_gone_pauses_the_row(
@@ -98,6 +101,34 @@ def test_a_target_that_is_gone_pauses_the_row(
     editor.save(row, using=alias)
     editor.resume(row)
     assert Message.objects.using(alias).count() == 1
+
+
+def test_a_tick_whose_message_is_discarded_is_a_run_that_says_so(
+    alias: str, app: Celery, move: Callable[[timedelta], None]
+) -> None:
+    """By a unique key that another message had, and still has or not, or by a full queue."""
+    app.task(
+        name="sole",
+        base=UniqueTask,
+        shared=False,
+        acks_late=True,
+        unique=Unique(until="window", seconds=1e6, second="drop"),
+    )(note)
+    app.task(name="strict", base=UniqueTask, shared=False, acks_late=True, unique=Unique())(note)
+    for name in ("sole", "strict"):
+        app.tasks[name].delay(7)
+        a_row(alias, name=name, kind="celery", queue="", target=name, args=[7])
+    cancel(Message.objects.using(alias).get(type="sole").message_id, using=alias)
+    declare(shared_store(alias), "short", max_messages=1, overflow="drop")
+    publish("short", 1, using=alias)
+    a_row(alias, name="short", queue="short")
+    move(timedelta(seconds=500))
+    look_now(alias)
+
+    runs = PeriodicRun.objects.using(alias).order_by("periodic__name")
+    assert list(runs.values_list("periodic__name", "outcome", "message_id")) == [
+        (name, "discarded", None) for name in ("short", "sole", "strict")
+    ]
 
 
 def test_what_celery_beat_publishes_for_a_row_is_dropped_and_said(

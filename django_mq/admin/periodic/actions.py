@@ -38,7 +38,10 @@ def _resume(row: PeriodicMessage, _answers: Mapping[str, Any]) -> str:
 
 
 def _run(row: PeriodicMessage, _answers: Mapping[str, Any]) -> str:
-    return _("“%(name)s” is published: %(id)s") % {"name": row.name, "id": editor.run_now(row)}
+    id_ = editor.run_now(row)
+    if id_ is None:
+        return _("“%(name)s” was discarded by a limit of its queue, or by a unique key.") % {"name": row.name}
+    return _("“%(name)s” is published: %(id)s") % {"name": row.name, "id": id_}
 
 
 PAUSE = Action(

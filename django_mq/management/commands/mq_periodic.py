@@ -101,7 +101,8 @@ def _do(row: PeriodicMessage, action: str, reason: str) -> str:
     if action == "delete":
         editor.delete(row)
         return "deleted"
-    return f"published as {editor.run_now(row)}"
+    id_ = editor.run_now(row)
+    return "discarded by a limit of the queue, or by a unique key" if id_ is None else f"published as {id_}"
 
 
 def _object(row: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from django_mq.engine.decisions.ends import ON_DEAD
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.errors import ConfigurationError, MessageRemoved, UnknownTask, WorkerLost
 from django_mq.models import Attempt, History, Message, Queue, TaskResult
+from django_mq.periodic.publisher import LISTENING
 from django_mq.seams.extension import Extension
 from django_mq.stores.records import WORKER_LOST, ClaimRequest, Failure, SessionInfo
 from django_mq.stores.registry import shared_store
@@ -613,7 +614,7 @@ def test_ends_are_told_only_where_tasks_are_ours(settings: Settings) -> None:
         ({"a": {"BACKEND": "no.such"}}, []),
     ):
         settings.TASKS = backends
-        assert [each.name for each in conf.extensions().ends if each.name != ON_DEAD] == names
+        assert [each.name for each in conf.extensions().ends if each.name not in (ON_DEAD, LISTENING)] == names
 
 
 def test_a_task_that_was_removed_after_an_attempt_keeps_its_error(alias: str, work: Any, run: Run) -> None:
