@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils.module_loading import import_string
 
 from django_mq.delivery.codecs import new_message_id
+from django_mq.delivery.consumer.handlers import registered
 from django_mq.delivery.publisher import publish
 from django_mq.errors import DuplicateMessage, TargetGone
 from django_mq.models import Message
@@ -52,19 +53,23 @@ def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: st
         return WrittenTick()
     messages = Message.objects.using(using)
     columns = ("id", "message_id", "queue__name", "told_to")
-    written = messages.filter(**{lookup.field: lookup.value}).order_by("-id").values_list(*columns).first()
-    if written is None and lookup.may_miss:
+    # Without a limit, for which a database could prefer another index.
+    found = sorted(messages.filter(**{lookup.field: lookup.value}).values_list(*columns))
+    if not found and lookup.may_miss:
         return WrittenTick()
-    if written is None:
+    if not found:
         raise TargetGone(f"{row.target!r} is not published by django_mq; its broker or backend is another one.")
-    id_, message_id, queue, mark = written
+    id_, message_id, queue, mark = found[-1]
     # Not by ``Listening.wants``, which would be asked for each message of the site.
     messages.filter(pk=id_).update(told_to=with_mark(mark, LISTENING))
     return WrittenTick(message_id, queue)
 
 
 def _message(row: PeriodicMessage, deliver_at: datetime | None, using: str) -> Lookup:
-    options = row.options
+    options, handlers = row.options, registered(row.queue)
+    # Where this code has none for the queue, another program may have it.
+    if row.target and handlers and not any(each.type in {"", row.target} for each in handlers):
+        raise TargetGone(f"No handler of the queue {row.queue!r} takes messages of the type {row.target!r}.")
     id_ = publish(row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using, **options)
     return Lookup("message_id", id_, may_miss=True)
 

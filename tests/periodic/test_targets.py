@@ -10,7 +10,8 @@ import pytest
 from celery import Celery
 from celery._state import _set_current_app, current_app
 
-from django_mq.api import Unique, cancel, publish
+from django_mq.api import Unique, cancel, consumer, publish
+from django_mq.delivery.consumer.handlers import forget
 from django_mq.integrations.celery.checks import check_beat
 from django_mq.integrations.celery.unique import UniqueTask
 from django_mq.integrations.celery.url import register
@@ -80,6 +81,7 @@ def test_a_django_task_is_published_in_the_transaction_of_its_row(
 @pytest.mark.parametrize(
     ("values", "words"),
     [
+        ({"target": "report.v2"}, "No handler of the queue 'reports' takes messages of the type 'report.v2'"),
         ({"kind": "celery", "queue": "", "target": "missing"}, "no Celery task 'missing'"),
         ({"kind": "task", "queue": "", "target": "nowhere.task"}, "no Django task"),
         ({"kind": "task", "queue": "", "target": "os.path.join"}, "no Django task"),
@@ -89,9 +91,11 @@ def test_a_django_task_is_published_in_the_transaction_of_its_row(
 def test_a_target_that_is_gone_pauses_the_row(
     alias: str, app: Celery, move: Callable[[timedelta], None], values: dict[str, Any], words: str
 ) -> None:
+    consumer("reports", type="report")(print)
     row = a_row(alias, **values)
     move(timedelta(seconds=500))
     look_now(alias)
+    forget("reports")
 
     row.refresh_from_db()
     assert row.is_paused
