@@ -12,9 +12,12 @@ import json
 import logging
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from django_mq import conf
 from django_mq.engine.decisions.periodic import followed, is_old
+from django_mq.engine.options import Option
 from django_mq.periodic import editor
 from django_mq.periodic.decorator import declarations
 from django_mq.periodic.models import PeriodicMessage, PeriodicRelease
@@ -28,8 +31,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.periodic")
 
-#: The source of what ``@periodic`` declares.
+#: What declares: ``@periodic``.
 CODE: Final = "code"
+#: Tells apart projects that share a database.
+PROJECT: Final = Option(
+    name="PERIODIC_PROJECT",
+    type="str",
+    default="",
+    length=80,
+    help="The project whose code declares periodic messages; blank for the package of its settings.",
+)
+
+
+def source_of(kind: str) -> str:
+    """Return what stands in the rows that this project declares: those of other projects are left alone."""
+    module = getattr(settings, "SETTINGS_MODULE", None) or ""
+    project = PROJECT.value_in(conf.load()) or module.partition(".")[0][: PROJECT.length]
+    return f"{kind} of {project}" if project else kind
 
 
 def digest_of(declared: Sequence[Declaration]) -> str:
@@ -40,13 +58,14 @@ def digest_of(declared: Sequence[Declaration]) -> str:
 
 def declare_all(store: Store, _limit: int) -> int:
     """Let the rows follow the code of this process, if it is not old; return how many were changed."""
-    return follow(store.alias, CODE, declarations()) if store.features.durable else 0
+    return follow(store.alias, source_of(CODE), declarations()) if store.features.durable else 0
 
 
 def follow(alias: str, source: str, declared: Sequence[Declaration], *, anyway: bool = False) -> int:
     """Let the rows follow these declarations; return how many were changed.
 
-    Declarations of an earlier release change nothing, unless ``anyway``: then they are the newest from now on.
+    Declarations of an earlier release change nothing, unless ``anyway``: then they are the newest from now on, and
+    take over the rows of other projects that have their names.
     """
     digest = digest_of(declared)
     releases = PeriodicRelease.objects.using(alias).filter(source=source)
@@ -63,19 +82,27 @@ def follow(alias: str, source: str, declared: Sequence[Declaration], *, anyway: 
             PeriodicRelease.objects.using(alias).create(
                 source=source, digest=digest, began_at=editor.database_now(alias)
             )
-            return _write(alias, source, declared)
+            return _write(alias, source, declared, adopt=anyway)
     except IntegrityError:
         return 0
 
 
-def _write(alias: str, source: str, declared: Sequence[Declaration]) -> int:
+def _write(alias: str, source: str, declared: Sequence[Declaration], *, adopt: bool) -> int:
     rows = PeriodicMessage.objects.using(alias)
+    if adopt:
+        names = [each.name for each in declared]
+        rows.exclude(source__in=["", source]).filter(name__in=names).update(source=source)
     mine = {row.name: row for row in rows.filter(source=source)}
-    others = set(rows.exclude(source=source).values_list("name", flat=True))
+    others = dict(rows.exclude(source=source).values_list("name", "source"))
     changed = 0
     for declaration in declared:
         if declaration.name in others:
-            logger.warning("The periodic message %r is declared, but another one has its name", declaration.name)
+            logger.warning(
+                "The periodic message %r is not made: one that %s has declared has its name. Rename one of them,"
+                " or run manage.py mq_periodic declare to take it over",
+                declaration.name,
+                others[declaration.name] or "an operator",
+            )
             continue
         row = mine.pop(declaration.name, None)
         if row is None:

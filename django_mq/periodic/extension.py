@@ -12,7 +12,7 @@ from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.periodic import is_too_old
 from django_mq.periodic import duty
 from django_mq.periodic.beat import published_too
-from django_mq.periodic.declared import declare_all
+from django_mq.periodic.declared import PROJECT, declare_all
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import LISTENING
 from django_mq.seams.extension import Duty, Extension, Listening
@@ -79,4 +79,5 @@ EXTENSION = Extension(
     ),
     ends=(Listening(name=LISTENING, ends=frozenset(OUTCOMES), wants=None, tell=note_ends),),
     findings=(find,),
+    settings=(PROJECT,),
 )

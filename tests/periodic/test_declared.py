@@ -13,7 +13,7 @@ from django_mq.delivery.consumer.handlers import forget
 from django_mq.errors import ConfigurationError, WrongSchedule
 from django_mq.models import Message
 from django_mq.periodic import decorator, editor
-from django_mq.periodic.declared import declare_all, follow
+from django_mq.periodic.declared import declare_all, follow, source_of
 from django_mq.periodic.decorator import Declaration, declaration_of, declarations
 from django_mq.periodic.models import PeriodicMessage
 from django_mq.periodic.values import USUAL
@@ -86,8 +86,24 @@ def test_rows_of_operators_and_other_sources_are_left_alone(alias: str) -> None:
     assert set(lines(alias)) == {"report", "other"}
 
 
+def test_two_projects_in_one_database_leave_each_other_alone(
+    alias: str, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    def deploy(project: str, *names: str, anyway: bool = False) -> int:
+        settings.DJANGO_MQ = {**settings.DJANGO_MQ, "PERIODIC_PROJECT": project}
+        return follow(alias, source_of("code"), list(map(a_declaration, names)), anyway=anyway)
+
+    assert [deploy("shop", "a", "both"), deploy("billing", "b", "both"), deploy("shop", "a", "c")] == [2, 1, 2]
+    assert set(lines(alias)) == {"a", "b", "c"}
+    assert "'both' is not made: one that code of shop has declared has its name" in caplog.text
+    assert deploy("billing", "a", anyway=True) == 1
+    assert deploy("shop") == 1
+    assert set(lines(alias)) == {"a"}
+
+
 def test_handlers_and_tasks_are_declared_beside_their_code(alias: str, settings: Settings) -> None:
     use(settings)
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "PERIODIC_PROJECT": "unit"}
     add = import_module("tests.integrations.tasks.work").add
     app = Celery("unit", broker=f"django-mq:///{alias}", set_as_current=False)
 
@@ -111,7 +127,7 @@ def test_handlers_and_tasks_are_declared_beside_their_code(alias: str, settings:
         add.module_path: ("task", "", add.module_path),
     }
     assert declare_all(shared_store(alias), 1000) == 4
-    assert PeriodicMessage.objects.using(alias).filter(source="code").count() == 4
+    assert PeriodicMessage.objects.using(alias).filter(source="code of unit").count() == 4
     assert Message.objects.using(alias).filter(type="report").count() >= 2
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery.url import BEAT_ENTRY, SCHEME
 from django_mq.periodic.beat import BEAT, BeatEntry, cron_of, found
-from django_mq.periodic.declared import follow
+from django_mq.periodic.declared import follow, source_of
 from django_mq.periodic.values import OPTIONS
 from django_mq.seams.extension import Duty, Extension
 
@@ -111,7 +111,7 @@ def declare_beat(store: Store, _limit: int) -> int:
             logger.error("The entry %r of beat_schedule is left to celery beat. %s", entry.name, entry.problem)
         else:
             declared.append(entry.declaration)
-    return follow(store.alias, BEAT, declared)
+    return follow(store.alias, source_of(BEAT), declared)
 
 
 EXTENSION = Extension(
