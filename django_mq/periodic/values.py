@@ -61,13 +61,17 @@ def check(name: str, values: Mapping[str, Any]) -> None:
         start_at=values["start_at"],
         end_at=values["end_at"],
     )
+    if values["kind"] not in OPTIONS:
+        raise ConfigurationError(
+            f"{about} has the kind {shown(values['kind'])}; give one of {', '.join(OPTIONS)}."
+        )
     if values["kind"] == "message" and not is_name(values["queue"]):
         raise ConfigurationError(f"{about} has the queue {shown(values['queue'])}; {WHAT_A_NAME_IS}.")
     if values["kind"] != "message" and not values["target"]:
         raise ConfigurationError(f"{about} names no task; give its name.")
     if not isinstance(values["args"], list) or not isinstance(values["kwargs"], dict):
         raise ConfigurationError(f"{about} has wrong arguments; give a list of args, and a dictionary of kwargs.")
-    options, known = values["options"], OPTIONS.get(values["kind"], frozenset())
+    options, known = values["options"], OPTIONS[values["kind"]]
     if not isinstance(options, dict) or options.keys() - known:
         raise ConfigurationError(
             f"{about} has the options {shown(options)}; it may have {', '.join(sorted(known))}."

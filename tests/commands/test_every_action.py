@@ -13,6 +13,7 @@ from django_mq.admin.messages import actions as message_actions
 from django_mq.admin.queues import actions as queue_actions
 from django_mq.admin.workers import actions as worker_actions
 from django_mq.models import Binding, Message, Queue
+from django_mq.periodic.models import PeriodicMessage
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -43,6 +44,9 @@ COMMANDS = {
     ("workersession", "work"): "mq_workers --work worker@host",
     ("workersession", "stop"): "mq_workers --stop worker@host",
     ("workersession", "limit"): "mq_workers --credit 5 worker@host",
+    ("periodicmessage", "pause"): "mq_periodic pause report",
+    ("periodicmessage", "resume"): "mq_periodic resume report",
+    ("periodicmessage", "run"): "mq_periodic run report",
     ("operation", "stop"): "mq_operations --stop 7",
     # With its user's permissions, in a process of the site: the same filters go to the act's own command instead.
     ("operation", "go_on"): f"mq_redrive {ONE}",
@@ -53,6 +57,9 @@ PAGES = {
     (Queue, "add"): "mq_queue create orders",
     (Queue, "change"): "mq_queue edit orders --max-attempts 5",
     (Queue, "delete"): "mq_queue delete orders",
+    (PeriodicMessage, "add"): "mq_periodic create report --set every_seconds=60",
+    (PeriodicMessage, "change"): "mq_periodic edit report --set every_seconds=60",
+    (PeriodicMessage, "delete"): "mq_periodic delete report",
     (Binding, "add"): "mq_bindings --bind events orders",
     (Binding, "change"): "mq_bindings --bind events orders --pattern new",
     (Binding, "delete"): "mq_bindings --unbind events orders",

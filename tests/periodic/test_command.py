@@ -37,9 +37,28 @@ def test_periodic_messages_are_listed_and_steered(alias: str) -> None:
     assert not PeriodicMessage.objects.using(alias).exists()
 
 
+def test_periodic_messages_are_created_and_changed(alias: str) -> None:
+    given = ["cron=0 3 * * 1", "queue=reports", 'body={"days": 7}', "start_at=2026-01-01T00:00:00+00:00"]
+    said = run("create", "report", *[f"--set={each}" for each in given], database=alias)
+    assert "report: At 03:00 on Monday, UTC" in said
+    assert "At 04:00 on Monday" in run("edit", "report", "--set=cron=0 4 * * 1", "--set=start_at=", database=alias)
+
+    row = PeriodicMessage.objects.using(alias).get()
+    assert (row.cron, row.body, row.queue, row.start_at) == ("0 4 * * 1", {"days": 7}, "reports", None)
+    with pytest.raises(CommandError, match="There is a periodic message 'report'"):
+        run("create", "report", "--set=cron=0 3 * * 1", database=alias)
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
+        (["create", "report"], "create takes --set"),
+        (["pause", "report", "--set", "cron=* * * * *"], "pause takes no --set"),
+        (["create", "report", "--set", "colour=red"], "one of the fields cron"),
+        (["create", "report", "--set", "body={"], "Expecting property name"),
+        (["create", "report", "--set", "start_at=soon"], "Invalid isoformat"),
+        (["create", "report", "--set", "every_seconds=60", "--set", "kind=mail"], "has the kind 'mail'"),
+        (["create", "report", "--set", "every_seconds=0"], "every_seconds is 0"),
         (["pause"], "takes the names"),
         (["list", "report"], "takes no names"),
         (["pause", "missing"], "no periodic message 'missing'"),
