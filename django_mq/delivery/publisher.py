@@ -135,11 +135,15 @@ def _claim(outgoing: OutgoingMessage, message_id: UUID, body: bytes, content_typ
     if rule.debounce_seconds is not None and (outgoing.deliver_at is not None or outgoing.delay is not None):
         raise InvalidMessage("A message that is debounced takes no deliver_at and no delay.")
     validation.text(rule.key, "unique.key")
-    # As it is stored, so that equal arguments have one form.
-    arguments = json.loads(body) if content_type == "application/json" else body.hex()
+    arguments = None if rule.key is not None else _arguments(body, content_type)
     return claim_of(
         rule, queue=str(outgoing.queue), type_=str(outgoing.type or ""), owner=str(message_id), arguments=arguments
     )
+
+
+def _arguments(body: bytes, content_type: str) -> object:
+    # As it is stored, so that equal arguments have one form.
+    return json.loads(body) if content_type == "application/json" else body.hex()
 
 
 def _text(given: Any, name: str) -> str | None:
@@ -453,9 +457,13 @@ def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> 
 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    if len(messages) == 1 and not _is_keyed(messages[0]) and rules_of(store, messages[0].queue_name) is None:
-        store.publications.append(messages[0], again=again)  # by far the most frequent
-        return
+    if len(messages) == 1 and messages[0].dedup_id is None and rules_of(store, messages[0].queue_name) is None:
+        claim = messages[0].unique
+        if claim is None:
+            store.publications.append(messages[0], again=again)  # by far the most frequent
+            return
+        if not again and store.publications.append_first(messages[0], claim):
+            return
     names = {message.queue_name for message in messages}
     constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
     if constrained or any(_is_keyed(message) for message in messages):

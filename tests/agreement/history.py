@@ -42,6 +42,14 @@ SELECTORS = (
     *("region + 1 > 3", "AMQSize * 2 < 10"),
 )
 
+#: A rule by which each further message moves the first one.
+DEBOUNCED = {
+    "until": "begins",
+    "second": "replace",
+    "debounce_seconds": 150.0,
+    "at_most_seconds": 350.0,
+}
+
 #: Values that an option is given instead of its default. Some stand alone, some belong together.
 CHOICES: dict[str, list[dict[str, Any]]] = {
     "levels": [{"levels": 3}, {"levels": 1}],
@@ -231,9 +239,25 @@ class _Author:
             message[self._random.choice(["delay", "deliver_at"])] = self._half_way()
         if self._random.random() < 0.2:
             message[self._random.choice(["ttl", "expires_at"])] = self._half_way()
+        return message | self._ids("delay" in message or "deliver_at" in message)
+
+    def _ids(self, has_time: bool) -> dict[str, Any]:
+        ids: dict[str, Any] = {}
         if self._random.random() < 0.25:
-            message["dedup"] = self._random.choice("123456")
-        return message
+            ids["dedup"] = self._random.choice("123456")
+        if self._random.random() < 0.2:
+            ids["unique"] = self._unique(has_time)
+        return ids
+
+    def _unique(self, has_time: bool) -> dict[str, Any]:
+        """A rule with one of few keys."""
+        choose = self._random.choice
+        if not has_time and self._random.random() < 0.2:
+            return {"key": choose("12"), **DEBOUNCED}
+        until = choose(["begins", "begins", "finished", "window"])
+        rule = {"key": choose("12"), "until": until, "second": choose(["raise", "drop", "replace"])}
+        rule["replaces"] = choose([["body"], ["time"], ["body", "priority"]])
+        return rule | ({"seconds": 350.0} if until == "window" else {})
 
     # Operations.
 
@@ -242,6 +266,10 @@ class _Author:
         first = self._queue()
         names = [first if self._random.random() < 0.8 else self._queue() for _ in range(amount)]
         messages = [self._message(name) for name in names]
+        for message in messages[1:] and messages:
+            # In memory, room is counted before a body is replaced, and in a database after.
+            if message.get("unique", {}).get("second") == "replace":
+                del message["unique"]
         # Ids that come together are forgotten in the order of the ids, in which publishers lock them.
         ids = iter(sorted(message["dedup"] for message in messages if "dedup" in message))
         return {
@@ -250,14 +278,18 @@ class _Author:
 
     def _publish_batch(self) -> dict[str, Any]:
         message = self._message(self._queue())
-        message.pop("dedup", None)
+        for name in ("dedup", "unique"):
+            message.pop(name, None)
         first, self._published = self._published, self._published + 3
         return {"message": message, "numbers": [*range(first, self._published + 1)]}
 
     def _publish_again(self) -> dict[str, Any]:
         message = self._message(self._queue())
         message["number"] = self._random.randint(max(1, self._published - 12), self._published)
-        return {"message": message, "again": self._random.random() < 0.5}
+        again = self._random.random() < 0.5
+        if again:
+            message.pop("unique", None)  # the same message has the same rule, which is not known here
+        return {"message": message, "again": again}
 
     def _open(self) -> dict[str, Any]:
         kind = self._random.choice(["native", "native", "celery"])

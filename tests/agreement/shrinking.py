@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Arguments that an operation does without.
 OPTIONAL = (
-    {"group", "key", "size", "delay", "deliver_at", "ttl", "expires_at", "dedup"}
+    {"group", "key", "size", "delay", "deliver_at", "ttl", "expires_at", "dedup", "unique"}
     | {"slots", "listed", "max_bytes", "limits", "promoted", "in_order", "weight"}
     | {"counted", "failed", "claim", "kind", "spare"}
 )

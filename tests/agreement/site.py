@@ -14,6 +14,7 @@ from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit
 from django_mq.engine.decisions.dead_letters import DEATHS
 from django_mq.engine.decisions.ends import End, Ended
 from django_mq.engine.decisions.selection import Wanted
+from django_mq.engine.decisions.unique import Unique, claim_of
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.selector import Selector
@@ -51,6 +52,7 @@ from tests.stores.conftest import edit_in_memory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.base import Store
     from django_mq.stores.records import Browsed, Claimed, ClaimResult, QueueRecord
 
@@ -246,7 +248,8 @@ class Site:
         closed = any(record.closed for record in records)
         full = any(record.has_publish_rules and record.overflow in {"reject", "flow"} for record in records)
         twice = any(
-            "dedup" in message or self._ids_in(message["queue"], [message["number"]]) for message in messages
+            "dedup" in message or "unique" in message or self._ids_in(message["queue"], [message["number"]])
+            for message in messages
         )
         several = (
             closed
@@ -277,6 +280,7 @@ class Site:
             correlation_id=None if number % 5 else f"correlation {number}",
             group_key=given.get("group"),
             dedup_id=given.get("dedup"),
+            unique=_claim(given["unique"], number, queue) if "unique" in given else None,
             **{name: self._moment(after) for name, after in times.items()},
             **seconds,
         )
@@ -290,13 +294,22 @@ class Site:
         made = [self._new(**message) for message in messages]
         records = [self.store.queues.find(message.queue_name) for message in made]
         made = [_placed(*each) for each in zip(made, records, strict=True)]
-        if any(message.dedup_id is not None for message in made) or any(
+        if len(made) == 1 and made[0].unique is not None and self._is_first(made[0], records[0], again=again):
+            return [True]
+        if any(message.dedup_id is not None or message.unique is not None for message in made) or any(
             record is not None and record.has_publish_rules for record in records
         ):
             return [id_ > 0 for id_ in self.store.admission.append(made, again=again)]
         if len(made) == 1:
             return [self.store.publications.append(made[0], again=again) > 0]
         return [id_ > 0 for id_ in self.store.publications.append_many(made, again=again)]
+
+    def _is_first(self, message: NewMessage, record: QueueRecord | None, *, again: bool) -> bool:
+        """Whether the message is the first one with its key, and was written as such."""
+        if again or message.dedup_id is not None or (record is not None and record.has_publish_rules):
+            return False
+        assert message.unique is not None
+        return self.store.publications.append_first(message, message.unique)
 
     def _publish_again(self, message: dict[str, Any], *, again: bool) -> Any:
         try:
@@ -589,6 +602,11 @@ class Site:
 
     def _wait(self, steps: int) -> None:
         self.pass_to(round(self.now.total_seconds()) // STEP_SECONDS + steps)
+
+
+def _claim(given: dict[str, Any], number: int, queue: str) -> UniqueClaim:
+    rule = Unique(**{name: tuple(each) if isinstance(each, list) else each for name, each in given.items()})
+    return claim_of(rule, queue=queue, type_="", owner=str(UUID(int=number)), arguments=None)
 
 
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:

@@ -174,9 +174,32 @@ def interfaces() -> None:
     overview(using="default")
     resume("tasks")
     _publish_many_alike("plain", "bounded", "lasting")
+    _publish_unique("plain")
     handle_all("tasks", _Endings())
     _one_group_before_another()
     _look_selectors_up("selected")
+
+
+def _publish_unique(queue: str) -> None:
+    """Publish messages with the same keys by each rule, and some that no rule allows."""
+    from django_mq.api import Unique, debounce, publish
+    from django_mq.engine.decisions.unique import by_arguments
+    from django_mq.errors import DuplicateMessage, InvalidMessage
+
+    rules = [
+        *(debounce(60, at_most_seconds=300, key="a"),) * 2,
+        *(Unique(arguments=("one",), second=second) for second in ("raise", "drop", "replace", "raise")),
+        *(Unique(key="b", until="window", seconds=60.0),) * 2,
+        by_arguments(Unique(), "task", {"one": 1}),
+        Unique(until="never", within="nothing", second="other", replaces=("all",), arguments=()),
+        Unique(key="", seconds=-1.0, wait_seconds=0.0, at_most_seconds=1.0),
+        debounce(5, at_most_seconds=1, key="a"),
+        Unique(within="type"),
+        Unique(arguments=("two",)),
+    ]
+    for rule in rules:
+        with suppress(DuplicateMessage, InvalidMessage):
+            publish(queue, {"one": 1}, unique=rule)
 
 
 def _look_selectors_up(queue: str) -> None:

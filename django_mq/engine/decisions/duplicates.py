@@ -1,8 +1,8 @@
-"""Duplicate ids: which messages were published before."""
+"""Duplicate ids: which messages were published before. An id is a unique key for a window that its queue says."""
 
 from typing import Final
 
-from django_mq.engine.decisions import unique
+from django_mq.engine.decisions.unique import Standing, is_free
 from django_mq.errors import DuplicateMessage
 
 #: How many ids are remembered by default.
@@ -28,4 +28,4 @@ def id_twice(message_id: object) -> DuplicateMessage:
 
 def is_over(used_at: float, now: float, seconds: float | None) -> bool:
     """Whether an id used at ``used_at`` is forgotten after ``seconds``; None: not by time."""
-    return seconds is not None and unique.is_over(used_at + seconds, now)
+    return is_free("window", None if seconds is None else used_at + seconds, Standing.GONE, now)

@@ -9,6 +9,7 @@ a claim, and before any other message arrives in their queue.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from django_mq.engine.decisions.unique import Standing, Step, step_of_second
 from django_mq.engine.states import CLAIMED, SCHEDULED, Cause, State
 from django_mq.errors import InvalidMessage
 
@@ -42,11 +43,13 @@ def is_outdone(arrival: int, others: Iterable[int]) -> bool:
 def replaced(others: Iterable[tuple[int, int]]) -> Replaced:
     """Return what a later value replaces; ``others`` gives (arrival, state) of the other values of its key.
 
-    A session keeps a value that it holds until it settles it.
+    A session keeps a value that it holds until it settles it. A value that waits for its next attempt is replaced.
     """
     found = Replaced([], [])
     for arrival, state in others:
-        (found.held if state == CLAIMED else found.gone).append(arrival)
+        standing = Standing.BEGUN if state == CLAIMED else Standing.WAITING
+        is_replaced = step_of_second("replace", standing) is Step.REPLACE
+        (found.gone if is_replaced else found.held).append(arrival)
     return found
 
 

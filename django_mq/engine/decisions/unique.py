@@ -1,7 +1,8 @@
 """Unique messages: of the messages with one key, what becomes of the second while the first one has the key.
 
 The first publisher says how long its message has the key. The second one says what happens to its own message.
-Duplicate ids are this rule with a window of time that the queue says, and an error for the second message.
+Duplicate ids (``duplicates``) are this rule with a window of time that the queue says, and an error for the second
+message. Last values (``last_value``) are this rule, too: a later value replaces an earlier one.
 """
 
 from __future__ import annotations
@@ -55,10 +56,12 @@ class Unique:
 
     def problems(self) -> Iterator[str]:
         """Yield one sentence for each value that cannot be."""
-        choices = {"until": UNTIL, "within": WITHIN, "second": SECOND}
-        for name, allowed in choices.items():
-            if (given := getattr(self, name)) not in allowed:
-                yield f"{name} is {shown(given)}; give one of {', '.join(allowed)}."
+        if self.until not in UNTIL:
+            yield _unknown("until", self.until, UNTIL)
+        if self.within not in WITHIN:
+            yield _unknown("within", self.within, WITHIN)
+        if self.second not in SECOND:
+            yield _unknown("second", self.second, SECOND)
         if self.key is not None and self.arguments is not None:
             yield "key and arguments are given; give one of them."
         if self.key is not None and (not isinstance(self.key, str) or not self.key):
@@ -90,6 +93,10 @@ class Unique:
             yield "debounce_seconds needs until='begins' and second='replace'."
         if _is_number(first) and _is_number(most) and first > most:
             yield f"debounce_seconds is {first}, more than at_most_seconds, {most}."
+
+
+def _unknown(name: str, given: object, allowed: tuple[str, ...]) -> str:
+    return f"{name} is {shown(given)}; give one of {', '.join(allowed)}."
 
 
 def _is_number(value: object) -> bool:
@@ -165,37 +172,33 @@ class Step(Enum):
     PASS = auto()
     DROP = auto()
     REPLACE = auto()
+    REFUSE = auto()
 
 
-def is_over(ends_at: float, now: float) -> bool:
-    """Whether a window of time has ended."""
-    return now >= ends_at
+def is_free(until: str, ends_at: float | None, standing: Standing, now: float) -> bool:
+    """Whether a message has its key no longer, by the rule of its publisher. A window may have no end."""
+    if until == "window":
+        return ends_at is not None and now >= ends_at
+    return standing is Standing.GONE or (standing is Standing.BEGUN and until == "begins")
 
 
-def is_free(first: First, standing: Standing, now: float) -> bool:
-    """Whether a message has its key no longer, by the rule of its publisher."""
-    if first.until == "window":
-        return first.ends_at is not None and is_over(first.ends_at, now)
-    return standing is Standing.GONE or (standing is Standing.BEGUN and first.until == "begins")
+def step_of_second(second: str, standing: Standing) -> Step:
+    """Decide what happens to the second message while the first one has the key."""
+    if second == "drop":
+        return Step.DROP
+    return Step.REPLACE if second == "replace" and standing is Standing.WAITING else Step.REFUSE
 
 
 def step(claim: UniqueClaim, first: First, standing: Standing, now: float, *, again: bool = False) -> Step:
-    """Decide what happens to a message whose key another one has taken. Raises DuplicateMessage.
+    """Decide what happens to a message whose key another one has taken.
 
     ``again`` says that the publisher may have written the same message before.
     """
-    is_same = first.owner == claim.owner
-    if is_same and (again or claim.continues):
+    if first.owner == claim.owner and (again or claim.continues):
         return Step.CONTINUE
-    if is_free(first, standing, now):
+    if is_free(first.until, first.ends_at, standing, now):
         return Step.TAKE
-    if claim.continues:
-        return Step.PASS
-    if claim.rule.second == "drop":
-        return Step.DROP
-    if claim.rule.second == "replace" and standing is Standing.WAITING:
-        return Step.REPLACE
-    raise taken(claim, first, standing)
+    return Step.PASS if claim.continues else step_of_second(claim.rule.second, standing)
 
 
 def taken(claim: UniqueClaim, first: First, standing: Standing) -> DuplicateMessage:
@@ -226,9 +229,9 @@ def claim_of(
     scope = queue if rule.within == "queue" else type_
     if not scope:
         raise InvalidMessage("A message that is unique within its type needs a type.")
-    made = ["key", rule.key] if rule.key is not None else ["arguments", _chosen(rule, arguments)]
-    text = json.dumps([rule.within, scope, *made], sort_keys=True)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    made = ("key", rule.key) if rule.key is not None else ("arguments", _text_of(_chosen(rule, arguments)))
+    # No text has the character between them.
+    digest = _digest_of("\0".join((rule.within, scope, *made)))
     return UniqueClaim(rule, digest, rule.key or "", owner, continues)
 
 
@@ -242,9 +245,16 @@ def by_arguments(rule: Unique, name: str, arguments: Mapping[str, object]) -> Un
         raise InvalidMessage(f"unique: {problem}")
     if rule.key is not None:
         return rule
-    text = json.dumps([name, _chosen(rule, arguments)], sort_keys=True)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = _digest_of(f"{name}\0{_text_of(_chosen(rule, arguments))}")
     return replace(rule, key=f"arguments {digest}", arguments=None)
+
+
+def _text_of(arguments: object) -> str:
+    return json.dumps(arguments, sort_keys=True)
+
+
+def _digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _chosen(rule: Unique, arguments: object) -> object:

@@ -12,7 +12,7 @@ from django_mq.stores import errors
 from django_mq.stores.subjects import publications as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from typing import TypeAlias
 
@@ -41,9 +41,17 @@ class Publications(Part, subjects.Publications):
         return [] if entered is None else [entered[at].arrival for at in sorted(entered)]
 
     def enter(
-        self, messages: Sequence[NewMessage], *, again: bool, is_constrained: bool
+        self,
+        messages: Sequence[NewMessage],
+        *,
+        again: bool,
+        is_constrained: bool,
+        before: Callable[[], object] = bool,
     ) -> dict[int, Entry] | None:
-        """Return the entries of new messages by position; None if all had been written before."""
+        """Return the entries of new messages by position; None if all had been written before.
+
+        ``before`` is called when nothing can be refused any longer, and no message has entered yet.
+        """
         if again and all(map(self._was_written if is_constrained else self._is_here, messages)):
             return None
         now = self.broker.now()
@@ -59,6 +67,7 @@ class Publications(Part, subjects.Publications):
             queue.inner.arrivals.check_ids([*waiting, *mine.values()])
         for queue, mine in admitted.items():
             queue.dropped += len(arriving[queue]) - len(mine)
+        before()
         entered = self._enter(admitted, now)
         for queue, mine in admitted.items() if is_constrained and entered else ():
             if mine:
@@ -113,16 +122,21 @@ class Admission(Part, subjects.Admission):
 
     @locked
     def append(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        admitted = self.unique_keys.admitted(messages, again=again)
-        try:
-            entered = self.publications.enter(admitted, again=again, is_constrained=True)
-        except BaseException:
-            self.unique_keys.take_back(admitted)
-            raise
-        if entered is None:
-            return []
-        arrivals = {each.message_id: entered[at].arrival for at, each in enumerate(admitted) if at in entered}
-        return [arrivals.get(message.message_id, 0) for message in messages]
+        with self.unique_keys.all_or_nothing():
+            admitted = self.unique_keys.admitted(messages, again=again)
+            entered = self.publications.enter(
+                admitted, again=again, is_constrained=True, before=self.unique_keys.change_messages
+            )
+            if entered is None:
+                return []
+            if self.publications.transaction.unit is None:
+                self.unique_keys.take_back([each for at, each in enumerate(admitted) if at not in entered])
+        arrivals = {
+            (each.queue_name, each.message_id): entered[at].arrival
+            for at, each in enumerate(admitted)
+            if at in entered
+        }
+        return [arrivals.get((each.queue_name, each.message_id), 0) for each in messages]
 
 
 def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:

@@ -173,13 +173,10 @@ class LiveMessage:
         self.entry.message = replace(self.entry.message, headers=self.headers)
 
     def replace_body(self, message: NewMessage) -> None:
-        """Give the message the body of this one, and its headers unless it is Celery's."""
         given = {name: getattr(message, name) for name in ("body", "content_type", "content_encoding")}
-        if message.properties is None:
-            self.headers = headers_in(message.headers)
-            given["headers"] = message.headers
-            self.entry.message = replace(self.entry.message, headers=self.headers)
-        self.message = replace(self.message, **given)
+        self.message, size = replace(self.message, **given), len(message.body)
+        self.queue.inner.contents.statistics.enqueued_bytes += size - self.entry.message.size
+        self.entry.message = replace(self.entry.message, size=size)
 
     def count_release(self) -> None:
         """Count that the message is given back for a while without an attempt."""

@@ -1,19 +1,23 @@
-"""The keys of unique messages in memory. A window that a rolled-back transaction has begun goes on."""
+"""The keys of unique messages in memory. A window that a rolled-back transaction has begun goes on, and
+what it has replaced stays so.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
-from django_mq.engine.decisions.unique import First, Standing, ends_at, is_over, standing_of
+from django_mq.engine.decisions.unique import First, Standing, ends_at, is_free, standing_of
 from django_mq.inprocess.memory.part import Part
 from django_mq.inprocess.memory.row import row_of
 from django_mq.stores.subjects import unique_keys as subjects
-from django_mq.stores.subjects.unique_keys import NO_HOLDER, Holder
+from django_mq.stores.subjects.unique_keys import Holder, first_holder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -28,6 +32,30 @@ if TYPE_CHECKING:
 class UniqueKeys(Part, subjects.UniqueKeys):
     transaction: Transaction
     operations: Operations
+    #: The keys that the call has changed, as they were before, and what it does to other messages.
+    _before: list[tuple[str, First | None]] = field(default_factory=list)
+    _changes: list[Callable[[], object]] = field(default_factory=list)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Give the keys back if the call fails."""
+        self._before, self._changes = [], []
+        try:
+            yield
+        except BaseException:
+            for digest, first in reversed(self._before):
+                self._set(digest, first)
+            raise
+
+    def change_messages(self) -> None:
+        """Change the messages that those of the call replace."""
+        for change in self._changes:
+            change()
+
+    def _set(self, digest: str, first: First | None) -> None:
+        self._before.append((digest, self.broker.unique_keys.pop(digest, None)))
+        if first is not None:
+            self.broker.unique_keys[digest] = first
 
     def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
         is_new = claim.digest not in self.broker.unique_keys
@@ -43,14 +71,11 @@ class UniqueKeys(Part, subjects.UniqueKeys):
 
     def _holder(self, message_id: UUID) -> Holder:
         unit = self.transaction.unit
-        for row in self._found(message_id):
-            has_run = row.entry.redelivered or row.attempts > 0
-            return Holder(row.id, standing_of(row.state, row.entry.cause, has_run=has_run))
-        queues = self.broker.queues.values() if unit is not None else ()
-        for queue in queues:
-            if any(each.id == str(message_id) for each in unit.entering(queue.inner)):  # type: ignore[union-attr]
-                return Holder(0, Standing.WAITING)
-        return NO_HOLDER
+        entering = [] if unit is None else [unit.entering(queue.inner) for queue in self.broker.queues.values()]
+        coming = [
+            Holder(0, Standing.WAITING) for mine in entering if any(each.id == str(message_id) for each in mine)
+        ]
+        return first_holder([*map(_holder_of, self._found(message_id)), *coming])
 
     def _found(self, message_id: UUID) -> Iterator[LiveMessage]:
         for queue in self.broker.queues.values():
@@ -60,30 +85,33 @@ class UniqueKeys(Part, subjects.UniqueKeys):
     def give(self, message: NewMessage, claim: UniqueClaim) -> None:
         now, rule = self.broker.now().timestamp(), claim.rule
         end = ends_at(rule, now)
-        self.broker.unique_keys[claim.digest] = First(message.message_id, claim.owner, rule.until, now, end)
+        self._set(claim.digest, First(message.message_id, claim.owner, rule.until, now, end))
 
     def go_on(self, message: NewMessage, claim: UniqueClaim) -> None:
         first = self.broker.unique_keys[claim.digest]
-        self.broker.unique_keys[claim.digest] = first._replace(message_id=message.message_id)
+        self._set(claim.digest, first._replace(message_id=message.message_id))
 
     def take_back(self, messages: Sequence[NewMessage]) -> None:
         for message in messages:
             first = self.broker.unique_keys.get(message.unique.digest) if message.unique is not None else None
             if message.unique is not None and first is not None and first.message_id == message.message_id:
-                del self.broker.unique_keys[message.unique.digest]
+                self._set(message.unique.digest, None)
 
     def replace_body(self, id_: int, message: NewMessage) -> None:
-        for row in self.broker.found([id_]):
-            row.replace_body(message)
+        self._changes.extend(partial(row.replace_body, message) for row in self.broker.found([id_]))
 
     def reschedule(self, id_: int, deliver_at: datetime) -> None:
-        self.operations.reschedule([id_], deliver_at)
+        self._changes.append(partial(self.operations.reschedule, [id_], deliver_at))
 
     def prioritise(self, id_: int, priority: int) -> None:
-        self.operations.prioritise([id_], priority)
+        self._changes.append(partial(self.operations.prioritise, [id_], priority))
 
     def ahead(self, seconds: float) -> datetime:
         return self.broker.now().astimezone(UTC) + timedelta(seconds=seconds)
+
+    def free(self, digest: str) -> bool:
+        with self.broker.locked():
+            return self.broker.unique_keys.pop(digest, None) is not None
 
     def prune(self, limit: int) -> int:
         with self.broker.locked():
@@ -94,6 +122,11 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         return len(stale)
 
     def _is_stale(self, first: First, now: float) -> bool:
-        if first.ends_at is not None:
-            return is_over(first.ends_at, now)
-        return not any(self._found(first.message_id))
+        if any(self._found(first.message_id)) and first.ends_at is None:
+            return False
+        return is_free(first.until, first.ends_at, Standing.GONE, now)
+
+
+def _holder_of(row: LiveMessage) -> Holder:
+    has_run = row.entry.redelivered or row.attempts > 0
+    return Holder(row.id, standing_of(row.state, row.entry.cause, has_run=has_run))

@@ -139,14 +139,6 @@ class MySQLDatabase(Database):
         with self.transaction():
             yield ask
 
-    @contextmanager
-    def waiting_at_most(self, seconds: float) -> Iterator[None]:
-        self.rows("limit_lock_waits", seconds=max(1, round(seconds)))
-        try:
-            yield
-        finally:
-            self.rows("restore_lock_waits")
-
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return parameters(params)
 

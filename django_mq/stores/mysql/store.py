@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Leases, Settlements
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sql.unique_keys import UniqueKeys, parameters_of
+from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -450,10 +450,19 @@ class MySQLAdmission(Admission):
 
 
 class MySQLUniqueKeys(UniqueKeys):
+    @contextmanager
+    def patient(self, claim: UniqueClaim) -> Iterator[None]:
+        self.rows("limit_lock_waits", seconds=max(1, round(claim.rule.wait_seconds)))
+        try:
+            with refusing(claim):
+                yield
+        finally:
+            self.rows("restore_lock_waits")
+
     def taken(self, message: NewMessage, claim: UniqueClaim) -> bool:
         if self.rows("taker_of", digest=claim.digest):
             return False
-        self.rows("take_key", **parameters_of(message, claim))
+        self.rows("take_key", **key_parameters(message, claim))
         return UUID(str(self.rows("taker_of", digest=claim.digest)[0][0])) == message.message_id
 
 

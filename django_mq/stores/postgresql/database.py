@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 #: Types by the server's numbers, which never change.
-BYTES_OID, SMALL_NUMBER_OID, NUMBER_OID, TEXT_OID, UUID_OID = 17, 21, 23, 25, 2950
+BYTES_OID, SMALL_NUMBER_OID, NUMBER_OID, TEXT_OID, FLOAT_OID, UUID_OID = 17, 21, 23, 25, 701, 2950
 DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 # Plain names, for speed: Python 3.11 takes as long to look up a member of an enum as to compare it.
 BINARY, IDLE, IN_TRANSACTION, NO_PIPELINE = (
@@ -250,13 +250,6 @@ class PostgreSQLDatabase(Database):
         self._answer_seconds = seconds
         if self.connection.connection is not None:
             self.connection.connection.answer_seconds = seconds
-
-    @contextmanager
-    def waiting_at_most(self, seconds: float) -> Iterator[None]:
-        [[before, _]] = self.rows("limit_lock_waits", milliseconds=str(round(seconds * 1000)))
-        yield
-        # After an error the savepoint restores it.
-        self.rows("restore_lock_waits", before=before)
 
     @contextmanager
     def answering_within(self, seconds: float) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from operator import attrgetter
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import InvalidSqlStatementName, UniqueViolation
@@ -13,6 +14,7 @@ from django_mq.stores.postgresql import copying
 from django_mq.stores.postgresql.copying import CopyTarget, is_worth_copying
 from django_mq.stores.postgresql.database import (
     BYTES_OID,
+    FLOAT_OID,
     SMALL_NUMBER_OID,
     TEXT_OID,
     UUID_OID,
@@ -20,11 +22,19 @@ from django_mq.stores.postgresql.database import (
     prepared_on,
     run_prepared,
 )
-from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, IncompleteError, Publications, is_ready_at_once
+from django_mq.stores.sql.publications import (
+    NEW_MESSAGE_FIELDS,
+    IncompleteError,
+    Publications,
+    is_keyed_at_once,
+    is_ready_at_once,
+)
+from django_mq.stores.sql.unique_keys import key_parameters, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.postgresql.copying import Values
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
     from django_mq.stores.records import NewMessage, Times
@@ -46,6 +56,12 @@ AT_ONCE: tuple[tuple[str, int, Callable[[Any], bytes]], ...] = (
     ("told_to", TEXT_OID, str.encode),
 )
 TYPES_AT_ONCE = tuple((name, type_) for name, type_, _ in AT_ONCE)
+TYPES_WITH_KEY = (
+    *TYPES_AT_ONCE,
+    *((name, TEXT_OID) for name in ("digest", "label", "until", "owner")),
+    ("seconds", FLOAT_OID),
+    ("milliseconds", TEXT_OID),
+)
 VALUES_AT_ONCE = attrgetter(*dict(TYPES_AT_ONCE))
 ENCODERS_AT_ONCE = tuple(encode for _, _, encode in AT_ONCE)
 
@@ -57,6 +73,23 @@ def _at_once(message: NewMessage) -> dict[str, Any]:
 def _in_binary(message: NewMessage) -> list[bytes | None]:
     values = zip(ENCODERS_AT_ONCE, VALUES_AT_ONCE(message), strict=True)
     return [None if value is None else encode(value) for encode, value in values]
+
+
+def _wait_of(claim: UniqueClaim) -> str:
+    return str(round(claim.rule.wait_seconds * 1000))
+
+
+def _key_in_binary(claim: UniqueClaim) -> tuple[bytes | None, ...]:
+    """Return the values of ``TYPES_WITH_KEY`` that its message does not have."""
+    seconds = claim.rule.seconds
+    return (
+        claim.digest.encode(),
+        claim.label.encode(),
+        claim.rule.until.encode(),
+        claim.owner.encode(),
+        None if seconds is None else pack("!d", seconds),
+        _wait_of(claim).encode(),
+    )
 
 
 class PostgreSQLPublications(Publications):
@@ -88,6 +121,31 @@ class PostgreSQLPublications(Publications):
         text = self.database.text("append_at_once")
         result = run_prepared(driver, text, TYPES_AT_ONCE, _in_binary(message))
         return [(int.from_bytes(result.get_value(0, 0) or b""),)] if result.ntuples else []
+
+    def append_first(self, message: NewMessage, claim: UniqueClaim) -> bool:
+        database = self.database
+        # In the caller's transaction it would need a savepoint: an error must leave that usable.
+        if database.in_transaction or not is_keyed_at_once(message, claim):
+            return False
+        with refusing(claim), database.alone(), translating(database.connection):
+            database.connection.ensure_connection()
+            is_taken, is_written = self._append_first(message, claim)
+        if is_taken and not is_written:
+            database.rows("take_back_key", digest=claim.digest, message_id=message.message_id)
+        return is_written
+
+    def _append_first(self, message: NewMessage, claim: UniqueClaim) -> tuple[bool, bool]:
+        """Return whether the key was taken, and whether the message was written."""
+        driver = self.database.connection.connection
+        if self.database.may_prepare() and is_open(driver):
+            text = self.database.text("append_first")
+            values = [*_in_binary(message), *_key_in_binary(claim)]
+            result = run_prepared(driver, text, TYPES_WITH_KEY, values)
+            return result.ntuples > 0, result.ntuples > 0 and result.get_value(0, 1) is not None
+        milliseconds = _wait_of(claim)
+        params = _at_once(message) | key_parameters(message, claim) | {"milliseconds": milliseconds}
+        rows = self.database.rows("append_first", **params)
+        return bool(rows), bool(rows) and rows[0][1] is not None
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages) and (ids := self._copy_all(messages)) is not None:

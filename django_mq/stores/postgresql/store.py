@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +29,10 @@ from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, LAST_ID, Delet
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sql.unique_keys import UniqueKeys, parameters_of, refusing
+from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import Heartbeat, NewMessage, Receipt, SessionInfo
@@ -198,10 +199,18 @@ class PostgreSQLSessions(Sessions):
 
 
 class PostgreSQLUniqueKeys(UniqueKeys):
+    @contextmanager
+    def patient(self, claim: UniqueClaim) -> Iterator[None]:
+        with refusing(claim):
+            [[before, _]] = self.rows("limit_lock_waits", milliseconds=str(round(claim.rule.wait_seconds * 1000)))
+            yield
+            # After an error the savepoint restores it.
+            self.rows("restore_lock_waits", before=before)
+
     def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
         milliseconds = str(round(claim.rule.wait_seconds * 1000))
         with refusing(claim):
-            [[taken, _]] = self.rows("take_key", **parameters_of(message, claim), milliseconds=milliseconds)
+            [[taken, _]] = self.rows("take_key", **key_parameters(message, claim), milliseconds=milliseconds)
         return taken is not None
 
 

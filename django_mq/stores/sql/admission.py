@@ -79,7 +79,8 @@ class Admission(Part, subjects.Admission):
             )
             if here:
                 self.moves.settle_in(capacity, len(here), size_of(here), newest=ids[id(here[-1])])
-        return [ids.get(id(message), 0) for message in given]
+        written = {(each.queue_name, each.message_id): ids[id(each)] for each in kept}
+        return [written.get((each.queue_name, each.message_id), 0) for each in given]
 
     def _give_up(
         self,

@@ -32,7 +32,7 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 Statement: TypeAlias = tuple[str, dict[str, Any]]
 
 
-def first_of(rows: Rows) -> list[int]:
+def first_of(rows: Rows) -> list[Any]:
     return [row[0] for row in rows]
 
 
@@ -219,10 +219,6 @@ class Database(Connection):
 
     def bound_lock_waits(self, seconds: float) -> None:
         """Do nothing: no statement waits longer."""
-
-    def waiting_at_most(self, seconds: float) -> AbstractContextManager[object]:  # noqa: ARG002 - nothing waits
-        """Limit the wait of the statements inside for a lock, in the open transaction. They raise LockHeld."""
-        return nullcontext()
 
     def answering_within(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002 - it cannot change
         return nullcontext()

@@ -14,6 +14,7 @@ from django_mq.stores.subjects import publications as subjects
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.sql.database import Rows
     from django_mq.stores.sql.queues import Queues
 
@@ -32,6 +33,11 @@ def is_ready_at_once(message: NewMessage) -> bool:
         and message.expires_at is None
         and message.ttl_seconds is None
     )
+
+
+def is_keyed_at_once(message: NewMessage, claim: UniqueClaim) -> bool:
+    """Whether the message is ready at once if it takes its unique key."""
+    return claim.rule.debounce_seconds is None and is_ready_at_once(message)
 
 
 #: How often a write is tried that left out a message for a reason that has gone since.

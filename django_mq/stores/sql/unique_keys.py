@@ -9,23 +9,28 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from secrets import token_hex
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django_mq.engine.decisions.unique import First, Standing, standing_of
+from django_mq.engine.decisions.unique import First, standing_of
 from django_mq.errors import LockHeld
 from django_mq.stores.records import time_of, time_or_none
 from django_mq.stores.sql.database import Part, first_of
 from django_mq.stores.subjects import unique_keys as subjects
-from django_mq.stores.subjects.unique_keys import NO_HOLDER, Holder, held
+from django_mq.stores.subjects.unique_keys import NO_HOLDER, Holder, first_holder, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import NewMessage
     from django_mq.stores.sql.operations import Operations
+
+#: How many keys maintenance looks at for each that it may delete.
+LOOKED_AT = 10
 
 
 @dataclass(eq=False)
@@ -37,13 +42,11 @@ class UniqueKeys(Part, subjects.UniqueKeys):
             return self.taken(message, claim)
 
     def taken(self, message: NewMessage, claim: UniqueClaim) -> bool:
-        return bool(self.rows("take_key", **parameters_of(message, claim)))
+        return bool(self.rows("take_key", **key_parameters(message, claim)))
 
-    @contextmanager
-    def patient(self, claim: UniqueClaim) -> Iterator[None]:
+    def patient(self, claim: UniqueClaim) -> AbstractContextManager[None]:
         """Wait as long as the claim says for what another transaction has locked. Raises UniqueKeyHeld."""
-        with refusing(claim), self.database.waiting_at_most(claim.rule.wait_seconds):
-            yield
+        return refusing(claim)
 
     def find(self, claim: UniqueClaim) -> tuple[First, Holder, float] | None:
         with self.patient(claim):
@@ -64,16 +67,16 @@ class UniqueKeys(Part, subjects.UniqueKeys):
     def _holder(self, message_id: UUID) -> Holder:
         # What runs is not locked: its worker would wait for this transaction.
         for name in ("lock_waiting_holder", "key_holders"):
-            holders = [
+            holder = first_holder(
                 Holder(id_, standing_of(state, dead_reason, has_run=bool(has_run)))
                 for id_, state, dead_reason, has_run in self.rows(name, message_id=message_id)
-            ]
-            if live := [each for each in holders if each.standing is not Standing.GONE]:
-                return live[0]
+            )
+            if holder is not NO_HOLDER:
+                return holder
         return NO_HOLDER
 
     def give(self, message: NewMessage, claim: UniqueClaim) -> None:
-        self.rows("give_key", **parameters_of(message, claim))
+        self.rows("give_key", **key_parameters(message, claim))
 
     def go_on(self, message: NewMessage, claim: UniqueClaim) -> None:
         self.rows("continue_key", digest=claim.digest, message_id=message.message_id)
@@ -90,7 +93,6 @@ class UniqueKeys(Part, subjects.UniqueKeys):
             body=message.body,
             content_type=message.content_type,
             content_encoding=message.content_encoding,
-            headers=message.headers if message.properties is None else None,
         )
 
     def reschedule(self, id_: int, deliver_at: datetime) -> None:
@@ -102,11 +104,23 @@ class UniqueKeys(Part, subjects.UniqueKeys):
     def ahead(self, seconds: float) -> datetime:
         return time_of(self.rows("clock")[0][0]) + timedelta(seconds=seconds)
 
+    def free(self, digest: str) -> bool:
+        return bool(self.rows("free_key", digest=digest))
+
     def prune(self, limit: int) -> int:
+        # From any digest on: all rows get their turn, and no run looks at all of them.
+        stale = self._stale(token_hex(), limit)
+        if len(stale) < limit:
+            stale = sorted({*stale, *self._stale("", limit)})[:limit]
+        if not stale:
+            return 0
         with self.database.transaction():
             # Locked first, and looked at again by a statement that sees what was committed before the lock.
-            ids = first_of(self.rows("lock_stale_keys", limit=limit))
-            return len(self.rows("drop_stale_keys", ids=ids)) if ids else 0
+            digests = first_of(self.rows("lock_keys", digests=stale))
+            return len(self.rows("drop_stale_keys", digests=digests)) if digests else 0
+
+    def _stale(self, start: str, limit: int) -> list[str]:
+        return first_of(self.rows("stale_keys", start=start, most=LOOKED_AT * limit, limit=limit))
 
 
 @contextmanager
@@ -118,7 +132,7 @@ def refusing(claim: UniqueClaim) -> Iterator[None]:
         raise held(claim) from error
 
 
-def parameters_of(message: NewMessage, claim: UniqueClaim) -> dict[str, object]:
+def key_parameters(message: NewMessage, claim: UniqueClaim) -> dict[str, object]:
     return {
         "digest": claim.digest,
         "label": claim.label,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,6 +39,10 @@ STEPS = {
     "arrive_again": ("arrive_again", "mark_tail"),
     "release_held_by_expired": ("release_held_by_expired", "give_back_held_by_expired"),
 }
+
+
+class NotDoneError(Exception):
+    """A statement has returned no rows: what was done before must be undone."""
 
 
 class SQLiteDatabase(Database):
@@ -92,6 +96,35 @@ class SQLiteDatabase(Database):
                 # Django's BEGIN takes no lock unless the site's settings say so.
                 self.rows("lock_for_writing")
             yield
+
+    def run_all_at_once(self, names: Sequence[str], fitted: dict[str, Any]) -> bool:
+        """Run statements in this order, all or none: return whether each has returned rows.
+
+        They run without Django's cursor, as in ``run_at_once``, and a transaction of their own without its blocks.
+        """
+        connection = self.connection
+        if self.is_watched or self.in_transaction or self.begun:
+            return self._all_or_none(names, fitted)
+        with self.alone(), translating(connection):
+            connection.ensure_connection()
+            driver = connection.connection
+            driver.execute(self.begin)
+            try:
+                is_done = all(
+                    driver.execute(as_driver_reads(self.text(name)), fitted).fetchall() for name in names
+                )
+            except BaseException:
+                driver.rollback()
+                raise
+            (driver.commit if is_done else driver.rollback)()
+            return is_done
+
+    def _all_or_none(self, names: Sequence[str], fitted: dict[str, Any]) -> bool:
+        with suppress(NotDoneError), self.transaction():
+            if all(self.run(name, fitted) for name in names):
+                return True
+            raise NotDoneError
+        return False
 
     def _plan(self, text: str) -> list[str]:
         with self.cursor() as cursor:

@@ -16,20 +16,21 @@ from django_mq.engine.decisions.claim import fitting
 from django_mq.errors import StoreUnavailable
 from django_mq.stores.base import Features
 from django_mq.stores.connections import translating
-from django_mq.stores.records import Claimed, Space, time_or_none
+from django_mq.stores.records import Claimed, Space, later, time_or_none
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
 from django_mq.stores.sql.database import first_of
 from django_mq.stores.sql.exchanges import VolatileMessages
 from django_mq.stores.sql.messages import MOVED, Messages
-from django_mq.stores.sql.publications import Publications, is_ready_at_once, parameters_of
+from django_mq.stores.sql.publications import Publications, is_keyed_at_once, is_ready_at_once, parameters_of
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems
+from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence, Set
 
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import ClaimRequest, ClaimResult, Moved, NewMessage, Reaped
     from django_mq.stores.sql.database import Rows, Statement
 
@@ -40,6 +41,19 @@ SUSPECT_COLUMN, BODY_COLUMN = (
 )
 
 
+def _key(claim: UniqueClaim, now: datetime) -> dict[str, Any]:
+    """Return the parameters of a key, but for those that its message has, too."""
+    rule = claim.rule
+    end = None if rule.seconds is None else text_of(later(now, rule.seconds))
+    return {
+        "digest": claim.digest,
+        "label": claim.label,
+        "until": rule.until,
+        "owner": claim.owner,
+        "seconds_from_now": end,
+    }
+
+
 class SQLitePublications(Publications):
     database: SQLiteDatabase
 
@@ -47,6 +61,13 @@ class SQLitePublications(Publications):
         if not is_ready_at_once(message):
             return super().append_one(message)
         return self.database.run_at_once("append_at_once", at_once(message, self.database.moment()))
+
+    def append_first(self, message: NewMessage, claim: UniqueClaim) -> bool:
+        if not is_keyed_at_once(message, claim):
+            return False
+        now = self.database.moment()
+        fitted = at_once(message, now) | _key(claim, now)
+        return self.database.run_all_at_once(("take_first_key", "append_at_once"), fitted)
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if not messages:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import NewMessage, Times
 
 
@@ -22,6 +23,14 @@ class Publications(ABC):
         ``again``, after a commit with an unknown result, a live message with the same id counts as written, and 0
         is returned. Inside a transaction the memory store returns 0, too.
         """
+
+    def append_first(self, message: NewMessage, claim: UniqueClaim) -> bool:  # noqa: ARG002 - most have no short way
+        """Write a message that is the first one with its unique key, in one step; return whether it was written.
+
+        False leaves nothing behind, and does not say why: ``Admission.append`` does what is to be done. Raises
+        UniqueKeyHeld.
+        """
+        return False
 
     @abstractmethod
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:

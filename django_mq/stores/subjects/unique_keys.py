@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.engine.decisions.unique import First, Standing, Step, due_at, step
+from django_mq.engine.decisions.unique import First, Standing, Step, due_at, step, step_of_second, taken
 from django_mq.errors import UniqueKeyHeld
 from django_mq.stores import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import NewMessage
@@ -22,7 +22,7 @@ TRIES = 3
 
 
 #: The fields of a message that replacing its body, or its time, changes.
-BODY = ("body", "content_type", "content_encoding", "headers")
+BODY = ("body", "content_type", "content_encoding")
 TIME = ("deliver_at", "delay_seconds")
 
 
@@ -36,6 +36,12 @@ class Holder(NamedTuple):
 
 #: What has no live message.
 NO_HOLDER = Holder(0, Standing.GONE)
+
+
+def first_holder(holders: Iterable[Holder]) -> Holder:
+    """Return the message that has a key, of those with its id in several queues: one that waits before others."""
+    live = [each for each in holders if each.standing is not Standing.GONE]
+    return min(live, key=lambda each: (each.standing is not Standing.WAITING, each.id), default=NO_HOLDER)
 
 
 class UniqueKeys(ABC):
@@ -85,6 +91,8 @@ class UniqueKeys(ABC):
                 return message
             case Step.PASS:
                 return message
+            case Step.REFUSE:
+                raise taken(claim, first, holder.standing)
             case Step.REPLACE:
                 due = due_at(claim.rule, first.first_at, now)
                 self._replace(message, claim, holder, None if due is None else datetime.fromtimestamp(due, UTC))
@@ -127,7 +135,7 @@ class UniqueKeys(ABC):
 
     @abstractmethod
     def replace_body(self, id_: int, message: NewMessage) -> None:
-        """Give a waiting message the body of this one, and its headers unless it is Celery's."""
+        """Give a waiting message the body of this one. Its headers stay: queues and consumers go by them."""
 
     @abstractmethod
     def reschedule(self, id_: int, deliver_at: datetime) -> None: ...
@@ -140,6 +148,10 @@ class UniqueKeys(ABC):
         """Return the time in so many seconds by the store's clock."""
 
     @abstractmethod
+    def free(self, digest: str) -> bool:
+        """Take a key from whichever message has it; return whether there was one."""
+
+    @abstractmethod
     def prune(self, limit: int) -> int:
         """Delete keys that no message has any longer; return how many."""
 
@@ -148,7 +160,10 @@ def _met_in_call(first: NewMessage, message: NewMessage, claim: UniqueClaim) -> 
     """Return the first message of a call, changed by another one with its key. Raises DuplicateMessage."""
     owner = first.unique.owner if first.unique is not None else ""
     claim.first = First(first.message_id, owner, "finished", 0.0, None)
-    if step(claim, claim.first, Standing.WAITING, 0.0) is not Step.REPLACE:
+    found = step_of_second(claim.rule.second, Standing.WAITING)
+    if found is Step.REFUSE:
+        raise taken(claim, claim.first, Standing.WAITING)
+    if found is Step.DROP:
         return first
     fields = {"body": BODY, "time": TIME, "priority": ("priority",)}
     names = [name for part in claim.rule.replaces for name in fields[part]]

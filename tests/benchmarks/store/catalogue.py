@@ -49,6 +49,7 @@ class Measuring:
 #: In the order of the report.
 MEASURINGS = (
     Measuring(("publish_one",), "publishing", "measure_one", 10, 2),
+    Measuring(("publish_unique",), "publishing", "measure_unique", 10, 2),
     Measuring(("publish_many",), "publishing", "measure_many", 15, 2),
     Measuring(("drain_one",), "draining", "measure_one", 45, 5),
     Measuring(("drain_two",), "draining", "measure_two", 45, 6),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from django_mq.benchmarks.measures import QUEUE, ROUNDS, compared, fill, publish_singles, rate
+from django_mq.delivery.publisher import publish
+from django_mq.engine.decisions.unique import Unique
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -20,6 +23,20 @@ def measure_one(environment: Environment) -> Iterator[Measure]:
     raw = environment.raw.insert_and_commit
     yield _compared(
         environment, "publish_one", part, ROUNDS, lambda: publish_singles(environment.alias, part), raw
+    )
+
+
+def measure_unique(environment: Environment) -> Iterator[Measure]:
+    """Yield the rate of publishes with a unique key each, one transaction each, beside plain publishes."""
+    part = environment.amount(2000, 200) // ROUNDS
+    alias, numbers = environment.alias, count()
+
+    def unique() -> None:
+        for number in islice(numbers, part):
+            publish(QUEUE, {"n": number}, unique=Unique(key=f"key {number}"), using=alias)
+
+    yield _compared(
+        environment, "publish_unique", part, ROUNDS, unique, lambda amount: publish_singles(alias, amount)
     )
 
 

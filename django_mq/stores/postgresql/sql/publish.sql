@@ -11,6 +11,11 @@ CASE WHEN NOT q.no_expiry THEN
 -- name: _stays. Whether the queue is there still: above READ COMMITTED it is locked against deletion.
 AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = q.id FOR KEY SHARE))
 
+-- name: _ready_values. The values of ready_columns.
+q.id, {unasked}, 1, {level:%(priority)s}, 0, %(priority)s, 0, false, false,
+    %(message_id)s, %(type)s, %(correlation_id)s, %(group_key)s, {now}, {queue_expiry},
+    '', %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(told_to)s, %(body)s
+
 -- name: append_at_once. Writes one message that is ready at once and has no time to live: what append does, in an
 -- expression or two per column. Nothing is prepared on the caller's connection, which may lead through a pooler, so
 -- each publish plans this anew: joining the message's values as append does would take longer than all the rest. So
@@ -20,9 +25,7 @@ AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.i
 INSERT INTO django_mq_message (
     {ready_columns})
 SELECT
-    q.id, {unasked}, 1, {level:%(priority)s}, 0, %(priority)s, 0, false, false,
-    %(message_id)s, %(type)s, %(correlation_id)s, %(group_key)s, {now}, {queue_expiry},
-    '', %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(told_to)s, %(body)s
+    {ready_values}
 FROM django_mq_queue q
 WHERE q.name = %(queue_name)s AND NOT q.closed AND {read_committed}
 ON CONFLICT (message_id, queue_id) DO NOTHING

@@ -8,7 +8,7 @@ SELECT set_config('lock_timeout', %(before)s::text, true)
 
 -- name: take_key. Takes a unique key that no row has. It limits the wait for locks, takes the key, and restores the
 -- limit: the CTE is read first, and the answer made last.
--- Locks: the new row; waits for another transaction that takes the same key. Index: the unique digest of
+-- Locks: the new row; waits for another transaction that takes the same key. Index: the digests of
 -- django_mq_uniquekey. Returns: the id, and the limit; no row if the key has a row.
 WITH limited AS MATERIALIZED (
     SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', %(milliseconds)s::text, true)
@@ -16,6 +16,36 @@ WITH limited AS MATERIALIZED (
     INSERT INTO django_mq_uniquekey (digest, label, until, owner, message_id, first_at, ends_at)
     SELECT %(digest)s, %(label)s, %(until)s, %(owner)s, %(message_id)s, {now}, {ahead:seconds} FROM limited
     ON CONFLICT (digest) DO NOTHING
+    RETURNING digest
+)
+SELECT taken.digest, set_config('lock_timeout', limited.before, true) FROM limited LEFT JOIN taken ON true
+
+-- name: append_first. Writes one message that is ready at once, as append_at_once does, and takes its unique key, which
+-- no row has, or whose message is gone. It limits the wait for locks until the end of the transaction, which is its own.
+-- A row that another transaction has changed since the statement began is not taken over: the statement does not see the
+-- message of that transaction.
+-- Locks: the row of the key, and the new message; waits for another transaction that takes the same key. Index: the
+-- digests of django_mq_uniquekey, the unique name of django_mq_queue. Returns: whether the key was taken, and the id of the
+-- message, null when the message id is taken; no row when nothing was written.
+WITH taken AS (
+    INSERT INTO django_mq_uniquekey ({key_columns})
+    SELECT {key_values}
+    FROM django_mq_queue q
+    WHERE q.name = %(queue_name)s AND NOT q.closed AND {read_committed}
+        AND set_config('lock_timeout', %(milliseconds)s::text, true) IS NOT NULL
+    {over_stale_key}
+        AND django_mq_uniquekey.message_id = (
+            SELECT seen.message_id FROM django_mq_uniquekey seen WHERE seen.digest = %(digest)s
+        )
+    RETURNING true
+), written AS (
+    INSERT INTO django_mq_message (
+        {ready_columns})
+    SELECT
+        {ready_values}
+    FROM taken, django_mq_queue q
+    WHERE q.name = %(queue_name)s
+    ON CONFLICT (message_id, queue_id) DO NOTHING
     RETURNING id
 )
-SELECT taken.id, set_config('lock_timeout', limited.before, true) FROM limited LEFT JOIN taken ON true
+SELECT true, (SELECT id FROM written) FROM taken
