@@ -32,6 +32,7 @@ from django_mq.admin import menu
 from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
 from django_mq.admin.messages.task_results import TaskResultAdmin
+from django_mq.admin.messages.unique_keys import UniqueKeyAdmin
 from django_mq.admin.operations.admin import OperationAdmin
 from django_mq.admin.periodic.admin import PeriodicMessageAdmin
 from django_mq.admin.pipeline.admin import ArchiveBatchAdmin, BulkJobAdmin
@@ -51,6 +52,7 @@ from django_mq.models import (
     Operation,
     Queue,
     TaskResult,
+    UniqueKey,
     WorkerSession,
 )
 from django_mq.periodic.models import PeriodicMessage
@@ -66,6 +68,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(History, HistoryAdmin)
     site.register(Attempt, AttemptAdmin)
     site.register(TaskResult, TaskResultAdmin)
+    site.register(UniqueKey, UniqueKeyAdmin)
     site.register(Operation, OperationAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)
     site.register(InsightHour, InsightAdmin)

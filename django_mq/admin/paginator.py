@@ -10,6 +10,7 @@ the database busy, and an operation, which knows only the filters, would change 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
@@ -37,8 +38,8 @@ COUNT_LIMIT = 10_000
 COUNT_STEP = 1_000
 #: PostgreSQL refuses a statement with this character.
 NUL = "\x00"
-#: The most digits that every database takes for an id.
-ID_DIGITS = 18
+#: An id, with the most digits that every database takes for one.
+NUMBER = re.compile("[0-9]{1,18}")
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable at run time
@@ -142,11 +143,11 @@ def _refuse(request: HttpRequest, what: str) -> None:
     raise IncorrectLookupParameters(what)
 
 
-def with_ids_only(posted: QueryDict) -> QueryDict:
+def with_ids_only(posted: QueryDict, form: re.Pattern[str]) -> QueryDict:
     """Return what was posted, of the chosen rows only texts that can be ids: Django asks the database for all."""
     kept = posted.copy()
     named = posted.getlist(helpers.ACTION_CHECKBOX_NAME)
-    ids = [text for text in named if text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS]
+    ids = [text for text in named if form.fullmatch(text)]
     kept.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
     kept._mutable = False  # noqa: SLF001 - QueryDict has no other way
     return kept

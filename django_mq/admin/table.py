@@ -21,7 +21,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
-from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator, with_ids_only
+from django_mq.admin.paginator import NUMBER, BoundedChangeList, BoundedPaginator, with_ids_only
 from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.messages import slices
 from django_mq.diagnosis.messages.terms import identified
@@ -70,6 +70,8 @@ class TableAdmin(BaseAdmin):
 
     #: Columns that only the page of a row fetches.
     late: Sequence[str] = ()
+    #: What the id of a row can be.
+    id_form = NUMBER
     #: Further pages for users with the view permission: path to view.
     pages: Mapping[str, Callable[[Any, HttpRequest], HttpResponse]] = {}
 
@@ -159,7 +161,7 @@ class TableAdmin(BaseAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
         """Run an action on the chosen rows. Texts that cannot be ids are left out."""
-        request.POST = with_ids_only(request.POST)  # type: ignore[assignment] # as immutable as the one before
+        request.POST = with_ids_only(request.POST, self.id_form)  # type: ignore[assignment] # as immutable as the one before
         return super().response_action(request, queryset, *args, **kwargs)
 
     def formfield_for_foreignkey(

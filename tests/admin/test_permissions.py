@@ -23,6 +23,7 @@ from django_mq.models import (
     Ownership,
     Queue,
     StopRequest,
+    UniqueKey,
     WorkerSession,
 )
 from django_mq.periodic.models import PeriodicMessage
@@ -78,6 +79,12 @@ def an_operation(status: str) -> Callable[[Make], Any]:
     return lambda _make: Operation.objects.create(status=status, **values)
 
 
+def a_unique_key(make: Make) -> UniqueKey:
+    given = {"digest": "a" * 64, "label": "a", "until": "finished", "owner": "1"}
+    message_id = make.message(READY).message_id
+    return UniqueKey.objects.create(**given, message_id=message_id, first_at=timezone.now())
+
+
 def a_binding(make: Make) -> Binding:
     return Binding.objects.create(queue=make.queue(), exchange="sales", exchange_type="direct", pattern="x")
 
@@ -104,6 +111,7 @@ CASES = [
     Case("queue", "redrive", "redrive_message", a_queue(), YES),
     Case("queue", "delete_selected", "delete_queue", lambda make: make.queue(), YES),
     Case("binding", "delete_selected", "delete_binding", a_binding, {"post": "yes"}),
+    Case("uniquekey", "free", "free_uniquekey", a_unique_key, YES),
     Case("workersession", "quiet", "quiet_workersession", a_session("work"), YES),
     Case("workersession", "work", "quiet_workersession", a_session("quiet"), {}),
     Case("workersession", "stop", "stop_workersession", a_session("work"), YES),
@@ -144,6 +152,7 @@ def picture() -> list[Any]:
         *Ownership.objects.values_list("group_key"),
         *StopRequest.objects.values_list("message_id"),
         *PeriodicMessage.objects.values_list("name", "is_paused"),
+        *UniqueKey.objects.values_list("digest"),
     ]
 
 

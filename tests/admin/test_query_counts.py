@@ -87,6 +87,12 @@ def a_periodic_message(_: Make, number: int) -> Any:
     return row
 
 
+def a_unique_key(make: Make, number: int) -> Any:
+    message = make.message(READY, make.queue(f"queue-{number}"))
+    given = {"digest": f"{number:064x}", "label": f"key {number}", "until": "finished", "owner": str(message.pk)}
+    return models.UniqueKey.objects.create(**given, message_id=message.message_id, first_at=timezone.now())
+
+
 def an_hour(number: int) -> Any:
     now = timezone.now().replace(minute=0, second=0, microsecond=0)
     name, day = f"queue-{number}", now.date()
@@ -124,6 +130,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "TaskResult": lambda _, number: a_result(number),
     "Operation": lambda _, number: an_operation(number),
     "PeriodicMessage": a_periodic_message,
+    "UniqueKey": a_unique_key,
     "InsightHour": lambda _, number: an_hour(number),
     "ArchiveBatch": lambda _, number: a_batch(number),
     "BulkJob": lambda _, number: a_job(number),

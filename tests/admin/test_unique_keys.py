@@ -10,7 +10,7 @@ from django_mq.api import Unique, publish
 from django_mq.delivery.queues import declare
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
-from tests.admin.conftest import page_of
+from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -28,3 +28,20 @@ def test_the_page_of_a_message_shows_its_unique_key(browse: Client) -> None:
     for rule, text in table:
         message = Message.objects.get(message_id=publish("orders", {}, unique=rule))
         assert text in browse.get(page_of(message)).content.decode()
+
+
+@pytest.mark.django_db
+def test_the_list_says_which_keys_are_held_and_an_operator_frees_one(browse: Client) -> None:
+    declare(shared_store("default"), "orders")
+    publish("orders", {}, unique=Unique(key="<i>held</i>"))
+    gone = publish("orders", {}, unique=Unique(key="gone"))
+    Message.objects.get(message_id=gone).delete()
+
+    shown = browse.get(list_of("uniquekey")).content.decode()
+    assert "&lt;i&gt;held&lt;/i&gt;" in shown
+    assert shown.count("<strong>held</strong>") == 1
+    [found] = browse.get(list_of("uniquekey"), {"q": "held"}).context["cl"].result_list
+    run_action(browse, "uniquekey", "free", [found], yes="yes")
+
+    publish("orders", {}, unique=Unique(key="<i>held</i>"))
+    assert Message.objects.count() == 2

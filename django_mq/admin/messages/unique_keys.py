@@ -1,0 +1,101 @@
+"""The list of unique keys, and the action that frees a key."""
+
+# ruff: noqa: ARG002 - Django calls these with arguments of its own
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import BooleanField, Case, Exists, OuterRef, Q, Value, When
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns
+from django_mq.admin.actions import Action, ActionAdmin, GoneError, Preview
+from django_mq.admin.forms import Confirmation
+from django_mq.admin.table import ReadOnly, alias
+from django_mq.diagnosis.messages import slices
+from django_mq.models import Message, UniqueKey
+from django_mq.models.times import UTCNow
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+def name_of(key: UniqueKey) -> str:
+    """Return what an operator knows a key by."""
+    return key.label or _("its arguments")
+
+
+def _free(key: UniqueKey, _answers: Mapping[str, Any]) -> str:
+    words = {"key": name_of(key)}
+    if not shared_store(alias()).unique_keys.free(key.digest):
+        raise GoneError(_("“%(key)s” is free already.") % words)
+    return _("“%(key)s” is free.") % words
+
+
+FREE = Action(
+    name="free",
+    permission="free_uniquekey",
+    label=gettext_lazy("Free"),
+    run=_free,
+    question=Confirmation,
+    warning=gettext_lazy(
+        "The next message with this key is published, also if the message that has the key is not finished. That "
+        "message stays."
+    ),
+    harmful=True,
+)
+
+
+class UniqueKeyAdmin(ReadOnly, ActionAdmin):
+    """The keys, each with the message that took it. A key that is free has a row until maintenance deletes it."""
+
+    list_display = ["key", "until", "situation", "message", "taken"]
+    list_filter = ["until"]
+    search_fields = ["label", "owner"]
+    search_help_text = gettext_lazy("Search for a key, or for the id of a message or of a Celery task.")
+    sortable_by = ()
+    ordering = ["digest"]
+    actions = [FREE]
+    change_form_template = "admin/django_mq/row.html"
+    id_form = re.compile("[0-9a-f]{64}")
+    fieldsets = [(None, {"fields": ["key", "until", "situation", "message_id", "owner", "first_at", "ends_at"]})]
+
+    taken = columns.ago_column("first_at", gettext_lazy("taken"))
+    message = columns.id_column
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        every: QuerySet[Any] = super().get_queryset(request)
+        of_key = Message.objects.filter(message_id=OuterRef("message_id"))
+        ended = Q(until="window", ends_at__lte=UTCNow()) | (~Q(until="window") & ~Exists(of_key))
+        is_free = Case(When(ended, then=Value(True)), default=Value(False), output_field=BooleanField())
+        told: QuerySet[Any] = every.annotate(is_free=is_free)
+        return told
+
+    def find(
+        self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None
+    ) -> slices.FoundKeys:
+        return slices.as_listed(rows.filter(among) if among else rows, limit)
+
+    def preview(self, action: Action, chosen: Sequence[UniqueKey]) -> Preview:
+        rows = [(name_of(key), str(key.message_id)) for key in chosen]
+        return Preview([_("key"), _("message")], rows)
+
+    @admin.display(description=gettext_lazy("key"))
+    def key(self, key: UniqueKey) -> str:
+        return columns.clip(name_of(key))
+
+    @admin.display(description=gettext_lazy("state"))
+    def situation(self, key: Any) -> str:
+        return _("free") if key.is_free else format_html("<strong>{}</strong>", _("held"))
+
+    def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        return self.buttons([(FREE.name, str(FREE.label))] if self.may_do(request, FREE) else [])
