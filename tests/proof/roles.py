@@ -30,6 +30,7 @@ from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLSessi
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
 from tests.proof.notes import DONE, SENT, note
+from tests.proof.racer import race
 from tests.settings.databases import from_url
 
 if TYPE_CHECKING:
@@ -236,4 +237,5 @@ ROLES: dict[str, Callable[..., None]] = {
     "tidy": tidy,
     "command": command,
     "celery": celery,
+    "race": race,
 }
