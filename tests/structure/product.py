@@ -190,7 +190,7 @@ def _publish_unique(queue: str) -> None:
         *(debounce(60, at_most_seconds=300, key="a"),) * 2,
         *(Unique(arguments=("one",), second=second) for second in ("raise", "drop", "replace", "raise")),
         *(Unique(key="b", until="window", seconds=60.0),) * 2,
-        by_arguments(Unique(), "task", {"one": 1}),
+        *(by_arguments(rule, "task", {"one": 1}) for rule in (Unique(), Unique(key="c"))),
         Unique(until="never", within="nothing", second="other", replaces=("all",), arguments=()),
         Unique(key="", seconds=-1.0, wait_seconds=0.0, at_most_seconds=1.0),
         debounce(5, at_most_seconds=1, key="a"),
@@ -198,8 +198,11 @@ def _publish_unique(queue: str) -> None:
         Unique(arguments=("two",)),
     ]
     for rule in rules:
-        with suppress(DuplicateMessage, InvalidMessage):
-            publish(queue, {"one": 1}, unique=rule)
+        for body in ({"one": 1}, b"one"):
+            with suppress(DuplicateMessage, InvalidMessage):
+                publish(queue, body, unique=rule)
+    with suppress(InvalidMessage):
+        by_arguments(Unique(arguments=()), "task", {})
 
 
 def _look_selectors_up(queue: str) -> None:
