@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.publisher import OutgoingMessage, check, publish_many
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.copies import copy_of_line
+from django_mq.engine.decisions.unique import Unique
 from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 
 if TYPE_CHECKING:
@@ -96,4 +97,17 @@ def _arguments(given: dict[str, Any]) -> dict[str, Any]:
         raise InvalidMessage(
             f"It has {unknown[0]!r}, which is no argument of publish(). These are: {', '.join(sorted(FIELDS))}."
         )
+    if isinstance(given.get("unique"), dict):
+        given["unique"] = _unique(given["unique"])
     return given | {name: read_time(given[name], name) for name in TIMES if isinstance(given.get(name), str)}
+
+
+def _unique(given: dict[str, Any]) -> Unique:
+    """Return the rule that a line has as an object."""
+    values: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in given.items()
+    }
+    try:
+        return Unique(**values)
+    except TypeError as error:
+        raise InvalidMessage(f"Its unique has a wrong name: {error}.") from None

@@ -40,6 +40,7 @@ COMMANDS = {
     ("queue", "purge"): "mq_purge orders",
     ("queue", "free_groups"): "mq_groups orders --free-all",
     ("queue", "delete_selected"): "mq_queue delete orders",
+    ("uniquekey", "free"): "mq_unique a --free",
     ("workersession", "quiet"): "mq_workers --quiet worker@host",
     ("workersession", "work"): "mq_workers --work worker@host",
     ("workersession", "stop"): "mq_workers --stop worker@host",

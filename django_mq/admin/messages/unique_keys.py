@@ -8,7 +8,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import BooleanField, Case, Exists, OuterRef, Q, Value, When
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -18,15 +17,16 @@ from django_mq.admin.actions import Action, ActionAdmin, GoneError, Preview
 from django_mq.admin.forms import Confirmation
 from django_mq.admin.table import ReadOnly, alias
 from django_mq.diagnosis.messages import slices
-from django_mq.models import Message, UniqueKey
-from django_mq.models.times import UTCNow
+from django_mq.diagnosis.state.unique_keys import with_standing
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from django.db.models import QuerySet
+    from django.db.models import Q, QuerySet
     from django.http import HttpRequest
+
+    from django_mq.models import UniqueKey
 
 
 def name_of(key: UniqueKey) -> str:
@@ -73,12 +73,7 @@ class UniqueKeyAdmin(ReadOnly, ActionAdmin):
     message = columns.id_column
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        every: QuerySet[Any] = super().get_queryset(request)
-        of_key = Message.objects.filter(message_id=OuterRef("message_id"))
-        ended = Q(until="window", ends_at__lte=UTCNow()) | (~Q(until="window") & ~Exists(of_key))
-        is_free = Case(When(ended, then=Value(True)), default=Value(False), output_field=BooleanField())
-        told: QuerySet[Any] = every.annotate(is_free=is_free)
-        return told
+        return with_standing(super().get_queryset(request))
 
     def find(
         self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None

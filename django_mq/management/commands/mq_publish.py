@@ -12,13 +12,14 @@ from uuid import UUID
 
 from django.core.management.base import CommandError
 
-from django_mq.api import OutgoingMessage, publish_many
+from django_mq.api import OutgoingMessage, Unique, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
 from django_mq.delivery.operator.actions import publish_instead
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.copies import copy_of, with_body
 from django_mq.diagnosis.messages.task_ids import with_task_id
 from django_mq.diagnosis.wording import plural
+from django_mq.engine.decisions.unique import SECOND
 from django_mq.management.arguments import QUEUE, UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.lines import publish_lines
@@ -80,6 +81,14 @@ class Command(MQCommand):
         argument("--correlation-id", metavar="ID", help="What the message belongs to."),
         argument("--message-id", metavar="UUID", help="Refuse a second message with this id."),
         argument("--dedup-id", metavar="ID", help="Refuse a second message with this id, also when it has gone."),
+        argument(
+            "--unique",
+            metavar="KEY",
+            help="No other message with this key is published until this one is finished.",
+        ),
+        argument(
+            "--second", choices=SECOND, help="With --unique: what to do with the second message; default: raise."
+        ),
     )
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
@@ -108,10 +117,11 @@ class Command(MQCommand):
         self.answer({"published": 1, "message_id": str(message_id)}, str(message_id))
 
     def _publish_lines(self, outgoing: OutgoingMessage, alias: str, **options: Any) -> None:
-        single = options["message_id"] or options["dedup_id"] or options["copy"]
+        single = options["message_id"] or options["dedup_id"] or options["copy"] or options["unique"]
         if options["body"] not in {None, "-"} or single or options["kind"] not in {None, JSON}:
             raise UsageError(
-                "--lines and --messages take neither BODY, --message-id, --dedup-id nor --copy, and only JSON."
+                "--lines and --messages take neither BODY, --message-id, --dedup-id, --unique nor --copy, and only"
+                " JSON."
             )
         with _opened(options["file"]) as lines:
             passing = watched(lines, unit="lines")
@@ -137,8 +147,17 @@ def _outgoing(alias: str, options: dict[str, Any]) -> OutgoingMessage:
         correlation_id=options["correlation_id"] or start.correlation_id,
         message_id=options["message_id"],
         dedup_id=options["dedup_id"],
+        unique=_unique(options["unique"], options["second"]),
     )
     return outgoing if copy is None else with_task_id(outgoing)
+
+
+def _unique(key: str | None, second: str | None) -> Unique | None:
+    if key is None:
+        if second is not None:
+            raise UsageError("--second goes with --unique.")
+        return None
+    return Unique(key=key, second=second or "raise")
 
 
 @contextmanager
