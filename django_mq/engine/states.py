@@ -1,6 +1,6 @@
 """The states of an entry, the table of moves between them, and what a settlement does.
 
-The numbers of the first four states are stored in database rows and never change their meaning. The
+The numbers of the first four states and of parked are stored in database rows and never change their meaning. The
 others exist only inside the engine: a row that is gone has been deleted.
 """
 
@@ -20,6 +20,8 @@ class State(IntEnum):
     GONE = 5
     #: Claimed, but the queue may still take it back, until its settlement begins.
     STEALABLE = 6
+    #: Waits until its key is freed, or for a time; no claim reads it. Its place and its attempts stay.
+    PARKED = 7
 
 
 # Plain names, because looking a member up on its class costs as much as a whole move.
@@ -30,15 +32,17 @@ DEAD: Final = State.DEAD
 HELD: Final = State.HELD
 GONE: Final = State.GONE
 STEALABLE: Final = State.STEALABLE
+PARKED: Final = State.PARKED
 #: Each state with the states that may follow it. A store claims a due row straight from
 #: ``scheduled``, so that no message waits for maintenance to promote it.
 MOVES: Final[dict[State, frozenset[State]]] = {
     SCHEDULED: frozenset({READY, CLAIMED, DEAD, GONE}),
-    READY: frozenset({CLAIMED, DEAD, GONE}),
-    CLAIMED: frozenset({READY, SCHEDULED, DEAD, GONE, STEALABLE}),
+    READY: frozenset({CLAIMED, PARKED, DEAD, GONE}),
+    CLAIMED: frozenset({READY, SCHEDULED, PARKED, DEAD, GONE, STEALABLE}),
     STEALABLE: frozenset({CLAIMED, DEAD, GONE}),
     DEAD: frozenset({READY, GONE}),
     HELD: frozenset({READY, GONE}),
+    PARKED: frozenset({READY, DEAD, GONE}),
     GONE: frozenset(),
 }
 

@@ -265,6 +265,15 @@ class Queue:
         with self.lock:
             return self._outcomes.decline(entry, consumer, claim_number)
 
+    def park(
+        self, entry: Entry, consumer: Consumer, claim_number: int | None = None, *, key: str, until: float | None
+    ) -> Fate:
+        """Return the entry to its place, uncounted; it is ready again when its key is freed, or its time comes."""
+        _check_time(until)
+        with self.lock:
+            move = partial(Entry.park, key=key, until=until)
+            return self._outcomes.settle(entry, consumer, claim_number, move)
+
     def fail(
         self,
         entry: Entry,
@@ -420,7 +429,7 @@ class Queue:
             return list(self.contents.schedule)
 
     def counts(self) -> dict[State, int]:
-        """Return how many entries are scheduled, ready (held ones included), claimed and dead."""
+        """Return how many entries are scheduled, ready (held ones included), claimed, dead and parked."""
         with self.lock:
             return self.contents.counts()
 

@@ -36,6 +36,7 @@ class Message(models.Model):
         READY = State.READY.value, _("ready")
         CLAIMED = State.CLAIMED.value, _("claimed")
         DEAD = State.DEAD.value, _("dead")
+        PARKED = State.PARKED.value, _("parked")
 
     id = models.BigAutoField(primary_key=True)
     # No database constraint: its trigger would lock the queue's row for every
@@ -76,6 +77,14 @@ class Message(models.Model):
     meets = models.BigIntegerField(null=True, editable=False)
     # The listenings of extensions that are told its ends.
     told_to = models.CharField(max_length=255, null=True, editable=False)  # noqa: DJ001 - null for nearly all rows
+    park_key = models.CharField(  # noqa: DJ001 - as above
+        _("parked for"),
+        max_length=255,
+        null=True,
+        blank=True,
+        help_text=_("The key that lets a parked message go on when it is freed."),
+    )
+    parked_until = UTCDateTimeField(_("parked until"), null=True, blank=True)
     published_at = UTCDateTimeField(_("published at"))
     deliver_at = UTCDateTimeField(_("deliver at"), null=True, blank=True)
     expires_at = UTCDateTimeField(_("expires at"), null=True, blank=True)
@@ -141,6 +150,25 @@ class Message(models.Model):
             models.Index("queue", "id", name="django_mq_message_dead", condition=Q(state=3)),
             models.Index(
                 "expires_at", name="django_mq_message_expiring", condition=Q(expires_at__isnull=False, state__lt=2)
+            ),
+            # Parked messages by their keys, by their times, and those that expire. No other row is in these.
+            models.Index(
+                "queue",
+                "park_key",
+                models.F("level").desc(),
+                "place",
+                "id",
+                name="django_mq_message_parked",
+                condition=Q(state=7),
+            ),
+            models.Index(
+                "queue",
+                "parked_until",
+                name="django_mq_message_waking",
+                condition=Q(state=7, parked_until__isnull=False),
+            ),
+            models.Index(
+                "expires_at", name="django_mq_message_ending", condition=Q(state=7, expires_at__isnull=False)
             ),
             # Messages that wait for their next attempt, and for which the rest of their group waits.
             models.Index(

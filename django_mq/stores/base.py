@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from django_mq.stores.subjects.exchanges import Exchanges
     from django_mq.stores.subjects.maintenance import Maintenance, Retention
     from django_mq.stores.subjects.operations import Operations
+    from django_mq.stores.subjects.parking import Parking
     from django_mq.stores.subjects.publications import Admission, Publications
     from django_mq.stores.subjects.queues import Deletions, Queues
     from django_mq.stores.subjects.sessions import Sessions
@@ -84,6 +85,9 @@ class Store(Protocol):
 
     @property
     def settlements(self) -> Settlements: ...
+
+    @property
+    def parking(self) -> Parking: ...
 
     @property
     def browser(self) -> Browser: ...

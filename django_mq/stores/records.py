@@ -272,12 +272,25 @@ def write_all(store: Any, writes: Iterable[Write]) -> None:
         function(store, those)
 
 
+#: Parking keys are as long as this at most.
+PARK_KEY_LENGTH = 255
+
+
+class Parked(NamedTuple):
+    """A ready message that is to be parked, and the key that frees it; ``seconds`` is None for no other end."""
+
+    id: int
+    key: str
+    seconds: float | None = None
+
+
 @dataclass(slots=True, unsafe_hash=True)
 class Settlement:
     """One verdict over one claimed message, fenced by its claim token.
 
     Do not change it; as ``NewMessage`` it is not frozen. ``counted`` adds the delivery to the message's attempts.
-    ``delay_seconds`` holds a released message back, in its place. ``reason`` says why a message is dead.
+    ``delay_seconds`` holds a released message back, in its place. ``reason`` says why a message is dead. A parked
+    message waits until its ``park_key`` is freed, or for ``delay_seconds``, 0 for no end.
     """
 
     id: int
@@ -293,6 +306,7 @@ class Settlement:
     marks: bool = False
     #: What is written before the verdict, None for nothing.
     first: Write | None = None
+    park_key: str = ""
 
     @property
     def receipt(self) -> Receipt:
@@ -493,6 +507,8 @@ class Counts:
     retrying: int = 0
     #: Whether all ready messages were read for the age; else another one may have been waiting for longer.
     is_oldest_exact: bool = True
+    #: How many wait until their key is freed, or for a time.
+    parked: int = 0
 
     @property
     def deliverable(self) -> int:
@@ -501,7 +517,7 @@ class Counts:
 
     @property
     def total(self) -> int:
-        return self.scheduled + self.ready + self.claimed + self.dead
+        return self.scheduled + self.ready + self.parked + self.claimed + self.dead
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ FAULTS = (
     fault(
         "claimed messages are cancelled",
         ("remove", "state <> 2", "state <> 9"),
-        mysql=("mysql/store.py", "[0, 1], [0, 1, 3]", "[0, 1], [0, 1, 2, 3]"),
+        mysql=("mysql/store.py", "[0, 1], [0, 1, 3, 7]", "[0, 1], [0, 1, 2, 3, 7]"),
     ),
     fault(
         "scheduled messages are not purged",

@@ -24,6 +24,8 @@ STEP_SECONDS = 100
 LONGEST_SECONDS = 5000
 #: The options that name the queue of dead, or of expired, messages.
 TARGETS = ("dead_letter_queue", "expiry_queue")
+#: Keys that free parked messages.
+PARK_KEYS = ("one", "other")
 #: The header of a last-value queue.
 KEY = "k"
 #: The header by which a queue is sorted.
@@ -404,16 +406,29 @@ class _Author:
 
     def _settlement(self) -> dict[str, Any]:
         how = self._random.choice(
-            ["ACCEPT", "ACCEPT", "RELEASE", "RELEASE", "RELEASE", "DEAD", "DEAD", "EXPIRE", "CANCEL", "DECLINE"]
+            [*["ACCEPT"] * 2, *["RELEASE"] * 3, "DEAD", "DEAD", "EXPIRE", "CANCEL", "DECLINE", "PARK"]
         )
         item: dict[str, Any] = {"pick": self._pick(), "how": how}
         if how in {"RELEASE", "DEAD"}:
             item["counted"] = self._random.random() < 0.6
         if how == "RELEASE" and self._random.random() < 0.4:
             item["delay"] = self._half_way()
+        if how == "PARK":
+            item |= {"key": self._random.choice(PARK_KEYS), "delay": self._maybe(0.5, self._half_way) or 0.0}
         if how == "DEAD" or self._random.random() < 0.2:
             item["failed"] = self._random.random() < 0.5
         return item
+
+    def _park(self) -> dict[str, Any]:
+        seconds = self._maybe(0.5, self._half_way)
+        return {"messages": self._messages(), "key": self._random.choice(PARK_KEYS), "seconds": seconds}
+
+    def _free(self) -> dict[str, Any]:
+        return {
+            "queue": self._queue(),
+            "key": self._random.choice(PARK_KEYS),
+            "limit": self._random.choice([1, 2, 9]),
+        }
 
     def _settle(self) -> dict[str, Any]:
         items = [self._settlement() for _ in range(self._random.choice([1, 1, 2, 4]))]
@@ -521,6 +536,8 @@ KINDS = {
     "pause": 2,
     "edit": 2,
     "free_groups": 1,
+    "park": 2,
+    "free": 2,
     "page": 1,
     "arrivals": 1,
     "declare": 2,

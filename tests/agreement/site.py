@@ -40,6 +40,7 @@ from django_mq.stores.records import (
     Failure,
     Heartbeat,
     NewMessage,
+    Parked,
     SessionInfo,
     Settlement,
 )
@@ -62,7 +63,7 @@ HEAD_START = timedelta(hours=1)
 TOLD = timedelta(seconds=STEP_SECONDS / 2)
 #: The duties whose subject is not maintenance.
 DUTIES = {"prune": "retention.prune", "roll_up": "retention.roll_up", "delete_unused": "deletions.delete_unused"}
-ALL_STATES = [State.SCHEDULED, State.READY, State.CLAIMED, State.DEAD]
+ALL_STATES = [State.SCHEDULED, State.READY, State.CLAIMED, State.DEAD, State.PARKED]
 #: What a store may answer instead of doing what it is asked; any other error is a fault.
 REFUSALS = (
     AccessRefused,
@@ -547,6 +548,12 @@ class Site:
     def _pause(self, queue: str, *, paused: bool, seconds: float | None) -> None:
         self.store.queues.set_paused(queue, paused=paused, seconds=seconds)
 
+    def _park(self, messages: list[int], key: str, seconds: float | None) -> int:
+        return len(self.store.parking.park([Parked(id_, key, seconds) for id_ in self._ids(messages)]))
+
+    def _free(self, queue: str, key: str, limit: int) -> int:
+        return self.store.parking.free(queue, key, limit)
+
     def _free_groups(self, queue: str, group: str | None = None) -> int:
         return self.store.queues.free_groups(queue, group)
 
@@ -634,6 +641,7 @@ def _settlement(message: Claimed, pick: int, how: str, **given: Any) -> Settleme
         reason="no",
         failure=Failure("error") if given.get("failed") else None,
         told_to=message.told_to,
+        park_key=given.get("key", ""),
     )
 
 

@@ -58,7 +58,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "claim_across_by_bytes": (ACROSS | BY_BYTES, "ready"),
     "promote_due": ({"queues": ["q1", "q2"], "limit": 100}, "due"),
     "promote_all": ({"limit": 100}, "due"),
-    "find_expired": ({"limit": 100}, "expiring"),
+    "find_expired": ({"limit": 100}, "expiring ending"),
     "find_unheld": ({"queue": "q1", "newest": 10**6, "dead": True, "limit": 100}, "ready"),
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
     "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
@@ -102,7 +102,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "arrivals": ({"queue": "q1", "after": 50, "limit": 10}, "pkey"),
     "held_replaced": ({"session": 1, "replaced": "r"}, "claimed"),
     "bury": ({"ids": [1, 2], "reason": "r"}, "pkey"),
-    "facts": ({"queue": "q1", "session": 1, "limit": 10}, "ready claimed retrying due"),
+    "facts": ({"queue": "q1", "session": 1, "limit": 10}, "ready claimed retrying due waking"),
     "page": ({"queue_id": 1, "groups": ["a"], **PAGE}, "ready"),
     "due_values": ({"queues": ["q1"], "every": False, "limit": 10}, "due"),
     "make_ready": ({"ids": [1, 2]}, "pkey"),
@@ -121,6 +121,14 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "fair_head": ({"queue_id": 10**6, "level": 4, "seen": -(2**60), "limit": 20}, "ready"),
     "lock_unplaced": ({"ids": [1, 2], "queue_id": 1}, "pkey"),
     "unplace": ({"ids": [1, 2]}, "pkey"),
+    "park": ({"ids": [1, 2], "key": "a", "seconds": 1.0}, "pkey"),
+    "free": ({"queue": "q1", "key": "a", "limit": 10}, "parked"),
+    "free_chosen": ({"ids": [1, 2]}, "pkey"),
+    "free_due": ({"queues": ["q1"], "every": False, "limit": 10}, "waking"),
+    "settle_parked": (
+        {"ids": [1, 2], "claims": [1, 1], "delay_seconds": [0.0, 1.0], "park_key": ["a", "b"], "session": 1},
+        "pkey",
+    ),
     "set_meets": ({"ids": [1, 2], "meets": 1027, "queue": "q1", "mark": 1024}, "pkey"),
 }
 #: What a worker prepares once and then runs with a plan that must suit any values.

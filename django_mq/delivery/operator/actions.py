@@ -14,7 +14,7 @@ from django_mq.delivery.hints import hint, tell_workers
 from django_mq.delivery.operator import redrives
 from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.engine.decisions.claim import order_of
-from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
+from django_mq.engine.states import CLAIMED, DEAD, PARKED, READY, SCHEDULED, State
 from django_mq.errors import MQError
 from django_mq.stores.registry import shared_store
 
@@ -32,12 +32,12 @@ CHUNK = 1000
 #: The states that each action is for. In a dead-letter queue, the dead letters of other queues are ready.
 STATES: Mapping[str, frozenset[State]] = {
     "redrive": frozenset({READY, DEAD}),
-    "deliver_now": frozenset({SCHEDULED}),
+    "deliver_now": frozenset({SCHEDULED, PARKED}),
     "reschedule": frozenset({SCHEDULED, READY}),
     "prioritise": frozenset({SCHEDULED, READY}),
-    "move": frozenset({SCHEDULED, READY, DEAD}),
+    "move": frozenset({SCHEDULED, READY, PARKED, DEAD}),
     "release": frozenset({CLAIMED}),
-    "cancel": frozenset({SCHEDULED, READY, DEAD}),
+    "cancel": frozenset({SCHEDULED, READY, PARKED, DEAD}),
     "stop": frozenset({CLAIMED}),
 }
 

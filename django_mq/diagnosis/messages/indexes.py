@@ -36,6 +36,7 @@ ORDERS: Mapping[Status, tuple[str, ...]] = {
     Status.READY: ("queue_id", "-level", "place", "pk"),
     Status.CLAIMED: ("queue_id", "session_id"),
     Status.DEAD: ("queue_id", "pk"),
+    Status.PARKED: ("queue_id", "park_key", "-level", "place", "pk"),
 }
 
 

@@ -49,6 +49,8 @@ class QueueState:
     scheduled: int
     #: Messages that failed and wait for their next attempt.
     retrying: int
+    #: Messages that wait until their key is freed, or for a time.
+    parked: int
     claimed: int
     dead: int
     #: How long the oldest message has been ready, or scheduled and due; None if there is none.
@@ -169,7 +171,7 @@ def _state_of(
     # Without the names of other queues, each of which would be a statement.
     given = {name: getattr(row, name) for name in (*OPTIONS, *LIFETIME)}
     options = QueueOptions(**given, expiry_queue=row.expires_to)
-    counted = ("ready", "retrying", "claimed", "dead", "oldest_ready_seconds", "is_oldest_exact")
+    counted = ("ready", "retrying", "parked", "claimed", "dead", "oldest_ready_seconds", "is_oldest_exact")
     return filled(
         QueueState,
         row,

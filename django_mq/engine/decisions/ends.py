@@ -18,6 +18,7 @@ class End(Enum):
 
     # The verdict over a claim; after ACCEPTED, EXPIRED and CANCELLED the message is gone, too.
     ACCEPTED = auto()
+    #: Also parked: the message stays, and no attempt is counted.
     RELEASED = auto()
     DECLINED = auto()
     #: Also of a message that no session holds.
@@ -63,6 +64,7 @@ END_OF_VERDICT: Final[Mapping[Verdict, End]] = {
     Verdict.ACCEPT: End.ACCEPTED,
     Verdict.RELEASE: End.RELEASED,
     Verdict.DECLINE: End.DECLINED,
+    Verdict.PARK: End.RELEASED,
     Verdict.DEAD: End.DEAD,
     Verdict.EXPIRE: End.EXPIRED,
     Verdict.CANCEL: End.CANCELLED,

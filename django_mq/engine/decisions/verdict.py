@@ -42,12 +42,15 @@ class Verdict(Enum):
     CANCEL = "cancel"
     #: Back for the other consumers; this one is not given the message again.
     DECLINE = "decline"
+    #: Back in its place without an attempt. No consumer is given it before its key is freed, or a time has come.
+    PARK = "park"
 
 
 # Plain names, because in Python 3.11 looking a member up on its class takes as long as a whole settlement.
 ACCEPT: Final = Verdict.ACCEPT
 RELEASE: Final = Verdict.RELEASE
 DECLINE: Final = Verdict.DECLINE
+PARK: Final = Verdict.PARK
 RETURNED: Final = Ending.RETURNED
 #: The reason of a dead letter that has expired.
 BY_EXPIRY: Final = "expired"
@@ -128,7 +131,7 @@ def verdict(
 
 def if_cancelled(given: Verdict) -> Verdict:
     """Return the verdict over a message that was cancelled while a session held it: it does not come back."""
-    return Verdict.CANCEL if given in (RELEASE, DECLINE) else given
+    return Verdict.CANCEL if given in (RELEASE, DECLINE, PARK) else given
 
 
 #: A further attempt would end in the same way.

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from django_mq.engine.decisions.dead_letters import MAXLEN
 from django_mq.engine.decisions.expiry import is_expired
-from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED, STEALABLE, Cause, State
+from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, PARKED, READY, SCHEDULED, STEALABLE, Cause, State
 from django_mq.inprocess.consumers.consumer import BLOCKED, NOT_INTERESTED, holder_of
 from django_mq.inprocess.consumers.dispatch import Dispatch
 from django_mq.inprocess.entries.fairness import FairOrder
+from django_mq.inprocess.entries.parked import ParkedEntries
 from django_mq.inprocess.entries.timeline import UNTOLD, Holding, Timeline, due_order, expiry_order
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Statistics:
 
 
 class Contents:
-    """The entries of one queue, in a structure for each state: ready, held, scheduled and dead.
+    """The entries of one queue, in a structure for each state: ready, held, scheduled, parked and dead.
 
     The consumer of a claimed entry keeps the entry; it is only counted here. ``expired`` is called with each
     expired entry before it is removed.
@@ -108,6 +109,7 @@ class Contents:
         self.holding = Holding(ready)
         #: What gives ready entries their places in a queue that keys share.
         self.fair = FairOrder(ready)
+        self.parked = ParkedEntries()
         self.claimed = 0
         self.dead: dict[Entry, None] = {}
         #: Consumers that have left and still hold entries.
@@ -159,6 +161,8 @@ class Contents:
             self._stands(self.dispatch.stand(entry))
         elif entry.state is SCHEDULED:
             self.schedule.add(entry)
+        elif entry.state is PARKED:
+            self.parked.add(entry)
         else:
             self.holding.add(entry)
 
@@ -173,9 +177,10 @@ class Contents:
         for_good = self.policy.replaces_for_good
         if entry.is_claimed:
             entry.replaced = for_good
-        elif entry.state is READY or (for_good and entry.state is SCHEDULED):
+        elif entry.state is READY or (for_good and entry.state in {SCHEDULED, PARKED}):
             self.expiring.remove(entry)
             self.schedule.remove(entry)  # the entry may wait there for its next attempt
+            self.parked.remove(entry)
             entry.discard()
             self.depart(entry, Cause.REPLACED)
 
@@ -189,7 +194,7 @@ class Contents:
         if entry.state is DEAD:
             entry.cause, entry.died_at = "", None
             self._forget_theft(entry)
-        entry.state, entry.due_at = READY, None
+        entry.state, entry.due_at, entry.park_key, entry.parked_until = READY, None, "", None
         return True
 
     def _forget_theft(self, entry: "Entry") -> None:
@@ -201,7 +206,7 @@ class Contents:
             self.credited(holder)
 
     def bury(self, entry: "Entry", cause: str) -> bool:
-        """Make a ready, scheduled or stealable entry dead. Return False if it is not one of these here.
+        """Make a ready, scheduled, parked or stealable entry dead. Return False if it is not one of these here.
 
         The consumer of a stealable entry gets the credit back when it settles the entry; that settlement is void.
         """
@@ -211,7 +216,7 @@ class Contents:
             if stolen is None:
                 return False
             entry.steal()
-        elif not (entry.state is READY or entry.state is SCHEDULED) or not self.lift(entry):
+        elif entry.state not in {READY, SCHEDULED, PARKED} or not self.lift(entry):
             return False
         else:
             stolen, entry.state = True, DEAD
@@ -256,12 +261,22 @@ class Contents:
             for entry in lifted:
                 self.place(entry)
 
+    def park(self, entry: "Entry", key: str, until: float | None) -> bool:
+        """Park a ready entry; None is no time. Return False if it is not ready here."""
+        if entry.state is not READY or not self._take_from_place(entry):
+            return False
+        entry.state, entry.park_key, entry.parked_until = PARKED, key, until
+        self.place(entry)
+        return True
+
     def _take_from_place(self, entry: "Entry") -> bool:
         self.expiring.remove(entry)
         if entry.state is READY:
             return self.dispatch.leave(entry)
         if entry.state is SCHEDULED:
             return self.schedule.remove(entry)
+        if entry.state is PARKED:
+            return self.parked.remove(entry)
         return self.holding.remove(entry) if entry.state is HELD else self.dead.pop(entry, self) is None
 
     # Being claimed, and given back.
@@ -403,7 +418,7 @@ class Contents:
 
     def waiting(self) -> "Iterator[Entry]":
         """Return every entry that no consumer holds, first the ready entries in order."""
-        return chain(self.dispatch.ready, self.holding, self.schedule, self.dead)
+        return chain(self.dispatch.ready, self.holding, self.schedule, self.parked, self.dead)
 
     def everything(self) -> "list[Entry]":
         """Return all entries, in any state, in no order."""
@@ -431,4 +446,5 @@ class Contents:
             READY: len(self.dispatch.ready) + len(self.holding),
             CLAIMED: self.claimed,
             DEAD: len(self.dead),
+            PARKED: len(self.parked),
         }

@@ -18,6 +18,7 @@ from django_mq.engine.states import (
     GONE,
     HELD,
     MOVES,
+    PARKED,
     READY,
     SCHEDULED,
     STEALABLE,
@@ -58,6 +59,9 @@ class Entry:
     order: Order = field(init=False)
     #: When it expires here: the message's own time, within the queue's bounds.
     expires_at: float | None = field(init=False)
+    #: The key that frees it while it is parked, and the time that does so, if there is one.
+    park_key: str = field(init=False, default="")
+    parked_until: float | None = field(init=False, default=None)
     #: The consumer that holds it while it is claimed; see ``consumers.consumer.holder_of``.
     owner: "object | None" = field(init=False, default=None)
     #: Grows with every claim and identifies one delivery, so that a late settlement is void.
@@ -152,6 +156,15 @@ class Entry:
             return False
         self.due_at = due_at
         self.redelivered = True
+        return True
+
+    def park(self, owner: object, key: str, until: float | None) -> bool:
+        """Move from claimed by ``owner`` to parked, uncounted; None is no time."""
+        if not self._leave(owner, PARKED):
+            return False
+        self.attempts -= 1
+        self.redelivered = True
+        self.park_key, self.parked_until = key, until
         return True
 
     def reject(self, owner: object) -> bool:

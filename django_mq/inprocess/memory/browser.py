@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from django_mq.engine.states import READY, SCHEDULED
+from django_mq.engine.states import PARKED, READY, SCHEDULED
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import entry_of, row_of
 from django_mq.stores.records import uuid_of
@@ -44,7 +44,7 @@ class Browser(Part, subjects.Browser):
     @locked
     def correlated(self, ids: Sequence[str]) -> list[Browsed]:
         wanted = {*ids, *(made for given in ids if (made := uuid_of(given)) is not None)}
-        waiting = [row for row in self.broker.rows.values() if row.entry.state in (SCHEDULED, READY)]
+        waiting = [row for row in self.broker.rows.values() if row.entry.state in (SCHEDULED, READY, PARKED)]
         return [
             row.browsed()
             for row in waiting

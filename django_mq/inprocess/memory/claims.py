@@ -14,6 +14,7 @@ from django_mq.engine.states import CLAIMED
 from django_mq.errors import SessionLost
 from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.consumers.target import Target
+from django_mq.inprocess.entries.timeline import NEVER
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import row_of
 from django_mq.inprocess.memory.session import ReadyRow
@@ -27,11 +28,16 @@ if TYPE_CHECKING:
     from django_mq.engine.decisions.arbiter import Award, Subscription
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.inprocess.memory.broker import SharedBroker
+    from django_mq.inprocess.memory.parking import Parking
     from django_mq.inprocess.memory.row import BrokerQueue, LiveMessage
     from django_mq.inprocess.memory.session import MemorySession
     from django_mq.inprocess.memory.settlements import Settlements
     from django_mq.inprocess.queue import Queue
     from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord, Settlement
+
+
+#: The most parked messages that one claim frees.
+PROMOTE_LIMIT = 1000
 
 
 class Head(NamedTuple):
@@ -43,6 +49,7 @@ class Head(NamedTuple):
 @dataclass(eq=False)
 class Claims(Part, subjects.Claims):
     settlements: Settlements
+    parking: Parking
 
     @locked
     def settle_and_claim(
@@ -66,18 +73,22 @@ class Claims(Part, subjects.Claims):
         for queue in queues:
             queue.inner.promote(claim.now.timestamp())
             queue.end_pause(claim.now)
+        ruled = [queue for queue in queues if self.broker.record_of(queue).has_claim_rules]
+        self.parking.free_due(PROMOTE_LIMIT, [queue.name for queue in ruled])
         if isinstance(target, Target):
             claim.bring_in_turn(target, request)
         else:
             given = cast("Consumer | None", target)
             claim.bring({queue: claim.session.consumer_of(queue, given) for queue in queues}, request)
         due = [at for queue in queues if (at := queue.inner.due.next_due()) is not None]
+        woken = (queue.inner.contents.parked.waking.next_time for queue in ruled)
+        due += [at for at in woken if at != NEVER]
         times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
         return ClaimResult(
             claimed=claim.claimed,
             left=request.left_behind(claim.claimed, claim.seen),
             next_due_seconds=min(times, default=None),
-            constrained=any(self.broker.record_of(queue).has_claim_rules for queue in queues),
+            constrained=bool(ruled),
             grouped=frozenset(queue.name for queue in queues if queue.settings.has_groups),
             declined=any(claim.session.has_declined(queue) for queue in queues),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from heapq import nsmallest
 from itertools import islice
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import SimpleNamespace
 
+    from django_mq.inprocess.memory.parking import Parking
     from django_mq.inprocess.memory.row import LiveMessage
 
 Item = TypeVar("Item")
@@ -36,13 +38,17 @@ ORPHANED = timedelta(days=7)
 ATTEMPTS_KEPT = timedelta(days=30)
 
 
+@dataclass(eq=False)
 class Maintenance(Part, subjects.Maintenance):
+    parking: Parking
+
     @locked
     def promote(self, limit: int = 1000) -> int:
         now = self.broker.now()
         for queue in self.broker.queues.values():
             queue.end_pause(now)
-        return sum(len(queue.inner.promote(now.timestamp(), limit)) for queue in self.broker.queues.values())
+        promoted = sum(len(queue.inner.promote(now.timestamp(), limit)) for queue in self.broker.queues.values())
+        return promoted + self.parking.free_due(limit)
 
     @locked
     def expire(self, limit: int = 1000) -> int:

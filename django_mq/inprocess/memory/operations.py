@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.ends import End
-from django_mq.engine.states import CLAIMED, SCHEDULED, Cause
+from django_mq.engine.states import CLAIMED, PARKED, SCHEDULED, Cause
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.parts.control import travelling
 from django_mq.stores import errors
@@ -73,12 +73,15 @@ class Operations(Part, subjects.Operations):
     @locked
     def deliver_now(self, ids: Sequence[int]) -> list[Moved]:
         scheduled = [(id_, row) for id_, row in self._found_anew(ids) if row.entry.state is SCHEDULED]
+        parked = [(row.id, row) for row in self.broker.found(ids) if row.entry.state is PARKED]
         for _, row in scheduled:
             row.deliver_at = self.broker.now()
         with _placing_together(row for _, row in scheduled):
             for _, row in scheduled:  # a value replaces others, which were due before
                 row.queue.inner.control.deliver_now(row.entry)
-        return self._now(scheduled)
+        for _, row in parked:
+            row.free(self.broker.now())
+        return self._now([*scheduled, *parked])
 
     def _found_anew(self, ids: Sequence[int]) -> list[tuple[int, LiveMessage]]:
         """Return the messages with these row ids, after the last values that are due in their queues."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import QueueOptions
-from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, is_retrying
+from django_mq.engine.states import CLAIMED, DEAD, PARKED, READY, SCHEDULED, is_retrying
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import BrokerQueue
 from django_mq.inprocess.rules import Rules
@@ -87,14 +87,16 @@ class Queues(Part, subjects.Queues):
 
     def _counts_of(self, queue: BrokerQueue, limit: int) -> Counts:
         in_state = queue.inner.counts()
-        scheduled, ready, claimed, dead = (
-            min(limit, in_state[state]) for state in (SCHEDULED, READY, CLAIMED, DEAD)
+        scheduled, ready, claimed, dead, parked = (
+            min(limit, in_state[state]) for state in (SCHEDULED, READY, CLAIMED, DEAD, PARKED)
         )
         now = self.broker.now().timestamp()
         due = sum(entry.due_at is not None and entry.due_at <= now for entry in queue.inner.scheduled())
         retrying = sum(is_retrying(entry.state, entry.attempts) for entry in queue.inner.scheduled())
         age, is_exact = self._oldest_ready_seconds(queue), all_are_read(ready, limit)
-        return Counts(scheduled, ready, claimed, dead, age, min(limit, due), min(limit, retrying), is_exact)
+        return Counts(
+            scheduled, ready, claimed, dead, age, min(limit, due), min(limit, retrying), is_exact, parked
+        )
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
         """Return how long the oldest message that is ready, or due and not yet promoted, has waited."""

@@ -195,6 +195,11 @@ class LiveMessage:
             self.released_at = now
             self.queue.inner.release(self.entry, holder, delivered=delivered)
 
+    def free(self, now: datetime) -> None:
+        """Make the message ready, which is parked."""
+        self.released_at = now
+        self.queue.inner.control.free(self.entry)
+
     def claimed(self, now: datetime) -> Claimed:
         entry, expired = self.entry, is_expired(self.entry, now.timestamp())
         return self._told(Claimed, claim=entry.claim_number, attempts=entry.attempts - 1, expired=expired)

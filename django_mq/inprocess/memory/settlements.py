@@ -11,7 +11,7 @@ from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
 from django_mq.engine.states import DEAD, Cause
 from django_mq.inprocess.consumers.consumer import holder_of
 from django_mq.inprocess.memory.part import Part, locked
-from django_mq.stores.records import Settlement, later, storable
+from django_mq.stores.records import PARK_KEY_LENGTH, Settlement, later, storable
 from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
@@ -25,9 +25,17 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Failure, Receipt
 
 #: Of several verdicts over one message, the first one in this order counts.
-ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
+ORDER = (
+    Verdict.ACCEPT,
+    Verdict.EXPIRE,
+    Verdict.CANCEL,
+    Verdict.RELEASE,
+    Verdict.DECLINE,
+    Verdict.PARK,
+    Verdict.DEAD,
+)
 #: After these verdicts the message stays, and no session holds it.
-LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
+LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.PARK, Verdict.DEAD)
 #: After these verdicts the message is gone: its end is noted when it leaves the queue, which knows why.
 GOING = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL)
 
@@ -146,6 +154,9 @@ class Settlements(Part, subjects.Settlements):
             case Verdict.DECLINE:
                 row.declined_at = row.released_at = now
                 inner.decline(entry, consumer)
+            case Verdict.PARK:
+                until = later(now, settlement.delay_seconds).timestamp() if settlement.delay_seconds > 0 else None
+                inner.park(entry, consumer, key=storable(settlement.park_key, PARK_KEY_LENGTH), until=until)
             case Verdict.CANCEL:
                 inner.control.remove(entry, Cause.CANCELLED)
             case Verdict.EXPIRE:

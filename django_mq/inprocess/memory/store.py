@@ -11,6 +11,7 @@ from django_mq.inprocess.memory.deletions import Deletions
 from django_mq.inprocess.memory.exchanges import Exchanges
 from django_mq.inprocess.memory.maintenance import Maintenance, Retention
 from django_mq.inprocess.memory.operations import Operations
+from django_mq.inprocess.memory.parking import Parking
 from django_mq.inprocess.memory.publications import Admission, Publications
 from django_mq.inprocess.memory.queues import Queues
 from django_mq.inprocess.memory.sessions import Sessions
@@ -44,9 +45,10 @@ class MemoryStore:
         self.admission = Admission(broker, sender, self.publications, self.unique_keys)
         self.sessions = Sessions(broker, sender, self.deletions)
         self.settlements = Settlements(broker, sender, transaction)
-        self.claims = Claims(broker, sender, self.settlements)
+        self.parking = Parking(broker, sender)
+        self.claims = Claims(broker, sender, self.settlements, self.parking)
         self.browser = Browser(broker, sender)
-        self.maintenance = Maintenance(broker, sender)
+        self.maintenance = Maintenance(broker, sender, self.parking)
         self.retention = Retention(broker, sender)
         self.volatile = VolatileMessages(broker, sender)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.decisions.limits import Overflow
 from django_mq.engine.decisions.places import ORDINARY_PLACE
-from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, Cause
+from django_mq.engine.states import DEAD, HELD, PARKED, READY, SCHEDULED, Cause
 from django_mq.errors import IllegalMove, OutOfRange
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django_mq.inprocess.rules import Rules
 
 #: The states that a purge removes: not delivered yet.
-UNDELIVERED: Final = (READY, HELD, SCHEDULED)
+UNDELIVERED: Final = (READY, HELD, SCHEDULED, PARKED)
 
 
 class Control:
@@ -120,8 +120,18 @@ class Control:
             self._state.capacity.look_again(entry)
         return here
 
+    def park(self, entry: Entry, key: str, until: float | None) -> bool:
+        """Let a ready entry wait until its key is freed, or until a time; False if it is not ready here."""
+        with self._lock:
+            return self._contents.park(entry, key, until)
+
+    def free(self, entry: Entry) -> bool:
+        """Make a parked entry ready, in its place; False if it is not parked here."""
+        with self._lock:
+            return entry.state is PARKED and self._stand_again(entry)
+
     def bury(self, entry: Entry, now: float, reason: str) -> bool:
-        """Make a ready, scheduled or stealable entry dead; False if it is in another state.
+        """Make a ready, scheduled, parked or stealable entry dead; False if it is in another state.
 
         It stays: a store sends it on.
         """

@@ -11,6 +11,7 @@ from django_mq.engine.states import (
     DEAD,
     DISCARDED,
     GONE,
+    PARKED,
     QUEUE_DELETED,
     READY,
     RETURNED,
@@ -70,7 +71,7 @@ class Outcomes:
     def _returned(self, entry: Entry) -> Fate:
         if self._state.deleted and entry.state is not GONE and entry.state is not DEAD:
             return self.expel(entry)
-        if self._state.is_deserted and (entry.state is READY or entry.state is SCHEDULED):
+        if self._state.is_deserted and entry.state in {READY, SCHEDULED, PARKED}:
             self._contents.take_out(entry, Cause.KILLED)
         elif entry.state is READY and not self._state.plain:
             self._state.capacity.look_again(None)

@@ -9,7 +9,7 @@ from django_mq.delivery.codecs import ENCRYPTED
 from django_mq.delivery.operator.browser import browsed
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.json_objects import as_json, seen_body
-from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State, is_retrying
+from django_mq.engine.states import CLAIMED, DEAD, PARKED, READY, SCHEDULED, State, is_retrying
 from django_mq.management.arguments import QUEUE, argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, table
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Browsed
 
 STATES: dict[str, tuple[State, ...]] = {
-    state.name.lower(): (state,) for state in (READY, SCHEDULED, CLAIMED, DEAD)
+    state.name.lower(): (state,) for state in (READY, SCHEDULED, PARKED, CLAIMED, DEAD)
 }
-STATES["all"] = (SCHEDULED, READY, CLAIMED, DEAD)
+STATES["all"] = (SCHEDULED, READY, PARKED, CLAIMED, DEAD)
 HEADINGS = ("MESSAGE", "STATE", "PRIORITY", "FAILED", "PUBLISHED", "TYPE", "BODY")
 #: Characters of a body in the table.
 BODY_WIDTH = 60

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django_mq.diagnosis.messages.criteria import narrowed
 from django_mq.diagnosis.messages.exports import csv_lines, json_lines
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
-from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
+from django_mq.engine.states import CLAIMED, DEAD, PARKED, READY, SCHEDULED
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.messages import FILTER_ARGUMENTS, read_filters
@@ -16,7 +16,7 @@ from django_mq.management.tables import printable
 from django_mq.models import Message
 
 #: The values of the list's filter of states.
-STATES = {state.name.lower(): str(state.value) for state in (READY, SCHEDULED, CLAIMED, DEAD)}
+STATES = {state.name.lower(): str(state.value) for state in (READY, SCHEDULED, PARKED, CLAIMED, DEAD)}
 STATES["letters"] = DEAD_LETTERS
 
 

@@ -14,8 +14,8 @@ from django_mq.management.confirmation import confirm
 
 class Command(MQCommand):
     help = (
-        "Remove all ready, scheduled and dead messages of a queue, and what workers have prefetched and not "
-        "begun. What they have begun stays."
+        "Remove all ready, scheduled, parked and dead messages of a queue, and what workers have prefetched and "
+        "not begun. What they have begun stays."
     )
     arguments: ClassVar = (QUEUE, argument("--yes", action="store_true", help="Do not ask."))
     dry_run = "what would be removed, counted up to 10,000 for each state"
@@ -24,6 +24,8 @@ class Command(MQCommand):
         name = options["queue"]
         (queue,) = overview([name], using=alias)
         counts = {"ready": queue.ready, "scheduled": queue.scheduled, "dead": queue.dead}
+        if queue.parked:
+            counts["parked"] = queue.parked
         holds = ", ".join(f"{PLAIN.bounded(count)} {state}" for state, count in counts.items())
         if options["dry_run"]:
             text = f"{holds} would be removed from queue {name!r}."

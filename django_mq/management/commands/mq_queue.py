@@ -112,7 +112,7 @@ class Command(MQCommand):
 
     def _would_delete(self, name: str, alias: str, *, force: bool) -> None:
         (queue,) = overview([name], using=alias)
-        free = queue.ready + queue.scheduled + queue.dead
+        free = queue.ready + queue.scheduled + queue.parked + queue.dead
         linked = Queue.objects.using(alias).filter(Q(dead_letter_queue__name=name) | Q(expiry_queue__name=name))
         why = ""
         if others := ", ".join(repr(other.name) for other in linked):

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django_mq.engine.decisions.claim import allowed, fitting, merged, next_batch
 from django_mq.engine.decisions.worker_mode import WorkerMode
+from django_mq.engine.states import READY
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
@@ -24,6 +25,7 @@ from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, Deletions
 from django_mq.stores.sql.exchanges import VolatileMessages
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import MOVED, Messages, named
+from django_mq.stores.sql.parking import Parking, parking, stored_key
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.retention import Retention
@@ -34,7 +36,7 @@ from django_mq.stores.sql.store import Parts, SQLStore
 from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.dead_letters import Copy
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         Failure,
         Heartbeat,
         NewMessage,
+        Parked,
         Receipt,
         Renewal,
         Settlement,
@@ -57,15 +60,16 @@ QUEUE, SUSPECT, BODY = (
 )
 #: The position of the size of the body, which is given even if the body is not.
 SIZE = BODY + 1
-#: States of ``models.Message.Status``: scheduled and ready, and all states that no session holds.
-WAITING, UNHELD = [0, 1], [0, 1, 3]
+#: States of ``models.Message.Status``: scheduled and ready, all states that no session holds, and parked.
+WAITING, UNHELD, PARKED = [0, 1], [0, 1, 3, 7], [7]
 #: The states of the messages that a statement changes, and whether it leaves those out that have a value key.
 CHANGED = {
     "release_held": ([2], False),
     "deliver_now": ([0], False),
     "reschedule": (WAITING, True),
     "redrive_dead": ([3], False),
-    "bury": (WAITING, False),
+    "bury": ([*WAITING, *PARKED], False),
+    "free_chosen": (PARKED, False),
 }
 
 
@@ -134,13 +138,42 @@ class MySQLMessages(Messages):
 
     def set_expired_aside(self, ids: Sequence[int]) -> None:
         with self.database.transaction():
-            if found := first_of(self._locked(ids, WAITING)):
+            if found := first_of(self._locked(ids, [*WAITING, *PARKED])):
                 super().set_expired_aside(found)
 
     def record_attempts(self, session_id: int, failed: Sequence[tuple[int, bool, Failure]]) -> None:
         with self.database.transaction():
             for id_, counted, failure in failed:
                 self.rows("record_attempts", **named(session_id), id=id_, counted=counted, **failure.storable())
+
+
+class MySQLParking(Parking):
+    """Lock, then write, and leave out what others have locked."""
+
+    def park(self, parked: Sequence[Parked]) -> frozenset[int]:
+        with self.database.transaction():
+            ready = {*first_of(self._locked([item.id for item in parked], [READY]))}
+            for name, params in parking([item for item in parked if item.id in ready]):
+                self.rows(name, **params)
+        return frozenset(ready)
+
+    def free(self, queue: str, key: str, limit: int) -> int:
+        with self.database.transaction():
+            return self._free(first_of(self.rows("first_parked", queue=queue, key=stored_key(key), limit=limit)))
+
+    def free_due(self, limit: int, queues: Collection[str] | None = None) -> int:
+        given = {"every": queues is None, "queues": list(queues or ())}
+        with self.database.transaction():
+            found = first_of(self.rows("woken", limit=limit, **given))
+            return self._free(first_of(self._locked(found, PARKED)))
+
+    def _locked(self, ids: Sequence[int], states: list[int]) -> Rows:
+        return self.rows("lock_unheld", ids=list(ids), states=states, reason=None) if ids else []
+
+    def _free(self, ids: list[int]) -> int:
+        if ids:
+            self.rows("free", ids=ids)
+        return len(ids)
 
 
 class MySQLLeases(Leases):
@@ -483,6 +516,7 @@ class MySQLStore(SQLStore):
         sessions=MySQLSessions,
         claims=MySQLClaims,
         settlements=MySQLSettlements,
+        parking=MySQLParking,
         maintenance=MySQLMaintenance,
         retention=MySQLRetention,
         browser=MySQLBrowser,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
+    from django_mq.stores.sql.parking import Parking
     from django_mq.stores.sql.queues import Queues
     from django_mq.stores.sql.settlements import Declines, Leases, Settlements
 
@@ -163,6 +164,7 @@ class Claims(Part, subjects.Claims):
     leases: Leases
     declines: Declines
     settlements: Settlements
+    parking: Parking
     ends: Ends
     # By queue, when a claim that has messages may look for others on further pages, on the monotonic clock.
     _look_behind_at: defaultdict[str, float] = field(init=False, default_factory=lambda: defaultdict(float))
@@ -362,8 +364,13 @@ class Claims(Part, subjects.Claims):
         sizes = {name: self._page_size(session_id, request, name) for name in names}
         wanted = {name: prefilter(request, name, every=name in locked) for name in names}
         facts = self._facts(ask, session_id, sizes, wanted)
-        if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
+        promoting = request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values())
+        waking = [name for name in locked if facts[name].is_waking]
+        if promoting:
             self.queues.promote(PROMOTE_LIMIT, names)
+        if waking:
+            self.parking.free_due(PROMOTE_LIMIT, waking)
+        if promoting or waking:
             facts = self._facts(ask, session_id, sizes, wanted)
         heads: list[Chosen] = []
         for name, each in facts.items():
@@ -375,6 +382,7 @@ class Claims(Part, subjects.Claims):
         times = [
             self._due_seconds(request, each.due_seconds) for each in facts.values() if each.due_seconds is not None
         ]
+        times += [max(0.0, due) for name in locked if (due := facts[name].woken_seconds) is not None]
         unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
             times.append(LEFT_SECONDS)
@@ -573,6 +581,8 @@ NO_OPTIONS = QueueOptions()
 class Facts:
     alive: bool = False
     due_seconds: float | None = None
+    #: In how many seconds the first parked message is to be freed, None if no time is set.
+    woken_seconds: float | None = None
     #: None if there is no such queue.
     queue_id: int | None = None
     options: QueueOptions = NO_OPTIONS
@@ -611,12 +621,17 @@ class Facts:
             self.queue_id, *values, self.claimed, _ = numbers
             self.options = QueueOptions(**dict(zip(OPTIONS, [word, *values], strict=True)))
         else:
-            alive, due = numbers[:2]
-            self.alive, self.due_seconds = bool(alive), None if due is None else due / 1_000_000
+            alive, *times = numbers[:3]
+            self.alive = bool(alive)
+            self.due_seconds, self.woken_seconds = (None if at is None else at / 1_000_000 for at in times)
 
     @property
     def is_due(self) -> bool:
         return self.due_seconds is not None and self.due_seconds <= 0
+
+    @property
+    def is_waking(self) -> bool:
+        return self.woken_seconds is not None and self.woken_seconds <= 0
 
     @property
     def is_constrained(self) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
+    from django_mq.stores.sql.parking import Parking
     from django_mq.stores.sql.queues import Queues
     from django_mq.stores.sql.sessions import Sessions
 
@@ -41,6 +42,7 @@ class Maintenance(Part, subjects.Maintenance):
     moves: Moves
     last_values: LastValues
     fairness: FairPlaces
+    parking: Parking
     sessions: Sessions
     declared: DeclaredSelectors
     #: By queue with declined messages, its consumers as last seen.
@@ -51,7 +53,8 @@ class Maintenance(Part, subjects.Maintenance):
         return dict(zip(ASKED, map(bool, found), strict=True))
 
     def promote(self, limit: int = 1000) -> int:
-        return self.last_values.promote() + self.fairness.promote() + self.queues.promote(limit)
+        due = self.last_values.promote() + self.fairness.promote() + self.queues.promote(limit)
+        return due + self.parking.free_due(limit)
 
     def cover(self) -> bool:
         return self.declared.cover()

@@ -52,8 +52,9 @@ class Operations(Part, subjects.Operations):
         with self.database.transaction():
             names = [row[0] for row in self.rows("value_queues", ids=list(ids))]
             self.last_values.capacities_of(names)  # before any message is locked, as publishers do
-            before = self.messages.standing(self.messages.changed("deliver_now", ids))
-            self.fairness.place_moved(stayed(before))
+            freed = self.messages.changed("free_chosen", ids)
+            before = self.messages.standing([*self.messages.changed("deliver_now", ids), *freed])
+            self.fairness.place_moved([each for each in stayed(before) if each.id not in freed])
             for name in names:
                 self.last_values.let_arrive(name)
             return self.messages.moved(before) if names else stayed(before)

@@ -106,9 +106,9 @@ class Queues(Part, subjects.Queues):
 
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
         found: dict[str, Counts] = {}
-        for name, scheduled, ready, claimed, dead, age, due, retrying in self._count(names, limit):
+        for name, scheduled, ready, claimed, dead, age, due, retrying, parked in self._count(names, limit):
             seconds, is_exact = None if age is None else float(age), all_are_read(ready, limit)
-            found[name] = Counts(scheduled, ready, claimed, dead, seconds, due, retrying, is_exact)
+            found[name] = Counts(scheduled, ready, claimed, dead, seconds, due, retrying, is_exact, parked)
         return found
 
     def _count(self, names: Sequence[str] | None, limit: int) -> Rows:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf
 from django_mq.engine.decisions.ends import END_OF_VERDICT, End
 from django_mq.engine.decisions.last_value import BY_LATER_VALUE
-from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, RELEASE, Verdict
+from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, PARK, RELEASE, Verdict
 from django_mq.stores.records import failed_attempt, storable
 from django_mq.stores.sql.database import Part, first_of
 from django_mq.stores.sql.messages import ACCEPTED, CANCELLED, EXPIRED, REPLACED
+from django_mq.stores.sql.parking import stored_key
 from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class Settlements(Part, subjects.Settlements):
         settled = [item for item in settlements if item.id in done]
         if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
             self.messages.record_attempts(session_id, failed)
-        if released := [item.id for item in settled if item.verdict is RELEASE]:
+        if released := [item.id for item in settled if item.verdict in STAYING]:
             self.messages.drop_replaced(released)
         if declined := [item.id for item in settled if item.verdict is DECLINE]:
             self.messages.drop_replaced(declined)
@@ -231,9 +232,13 @@ class Settlements(Part, subjects.Settlements):
 def statements(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
     """Yield the statements for settlements without failures and dead messages."""
     yield from verdicts(session_id, settlements)
-    if ids := [item.id for item in settlements if item.verdict is RELEASE]:
+    if ids := [item.id for item in settlements if item.verdict in STAYING]:
         # A released message that a later value has replaced is removed.
         yield "remove", {"ids": ids, "outcome": REPLACED, "reason": BY_LATER_VALUE}
+
+
+#: Of messages that stay, and that a later value may have replaced meanwhile.
+STAYING = (RELEASE, PARK)
 
 
 def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
@@ -257,6 +262,14 @@ KINDS: tuple[tuple[Verdict, str, Callable[[Sequence[Settlement]], dict[str, Any]
             },
         )
         for verdict in (RELEASE, DECLINE)
+    ),
+    (
+        PARK,
+        "settle_parked",
+        lambda items: {
+            "delay_seconds": [float(item.delay_seconds) for item in items],
+            "park_key": [stored_key(item.park_key) for item in items],
+        },
     ),
     (
         Verdict.DEAD,

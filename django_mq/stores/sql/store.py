@@ -23,6 +23,7 @@ from django_mq.stores.sql.messages import Messages
 from django_mq.stores.sql.moves import Moves
 from django_mq.stores.sql.operations import Operations
 from django_mq.stores.sql.periodic import PeriodicRuns
+from django_mq.stores.sql.parking import Parking
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
@@ -60,6 +61,7 @@ class Parts:
     sessions: type[Sessions] = Sessions
     claims: type[Claims] = Claims
     settlements: type[Settlements] = Settlements
+    parking: type[Parking] = Parking
     browser: type[Browser] = Browser
     operations: type[Operations] = Operations
     maintenance: type[Maintenance] = Maintenance
@@ -198,8 +200,13 @@ class SQLStore:
             leases=self.leases,
             declines=self.declines,
             settlements=self.settlements,
+            parking=self.parking,
             ends=self.ends,
         )
+
+    @cached_property
+    def parking(self) -> Parking:
+        return self.parts.parking(self.database)
 
     @cached_property
     def browser(self) -> Browser:
@@ -220,6 +227,7 @@ class SQLStore:
             moves=self.moves,
             last_values=self.last_values,
             fairness=self.fairness,
+            parking=self.parking,
             sessions=self.sessions,
             declared=self.declared,
         )

@@ -110,7 +110,13 @@ class SQLiteClaims(Claims):
         rows = self.database.rows
         if rows("claimable", **queues) or not rows("session_alive", session=session_id):
             return None
-        return self._result_of([], request, rows("next_due", **queues)[0][0])
+        due = rows("next_due", **queues)[0][0]
+        if ruled := [name for name in request.queues if self.queues.has_claim_rules(name)]:
+            woken = rows("next_woken", queues=ruled)[0][0]
+            if woken is not None and woken <= 0:
+                return None
+            due = min((each for each in (due, woken) if each is not None), default=None)
+        return self._result_of([], request, due)
 
     def _claim_statement(self, session_id: int, request: ClaimRequest) -> tuple[str, dict[str, Any]]:
         name, params = super()._claim_statement(session_id, request)

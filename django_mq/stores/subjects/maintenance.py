@@ -21,11 +21,11 @@ class Maintenance(ABC):
 
     @abstractmethod
     def promote(self, limit: int = 1000) -> int:
-        """Make due scheduled messages ready; return how many."""
+        """Make due scheduled messages ready, and parked ones whose time has come; return how many."""
 
     @abstractmethod
     def expire(self, limit: int = 1000) -> int:
-        """Remove scheduled and ready messages whose time to live is over, or send them on; return how many.
+        """Remove expired messages that no session holds, or send them on; return how many.
 
         They go where ``departure`` of the engine says; what an exchange does not take stays as dead.
         """

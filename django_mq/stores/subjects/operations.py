@@ -33,7 +33,7 @@ class Operations(ABC):
 
     @abstractmethod
     def deliver_now(self, ids: Sequence[int]) -> list[Moved]:
-        """Make scheduled messages ready, in due order."""
+        """Make scheduled messages ready, in due order, and parked ones."""
 
     @abstractmethod
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:

@@ -65,7 +65,7 @@ class Deletions(ABC):
 
     @abstractmethod
     def purge(self, name: str, *, dead: bool = True) -> int:
-        """Remove scheduled and ready messages, and ``dead`` ones, but none that arrives meanwhile."""
+        """Remove scheduled, ready and parked messages, and ``dead`` ones, but none that arrives meanwhile."""
 
     @abstractmethod
     def delete_queue(self, name: str, *, force: bool = False) -> int:

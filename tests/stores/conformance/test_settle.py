@@ -296,6 +296,7 @@ def test_a_reaped_session_s_verdict_counts_as_long_as_nothing_becomes_of_the_mes
         assert (counts.total, counts.ready, counts.dead) == {
             Verdict.RELEASE: (1, 1, 0),
             Verdict.DECLINE: (1, 1, 0),
+            Verdict.PARK: (1, 0, 0),
             Verdict.DEAD: (1, 0, 1),
         }.get(how, (0, 0, 0)), how
         store.deletions.purge(orders)

@@ -15,6 +15,8 @@ FROM (
     {first_in_state:2}
     UNION ALL
     {first_in_state:3}
+    UNION ALL
+    {first_in_state:7}
 ) head
 STRAIGHT_JOIN django_mq_message m ON m.id = head.id
 STRAIGHT_JOIN django_mq_queue q ON q.id = m.queue_id
@@ -34,8 +36,8 @@ CASE WHEN (SELECT 1 FROM django_mq_message m FORCE INDEX (django_mq_message_read
 -- stands for none, as least() of a null is null. Returns: name, scheduled, ready, claimed, dead, and how long in
 -- seconds a message has been waiting that could be delivered: the longest of the ready ones, if there are few, else of
 -- those at the head of a level (longest_waiting reads more), and of the scheduled ones that are due; how many of the
--- scheduled ones are due; and how many of those due first are retrying: as no index has their attempts, so many of
--- their rows are read.
+-- scheduled ones are due; how many of those due first are retrying: as no index has their attempts, so many of
+-- their rows are read; and how many are parked.
 SELECT
     q.name, {counted_in_state:0}, {counted_in_state:1}, {counted_in_state:2}, {counted_in_state:3},
     (SELECT timestampdiff(MICROSECOND, nullif(min(least(
@@ -64,7 +66,8 @@ SELECT
      WHERE d.queue_id = q.id AND d.state = 0 AND d.attempts > 0 AND d.deliver_at <= coalesce((
          SELECT e.deliver_at FROM django_mq_message e FORCE INDEX (django_mq_message_due)
          WHERE e.queue_id = q.id AND e.state = 0
-         ORDER BY e.deliver_at LIMIT 1 OFFSET %(retrying)s), TIMESTAMP '9999-12-31 23:59:59'))
+         ORDER BY e.deliver_at LIMIT 1 OFFSET %(retrying)s), TIMESTAMP '9999-12-31 23:59:59')),
+    {counted_in_state:7}
 FROM django_mq_queue q
 WHERE %(every)s OR q.name IN %(names)s
 ORDER BY q.name

@@ -1,7 +1,7 @@
 -- name: due_duties. Asks which duties of maintenance have something to do, a column for each, in the order of
 -- ASKED in maintenance.py. To be reaped is an expired session, unless the server has just started, and a message that is
 -- held in the name of no session.
--- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
+-- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due, _waking and _expiring. Returns: one row of
 -- eight truths.
 SELECT
     {past_grace} AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE deadline < {now})
@@ -12,10 +12,14 @@ SELECT
     EXISTS (
         SELECT 1 FROM django_mq_queue q
         JOIN django_mq_message due FORCE INDEX (django_mq_message_due)
-          ON due.queue_id = q.id AND due.state = 0 AND due.deliver_at <= {now}) AS promote,
+          ON due.queue_id = q.id AND due.state = 0 AND due.deliver_at <= {now})
+    OR EXISTS (
+        SELECT 1 FROM django_mq_queue q
+        JOIN django_mq_message parked FORCE INDEX (django_mq_message_waking)
+          ON parked.queue_id = q.id AND parked.parked_until <= {now} AND parked.state = 7) AS promote,
     EXISTS (
         SELECT 1 FROM django_mq_message old FORCE INDEX (django_mq_message_expiring)
-        WHERE old.state IN (0, 1) AND old.expires_at <= {now}) AS expire,
+        WHERE old.state IN (0, 1, 7) AND old.expires_at <= {now}) AS expire,
     EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}) AS trim,
     EXISTS (
         SELECT 1 FROM django_mq_operation operation
@@ -29,9 +33,9 @@ SELECT
 (SELECT id FROM django_mq_message FORCE INDEX (django_mq_message_expiring)
  WHERE state = {it} AND expires_at <= {now} ORDER BY expires_at LIMIT %(limit)s)
 
--- name: find_expired. Finds scheduled and ready messages whose time to live is over.
+-- name: find_expired. Finds scheduled, ready and parked messages whose time to live is over.
 -- Locks: nothing. Index: django_mq_message_expiring, one walk per state. Returns: ids.
-{expired_in_state:0} UNION ALL {expired_in_state:1} LIMIT %(limit)s
+{expired_in_state:0} UNION ALL {expired_in_state:1} UNION ALL {expired_in_state:7} LIMIT %(limit)s
 
 -- name: prune_history. Deletes history older than its queue keeps; of queues that are gone, after a week.
 -- Locks: the rows it deletes. Index: django_mq_history_pruning, and in it only what is older than the shortest time

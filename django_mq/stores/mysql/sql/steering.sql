@@ -19,7 +19,7 @@ ORDER BY id FOR UPDATE
 
 -- name: find_unheld. Finds a chunk of unclaimed messages of a queue, dead ones if asked, none newer than an id.
 -- Locks: nothing. Index: django_mq_message_ready, which begins with queue and state. Returns: ids.
-{unheld_in_state:1} UNION ALL {unheld_in_state:0} UNION ALL {unheld_in_state:3} LIMIT %(limit)s
+{unheld_in_state:1} UNION ALL {unheld_in_state:0} UNION ALL {unheld_in_state:7} UNION ALL {unheld_in_state:3} LIMIT %(limit)s
 
 -- name: _unheld_in_state
 (SELECT m.id FROM django_mq_message m FORCE INDEX (django_mq_message_ready)

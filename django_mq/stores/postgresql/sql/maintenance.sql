@@ -11,11 +11,11 @@ operation.beat_at < {now} - %(stalled_seconds)s * interval '1 second'
 
 -- name: set_expired_aside. Marks expired messages dead whose queue sends them somewhere.
 -- Locks: the rows it changes, skipping locked ones. Index: the primary key. Returns: one row per message.
-UPDATE django_mq_message SET state = 3, dead_reason = %(reason)s, dead_at = {now}
+UPDATE django_mq_message SET state = 3, dead_reason = %(reason)s, dead_at = {now}, park_key = NULL, parked_until = NULL
 WHERE id = ANY(ARRAY(
     SELECT m.id FROM django_mq_message m
     JOIN django_mq_queue q ON q.id = m.queue_id
-    WHERE m.id = ANY(%(ids)s::bigint[]) AND m.state < 2 AND m.dead_reason <> %(replaced)s AND {sends_expired}
+    WHERE m.id = ANY(%(ids)s::bigint[]) AND m.state IN (0, 1, 7) AND m.dead_reason <> %(replaced)s AND {sends_expired}
     FOR UPDATE OF m SKIP LOCKED))
 RETURNING id
 

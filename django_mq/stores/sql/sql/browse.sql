@@ -24,6 +24,8 @@ WITH q AS (
     {first_in_state:2}
     UNION ALL
     {first_in_state:3}
+    UNION ALL
+    {first_in_state:7}
 )
 SELECT {browsed}
 FROM head
@@ -45,16 +47,16 @@ SELECT {browsed}
 FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
 
--- name: find_correlated. Reads the waiting messages, scheduled or ready, that have one of some correlation ids.
+-- name: find_correlated. Reads the waiting messages, scheduled, ready or parked, that have one of some correlation ids.
 -- Locks: nothing. Index: django_mq_message_corr. Returns: the columns of Browsed.
-{waiting_message} WHERE m.correlation_id {in_texts:correlation_ids} AND m.state IN (0, 1)
+{waiting_message} WHERE m.correlation_id {in_texts:correlation_ids} AND m.state IN (0, 1, 7)
 
--- name: find_identified. Reads the waiting messages, scheduled or ready, of some message ids, given as hex digits.
+-- name: find_identified. Reads the waiting messages, scheduled, ready or parked, of some message ids, given as hex digits.
 -- Locks: nothing. Index: django_mq_message_once. Returns: the columns of Browsed.
-{waiting_message} WHERE m.message_id {in_uuids:message_ids} AND m.state IN (0, 1)
+{waiting_message} WHERE m.message_id {in_uuids:message_ids} AND m.state IN (0, 1, 7)
 
 -- name: counts. Counts each state of each queue, every count stopping at the limit.
--- Locks: nothing. Index: django_mq_message_due, _ready, _claimed, _dead; at most limit entries of each. The order makes
+-- Locks: nothing. Index: django_mq_message_due, _ready, _claimed, _dead, _parked; at most limit entries of each. The order makes
 -- it walk the index of each state, for any statistics; for the dead the range does, because the order of ids
 -- alone would be the primary key's too. Returns: name, scheduled, ready, claimed, dead, and how long in seconds a
 -- message has been waiting that could be delivered, at least: the longest of the ready ones that are read, and of the
@@ -62,7 +64,7 @@ JOIN django_mq_queue q ON q.id = m.queue_id
 -- as no index has their attempts, or the time since when a message is ready, so many rows are read. Of the ready ones
 -- these are, in each level, the first due ones and the first others, which stand behind; of both, the first that has not
 -- come back, as it was ready before all behind it, so that no number of retries hides a backlog; and in a sorted queue the
--- last ones, which may wait for ever.
+-- last ones, which may wait for ever. At the end, how many are parked.
 SELECT
     q.name,
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
@@ -77,7 +79,9 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
         WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now} ORDER BY m.deliver_at LIMIT %(limit)s) c),
     (SELECT count(*) FROM (SELECT m.attempts FROM django_mq_message m
-        WHERE m.queue_id = q.id AND m.state = 0 ORDER BY m.deliver_at LIMIT %(retrying)s) c WHERE c.attempts > 0)
+        WHERE m.queue_id = q.id AND m.state = 0 ORDER BY m.deliver_at LIMIT %(retrying)s) c WHERE c.attempts > 0),
+    (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
+        WHERE m.queue_id = q.id AND m.state = 7 ORDER BY m.park_key LIMIT %(limit)s) c)
 FROM django_mq_queue q
 WHERE %(every)s OR q.name {in_texts:names}
 ORDER BY q.name
@@ -86,7 +90,7 @@ ORDER BY q.name
 -- Locks: nothing. Index: none, as none holds these: every row is looked at once. On MariaDB and MySQL
 -- django_mq_message_ready, all of whose entries are looked at, and no row. Returns: the count.
 SELECT count(*) FROM (
-    SELECT 1 FROM django_mq_message {by:django_mq_message_ready} WHERE state NOT IN (0, 1, 2, 3) LIMIT %(limit)s
+    SELECT 1 FROM django_mq_message {by:django_mq_message_ready} WHERE state NOT IN (0, 1, 2, 3, 7) LIMIT %(limit)s
 ) found
 
 -- name: _queues_in_state. The queues that have messages in a state: one entry of its index for each, as every step asks
@@ -99,8 +103,8 @@ in_state_{it}(id) AS (
 )
 
 -- name: occupied. Finds the queue ids of all messages, also of queues that do not exist.
--- Locks: nothing. Index: the four partial indexes of a queue's states. Returns: the queues' ids.
-WITH RECURSIVE {queues_in_state:0}, {queues_in_state:1}, {queues_in_state:2}, {queues_in_state:3}
+-- Locks: nothing. Index: the partial indexes of a queue's states. Returns: the queues' ids.
+WITH RECURSIVE {queues_in_state:0}, {queues_in_state:1}, {queues_in_state:2}, {queues_in_state:3}, {queues_in_state:7}
 SELECT id FROM in_state_0 WHERE id IS NOT NULL
 UNION
 SELECT id FROM in_state_1 WHERE id IS NOT NULL
@@ -108,3 +112,5 @@ UNION
 SELECT id FROM in_state_2 WHERE id IS NOT NULL
 UNION
 SELECT id FROM in_state_3 WHERE id IS NOT NULL
+UNION
+SELECT id FROM in_state_7 WHERE id IS NOT NULL

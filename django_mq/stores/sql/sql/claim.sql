@@ -27,10 +27,11 @@ w.redelivered
 -- Reads the facts of one queue for the arbiter, and the first page of its ready messages, or no message while it is
 -- paused. Expensive facts are read only if the queue's options, or its consumers' priorities, need them.
 -- Locks: nothing; the claim lock is held. Index: the queue's unique name, django_mq_message_ready for the page,
--- django_mq_message_claimed and _retrying, django_mq_ownership_group for the slots and each message of a group, and
+-- django_mq_message_claimed, _retrying, _due and _waking, django_mq_ownership_group for the slots and each message of a group, and
 -- django_mq_declined_message.
 -- Returns: rows of a kind, seven numbers and a text:
--- 0: whether the session lives, and microseconds until the next message is due, null for none.
+-- 0: whether the session lives, and microseconds until the next message is due, and until the next parked one is to be
+-- freed, null for none.
 -- 1: the queue: id, strict, exclusive, max_in_flight, max_consumers, how many are claimed; its grouping.
 -- 2: a live session that has a slot.
 -- 3: a group with a message that is claimed, and the session that has it, or null for a message that has failed and
@@ -41,7 +42,7 @@ w.redelivered
 -- 5: a ready message, as page returns it.
 -- 6: a message, and a session that has declined it.
 SELECT 0 AS kind, CASE WHEN EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = %(session)s) THEN 1 ELSE 0 END AS a,
-    {next_due_microseconds} AS b, 0 AS c, 0 AS d, 0 AS e, 0 AS f, 0 AS g, '' AS word
+    {next_due_microseconds} AS b, {next_woken_microseconds} AS c, 0 AS d, 0 AS e, 0 AS f, 0 AS g, '' AS word
 UNION ALL
 SELECT 1, q.id, CASE WHEN q.strict THEN 1 ELSE 0 END, CASE WHEN q.exclusive THEN 1 ELSE 0 END, q.max_in_flight, q.max_consumers,
     CASE WHEN q.max_in_flight IS NULL THEN 0 ELSE (

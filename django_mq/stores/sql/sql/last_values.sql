@@ -19,11 +19,11 @@ ORDER BY d.deliver_at, d.id LIMIT %(limit)s
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message SET state = 1 WHERE id {in:ids} {returning:id}
 
--- name: older_values. Finds the other messages with a key that wait or are claimed, and were not replaced. Of those that
+-- name: older_values. Finds the other messages with a key that wait, are parked or claimed, and were not replaced. Of those that
 -- were published for a later time and have not arrived, none, or those that are due.
 -- Locks: the rows it returns, waiting for settlements. Index: django_mq_message_value. Returns: id and state.
 SELECT id, state FROM django_mq_message {by:django_mq_message_value}
-WHERE queue_id = %(queue_id)s AND value_key = %(key)s AND state < 3 AND dead_reason <> %(replaced)s AND id <> %(newest)s
+WHERE queue_id = %(queue_id)s AND value_key = %(key)s AND (state < 3 OR state = 7) AND dead_reason <> %(replaced)s AND id <> %(newest)s
   AND (state > 0 OR redelivered OR (%(due)s AND deliver_at <= {now}))
 {for_update}
 

@@ -21,7 +21,7 @@ WHERE id = %(queue_id)s
 UPDATE django_mq_queue SET dropped = dropped + %(dropped)s WHERE id = %(queue_id)s
 
 -- name: count_up_to. Counts a queue's messages, the dead ones if asked, stopping at the limit.
--- Locks: nothing. Index: the four partial indexes of a queue's states. The order makes it walk the index of each state,
+-- Locks: nothing. Index: the partial indexes of a queue's states. The order makes it walk the index of each state,
 -- for any statistics; for the dead the range does, because the order of ids alone would be the primary key's
 -- too. Returns: the count.
 WITH q AS (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
@@ -35,6 +35,10 @@ SELECT count(*) FROM (
      ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
     UNION ALL
     {branch}SELECT 1 FROM django_mq_message m
+     WHERE m.state = 7 AND m.queue_id = (SELECT id FROM q)
+     ORDER BY m.park_key LIMIT %(limit)s)
+    UNION ALL
+    {branch}SELECT 1 FROM django_mq_message m
      WHERE m.state = 2 AND m.queue_id = (SELECT id FROM q)
      ORDER BY m.session_id LIMIT %(limit)s)
     UNION ALL
@@ -45,13 +49,15 @@ SELECT count(*) FROM (
 
 -- name: measure_queue. Counts a queue's messages, the dead ones if asked, and the bytes of their bodies; it reads all of
 -- them, and is run rarely.
--- Locks: nothing. Index: the four partial indexes of a queue's states. Returns: messages and bytes.
+-- Locks: nothing. Index: the partial indexes of a queue's states. Returns: messages and bytes.
 SELECT count(*), coalesce(sum(size_bytes), 0) FROM (
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 0 AND m.queue_id = %(queue_id)s
     UNION ALL
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 1 AND m.queue_id = %(queue_id)s
     UNION ALL
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 2 AND m.queue_id = %(queue_id)s
+    UNION ALL
+    SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 7 AND m.queue_id = %(queue_id)s
     UNION ALL
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m
     WHERE %(dead)s AND m.state = 3 AND m.queue_id = %(queue_id)s
@@ -87,7 +93,7 @@ WHERE m.queue_id = %(queue_id)s AND m.state = 1 AND m.level = %(level)s AND m.id
 ORDER BY m.place, m.id LIMIT %(limit)s {skip_locked}
 
 -- name: newest_in_queue. Reads the highest message id of one queue.
--- Locks: nothing. Index: the four partial indexes of a queue's states. The sum keeps the primary key from being walked
+-- Locks: nothing. Index: the partial indexes of a queue's states. The sum keeps the primary key from being walked
 -- back through other queues' messages. Returns: the id, null if the queue is empty.
 SELECT max(id) FROM (
     SELECT max(id + 0) AS id FROM django_mq_message WHERE state = 0 AND queue_id = %(queue_id)s
@@ -97,4 +103,6 @@ SELECT max(id) FROM (
     SELECT max(id + 0) AS id FROM django_mq_message WHERE state = 2 AND queue_id = %(queue_id)s
     UNION ALL
     SELECT max(id + 0) AS id FROM django_mq_message WHERE state = 3 AND queue_id = %(queue_id)s
+    UNION ALL
+    SELECT max(id + 0) AS id FROM django_mq_message WHERE state = 7 AND queue_id = %(queue_id)s
 ) newest

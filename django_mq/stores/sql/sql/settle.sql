@@ -35,7 +35,7 @@ WHERE state = 2 AND session_id = %(session)s AND (NOT (id {in:held})) IS NOT FAL
 -- is read before it changes.
 suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
     dead_reason = CASE WHEN m.state = 3 THEN '' ELSE m.dead_reason END, dead_at = NULL,
-    claim = abs(m.claim), session_id = %(session)s, released_at = NULL, state = 2
+    claim = abs(m.claim), session_id = %(session)s, released_at = NULL, park_key = NULL, parked_until = NULL, state = 2
 
 -- name: record_attempt. Remembers one failed attempt reported apart from its settlement.
 -- Locks: the new row. Returns: nothing.

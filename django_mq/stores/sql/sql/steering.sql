@@ -1,5 +1,5 @@
 -- name: find_unheld. Finds a chunk of unclaimed messages of a queue, dead ones if asked, none newer than an id.
--- Locks: nothing. Index: django_mq_message_ready, _due and _dead, one walk each. The order makes it walk the index of
+-- Locks: nothing. Index: django_mq_message_ready, _due, _parked and _dead, one walk each. The order makes it walk the index of
 -- each state, for any statistics; for the dead the range does, because the order of ids alone would be the
 -- primary key's too. Returns: ids.
 WITH q AS (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
@@ -11,6 +11,10 @@ SELECT id FROM (
     {branch}SELECT m.id FROM django_mq_message m
      WHERE m.state = 0 AND m.queue_id = (SELECT id FROM q) AND m.id <= %(newest)s
      ORDER BY m.deliver_at LIMIT %(limit)s)
+    UNION ALL
+    {branch}SELECT m.id FROM django_mq_message m
+     WHERE m.state = 7 AND m.queue_id = (SELECT id FROM q) AND m.id <= %(newest)s
+     ORDER BY m.park_key LIMIT %(limit)s)
     UNION ALL
     {branch}SELECT m.id FROM django_mq_message m
      WHERE %(dead)s AND m.state = 3 AND m.queue_id BETWEEN (SELECT id FROM q) AND (SELECT id FROM q)
@@ -78,10 +82,11 @@ SELECT
     m.redelivered, m.suspect, m.message_id, m.type, m.correlation_id, m.group_key, m.value_key, m.published_at,
     m.deliver_at, m.released_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.told_to, m.body
 
--- name: bury. Marks ready and scheduled messages dead, in place.
+-- name: bury. Marks ready, scheduled and parked messages dead, in place.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
-UPDATE django_mq_message SET state = 3, dead_reason = %(reason)s, dead_at = {now}, suspect = false
-WHERE id {in:ids} AND state < 2
+UPDATE django_mq_message
+SET state = 3, dead_reason = %(reason)s, dead_at = {now}, suspect = false, park_key = NULL, parked_until = NULL
+WHERE id {in:ids} AND state IN (0, 1, 7)
 {returning:id}
 
 -- name: _delivered_before. The same as is_delivered_before() in django_mq/engine/states.py.

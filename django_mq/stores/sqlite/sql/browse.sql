@@ -45,7 +45,7 @@
 max(coalesce(m.deliver_at, m.published_at), m.published_at, coalesce(m.released_at, m.published_at))
 
 -- name: count_unknown. Counts messages in an unknown state, stopping at the limit.
--- Locks: nothing. Index: the four partial indexes of a queue's states: where they hold as many as there are, no row is
+-- Locks: nothing. Index: the partial indexes of a queue's states: where they hold as many as there are, no row is
 -- looked at. Returns: the count.
 SELECT CASE
     WHEN (SELECT count(*) FROM django_mq_message)
@@ -53,6 +53,7 @@ SELECT CASE
        + (SELECT count(*) FROM django_mq_message WHERE state = 1)
        + (SELECT count(*) FROM django_mq_message WHERE state = 2)
        + (SELECT count(*) FROM django_mq_message WHERE state = 3)
+       + (SELECT count(*) FROM django_mq_message WHERE state = 7)
     THEN 0
-    ELSE (SELECT count(*) FROM (SELECT 1 FROM django_mq_message WHERE state NOT IN (0, 1, 2, 3) LIMIT %(limit)s))
+    ELSE (SELECT count(*) FROM (SELECT 1 FROM django_mq_message WHERE state NOT IN (0, 1, 2, 3, 7) LIMIT %(limit)s))
 END

@@ -48,7 +48,8 @@ RETURNING id
 UPDATE OR IGNORE django_mq_message AS m
 SET id = {tail:message} + moving.rank, queue_id = moving.target_id, meets = moving.meets, value_key = NULL, state = moving.state, level = moving.level,
     place = moving.place, attempts = 0, redelivered = moving.redelivered, suspect = 0, deliver_at = moving.deliver_at, released_at = {now},
-    expires_at = CASE WHEN NOT moving.no_expiry THEN m.expires_at END, dead_reason = '', dead_at = NULL, claim = NULL
+    expires_at = CASE WHEN NOT moving.no_expiry THEN m.expires_at END, dead_reason = '', dead_at = NULL, claim = NULL, park_key = NULL,
+    parked_until = NULL
 FROM (
     SELECT
         n.id, q.id AS target_id, {unasked} AS meets, q.no_expiry, min(n.state, 1) AS state, {delivered_before} AS redelivered, {level:n.priority} AS level,
