@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 
 
 def rows_of(browse: Client, model: str, **address: Any) -> list[Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 
 
 def test_a_message_is_released_from_its_worker(site: str, browse: Client, make: Make) -> None:

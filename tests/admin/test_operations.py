@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 LATER = datetime(2131, 5, 31, 18, tzinfo=UTC)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 
 
 def test_a_queue_is_paused_with_its_reason(site: str, browse: Client, make: Make) -> None:

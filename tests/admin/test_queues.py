@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 
 
 def form_data(**changes: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 STATES = {"scheduled": SCHEDULED, "ready": READY, "claimed": CLAIMED, "dead": DEAD}
 COUNTED = ("arrived", "accepted", "failed", "redelivered")
 LETTERS = "letters"

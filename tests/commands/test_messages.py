@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
 #: What each command is told beside the messages.
 COMMANDS = {
