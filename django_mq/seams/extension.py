@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from django_mq.engine.options import Option
     from django_mq.seams.arguments import Arguments
     from django_mq.seams.findings import Finding
+    from django_mq.seams.limits import ClaimLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,8 @@ class Extension:
     panels: tuple[Panel, ...] = ()
     #: Which ends of claims and messages to tell.
     ends: tuple[Listening, ...] = ()
+    #: Limits of what may begin, which claims ask for each message: see ``seams.limits``.
+    limits: tuple[ClaimLimit, ...] = ()
     #: Options of queues and handlers (arguments of ``@consumer``), and keys of ``DJANGO_MQ``. Their names begin
     #: with the name of the extension and "_"; names of settings are in capitals. ``Option.value_in`` reads them.
     queue_options: tuple[Option, ...] = ()

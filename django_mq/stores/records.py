@@ -21,6 +21,7 @@ from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import REJECTED
 from django_mq.errors import WorkerLost
+from django_mq.stores.claim_limits import is_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -118,13 +119,13 @@ class QueueRecord(QueueOptions):
 
     @property
     def has_claim_rules(self) -> bool:
-        """Whether a claim depends on other sessions."""
-        return self.depends_on_sessions(priorities_differ=self.priorities_differ)
+        """Whether a claim depends on other sessions, or on limits."""
+        return self.depends_on_sessions(priorities_differ=self.priorities_differ) or is_limited(self.name)
 
     @property
     def may_pass_many(self) -> bool:
         """Whether a claim may pass many messages before those that it takes."""
-        return self.has_groups or self.priorities_differ
+        return self.has_groups or self.priorities_differ or is_limited(self.name)
 
     @property
     def declared(self) -> Declared | None:

@@ -347,7 +347,7 @@ def test_a_purge_takes_what_is_undelivered_and_leaves_what_is_held(queue: Queue,
 
     assert names(queue.control.purge()) == ["ready", "scheduled"]
 
-    assert queue.counts() == {State.SCHEDULED: 0, State.READY: 0, State.CLAIMED: 1, State.DEAD: 0}
+    assert {state for state, number in queue.counts().items() if number} == {State.CLAIMED}
 
 
 def test_a_purge_can_be_told_what_to_take(queue: Queue, consumer: Consumer) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from django_mq.engine.decisions.claim_limits import OpenLimits
 from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.options import QueueOptions
 
@@ -199,13 +200,20 @@ class Award(Generic[C]):
     """The messages that a session may claim of one queue, decided page by page of its ready messages.
 
     ``left`` says whether messages were left to better sessions, ``is_done`` that no further message could
-    be chosen. Of the candidates, an ``assignment`` offers those that the session's handlers want.
+    be chosen. Of the candidates, an ``assignment`` offers those that the session's handlers want. The ``limits``
+    are asked last, for messages that the session may have by all other rules; they keep what they refuse.
     """
 
     def __init__(
-        self, session: int, credit: int, situation: Situation, assignment: Assignment[C] | None = None
+        self,
+        session: int,
+        credit: int,
+        situation: Situation,
+        assignment: Assignment[C] | None = None,
+        limits: OpenLimits[C] | None = None,
     ) -> None:
         self.left = False
+        self.limits = limits
         self._assignment = assignment
         self._session, self._credit, self._situation = session, credit, situation
         self._halted = False
@@ -238,6 +246,8 @@ class Award(Generic[C]):
 
     @property
     def is_done(self) -> bool:
+        if self.limits is not None and self.limits.is_full:
+            return True
         return self._halted or len(self._first) >= self._credit or not self._serves(self._session)
 
     @property
@@ -267,9 +277,20 @@ class Award(Generic[C]):
                 self._take(rival.session)
                 self.left = True
             elif self._may_have(self._session, item):
+                if not self._is_allowed(item):
+                    self._leave_group(item)
+                    continue
                 self._take(self._session)
                 self._choose(item, self._first)
                 self._open(item)
+
+    def _is_allowed(self, item: C) -> bool:
+        return self.limits is None or self.limits.allow(item)
+
+    def _leave_group(self, item: Candidate) -> None:
+        """Let the next message of the group be asked: this one is parked, and leaves its group."""
+        if self._situation.grouped and item.group is not None:
+            self._waiting.discard(item.group)
 
     def _choose(self, item: C, chosen: list[tuple[int, C]]) -> None:
         chosen.append((self._position, item))
@@ -335,7 +356,7 @@ class Award(Generic[C]):
         """Choose a message behind others of its group, if credit is left in the end. A suspect has to wait."""
         if item.suspect or not self._may_have(self._session, item):
             self._close(item)
-        elif len(self._behind) < self._credit:
+        elif len(self._behind) < self._credit and self._is_allowed(item):
             self._choose(item, self._behind)
 
     def _may_have(self, session: int, item: Candidate) -> bool:
@@ -360,9 +381,11 @@ def award(
     session: int,
     credit: int,
     situation: Situation,
+    *,
     assignment: Assignment[C] | None = None,
+    limits: OpenLimits[C] | None = None,
 ) -> Award[C]:
     """Return which of the candidates the session may claim, ``credit`` at most."""
-    found: Award[C] = Award(session, credit, situation, assignment)
+    found: Award[C] = Award(session, credit, situation, assignment, limits)
     found.consider(candidates)
     return found

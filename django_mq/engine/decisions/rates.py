@@ -1,7 +1,7 @@
 """How many messages may begin in a time.
 
-A rate is kept as one time, as in GCRA (the generic cell rate algorithm): past messages need not be counted, and what
-has to wait is told for how long.
+A rate is kept as one time, as in GCRA (the generic cell rate algorithm): past messages need not be counted, and
+what has to wait is told for how long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from django_mq.errors import OutOfRange
 
-#: A clock that goes back by more than this has been set. One that goes back by less is that of another transaction.
+#: A clock that goes back by more than this has been set. By less, it is that of another transaction.
 SET_BACK_SECONDS: Final = 60.0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, award, situation_of
 from django_mq.engine.decisions.claim import allowed, fitting, limit_of, merged
+from django_mq.engine.decisions.claim_limits import OpenLimits
 from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.selection import Assignment
 from django_mq.engine.states import CLAIMED
@@ -19,7 +20,8 @@ from django_mq.inprocess.memory.part import Part, locked
 from django_mq.inprocess.memory.row import row_of
 from django_mq.inprocess.memory.session import ReadyRow
 from django_mq.stores import errors
-from django_mq.stores.records import ClaimResult
+from django_mq.stores.claim_limits import limits_of
+from django_mq.stores.records import ClaimResult, Parked
 from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class Claims(Part, subjects.Claims):
 
     @locked
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
-        claim, target = Claim(self.broker, self._claimant(session_id, request)), request.consumer
+        claim, target = Claim(self.broker, self._claimant(session_id, request), self.parking), request.consumer
         if isinstance(target, Target):
             names = [queue.name for _, queue in claim.session.reading(target)]
             request = replace(request, queues=tuple(names))
@@ -73,22 +75,23 @@ class Claims(Part, subjects.Claims):
         for queue in queues:
             queue.inner.promote(claim.now.timestamp())
             queue.end_pause(claim.now)
-        ruled = [queue for queue in queues if self.broker.record_of(queue).has_claim_rules]
-        self.parking.free_due(PROMOTE_LIMIT, [queue.name for queue in ruled])
+        by_rules = [queue for queue in queues if self.broker.record_of(queue).has_claim_rules]
+        self.parking.free_due(PROMOTE_LIMIT, [queue.name for queue in by_rules])
         if isinstance(target, Target):
             claim.bring_in_turn(target, request)
         else:
             given = cast("Consumer | None", target)
             claim.bring({queue: claim.session.consumer_of(queue, given) for queue in queues}, request)
         due = [at for queue in queues if (at := queue.inner.due.next_due()) is not None]
-        woken = (queue.inner.contents.parked.waking.next_time for queue in ruled)
+        woken = (queue.inner.contents.parked.waking.next_time for queue in by_rules)
         due += [at for at in woken if at != NEVER]
         times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
+        times += [0.0] * claim.parks_more
         return ClaimResult(
             claimed=claim.claimed,
             left=request.left_behind(claim.claimed, claim.seen),
             next_due_seconds=min(times, default=None),
-            constrained=bool(ruled),
+            constrained=bool(by_rules),
             grouped=frozenset(queue.name for queue in queues if queue.settings.has_groups),
             declined=any(claim.session.has_declined(queue) for queue in queues),
         )
@@ -140,14 +143,17 @@ class Claims(Part, subjects.Claims):
 class Claim:
     """One claim: its messages, how many it saw, and whether it left messages to sessions of higher priority."""
 
-    def __init__(self, broker: SharedBroker, session: MemorySession) -> None:
+    def __init__(self, broker: SharedBroker, session: MemorySession, parking: Parking) -> None:
         self.broker = broker
         self.session = session
+        self.parking = parking
         # One moment for the whole claim: a message that becomes due meanwhile must not come in between.
         self.now = broker.now()
         self.claimed: list[Claimed] = []
         self.seen = 0
         self.left = False
+        #: Whether limits have refused as many messages as one claim parks.
+        self.parks_more = False
 
     def bring_in_turn(self, target: Target, request: ClaimRequest) -> None:
         """Claim one message after the other, each for the consumer whose turn it is."""
@@ -193,7 +199,12 @@ class Claim:
         assignment = None
         if wanted := request.wanted.get(queue.name):
             assignment = Assignment[ReadyRow](wanted, lambda item: item.row.entry.message)
-        found = award(candidates, self.session.number, limit_of(request, queue.name), situation, assignment)
+        credit, limits = limit_of(request, queue.name), None
+        if opened := [each.opened(self.broker.store, queue.name) for each in limits_of(queue.name)]:
+            limits = OpenLimits[ReadyRow](opened, lambda item: item.row.entry.message)
+            credit = min(credit, max(0, request.slots))
+        mine = self.session.number
+        found = award(candidates, mine, credit, situation, assignment=assignment, limits=limits)
         return Head(queue, consumer, found)
 
     def _subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
@@ -223,6 +234,11 @@ class Claim:
         for head, item in chosen:
             head.queue.inner.deliveries.take(item.row.entry, head.consumer)
             self._hold(item.row)
+        for head in heads:
+            if (limits := head.award.limits) is not None:
+                self.parking.park([Parked(item.row.id, *refusal) for item, refusal in limits.refused])
+                limits.write([(item.row.id, item) for of, item in chosen if of is head])
+                self.parks_more |= limits.is_full
         self.seen += len(seen)
         self.left |= any(head.award.left for head in heads)
 

@@ -11,18 +11,20 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import compress, count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
 from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, limit_of, merged, next_batch, order_of
+from django_mq.engine.decisions.claim_limits import OpenLimits
 from django_mq.engine.decisions.selection import Assignment, may_want
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
 from django_mq.stores import errors, queue_records
-from django_mq.stores.records import Claimed, ClaimResult
+from django_mq.stores.claim_limits import limits_of
+from django_mq.stores.records import Claimed, ClaimResult, Parked
 from django_mq.stores.sql.conditions import Condition, condition_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
@@ -136,6 +138,7 @@ class Chosen(NamedTuple):
     queue_id: int | None
     #: The groups that the session takes over from others.
     taken_over: set[str]
+    limits: OpenLimits[Ready] | None
 
     def line_of(self, item: Ready) -> Hashable:
         """Return the same value for the messages of which none may be claimed without those before it."""
@@ -382,6 +385,9 @@ class Claims(Part, subjects.Claims):
         times = [
             self._due_seconds(request, each.due_seconds) for each in facts.values() if each.due_seconds is not None
         ]
+        limits = [head.limits for head in heads if head.limits is not None]
+        times += [seconds for each in limits if (seconds := each.next_seconds) is not None]
+        times += [0.0 for each in limits if each.is_full]
         times += [max(0.0, due) for name in locked if (due := facts[name].woken_seconds) is not None]
         unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
@@ -435,17 +441,20 @@ class Claims(Part, subjects.Claims):
         situation = facts.situation(session_id, known, in_order=name in request.in_order)
         wanted = request.wanted.get(name, ())
         credit, assignment = limit_of(request, name), None
+        limits = self._limits(name, known)
+        if limits is not None:  # what waits in a worker's memory would use its limit up
+            credit = min(credit, max(0, request.slots))
         if wanted:
             credit = min(credit, sum(each.limit for each in wanted))
         if len(wanted) > 1 or (wanted and not prefilter(request, name, every=True)):
             assignment = Assignment[Ready](wanted, lambda item: known[item.id])
-        award: Award[Ready] = Award(session_id, credit, situation, assignment)
+        award: Award[Ready] = Award(session_id, credit, situation, assignment, limits)
         page, size, declined = facts.page, facts.page_size, facts.declined.get(session_id, ())
         most = FURTHEST_PAGE if len(wanted) > 1 else 0
         begin = time.monotonic()
         while True:
             there = page
-            if page and (assignment is not None or any(facts.selectors)):
+            if page and (assignment is not None or limits is not None or any(facts.selectors)):
                 known.update(self.messages.described(name, [item.id for item in page], ask))
                 # A session that does not know the rules of the queue yet may have taken some meanwhile.
                 there = [item for item in page if item.id in known]
@@ -465,7 +474,13 @@ class Claims(Part, subjects.Claims):
             took = time.monotonic() - begin
             self._look_behind_at[name] = begin + took * BEHIND_SHARE
         more = len(page) >= size and not award.is_done
-        return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over)
+        return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over, limits)
+
+    def _limits(self, name: str, known: Mapping[int, Message]) -> OpenLimits[Ready] | None:
+        opened = [each.opened(self.ends.store, name) for each in limits_of(name)]
+        if not opened:
+            return None
+        return OpenLimits(opened, lambda item: replace(known[item.id], group=item.group))
 
     def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
@@ -483,10 +498,14 @@ class Claims(Part, subjects.Claims):
             for head in heads
             if head.taken_over
         ]
+        chosen = [by_id[id_] for id_ in ids]
+        for head in heads:
+            if head.limits is not None:
+                self.parking.park([Parked(item.id, *refusal) for item, refusal in head.limits.refused])
+                head.limits.write([(item.id, item) for of, item in chosen if of is head])
         if not ids:
             ask(moving, is_last=True)
             return Claim(ClaimResult())
-        chosen = [by_id[id_] for id_ in ids]
         rows = self._lease(ask, moving, **self._lease_of(session_id, chosen))
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
         claimed = [leased[id_] for id_ in ids if id_ in leased]

@@ -111,8 +111,8 @@ class SQLiteClaims(Claims):
         if rows("claimable", **queues) or not rows("session_alive", session=session_id):
             return None
         due = rows("next_due", **queues)[0][0]
-        if ruled := [name for name in request.queues if self.queues.has_claim_rules(name)]:
-            woken = rows("next_woken", queues=ruled)[0][0]
+        if by_rules := [name for name in request.queues if self.queues.has_claim_rules(name)]:
+            woken = rows("next_woken", queues=by_rules)[0][0]
             if woken is not None and woken <= 0:
                 return None
             due = min((each for each in (due, woken) if each is not None), default=None)

@@ -604,6 +604,7 @@ class QueueMachine(RuleBasedStateMachine):
             State.READY: len(list(model.in_states(State.READY, State.HELD))),
             State.CLAIMED: len(list(model.in_states(*CLAIMED))),
             State.DEAD: len(list(model.in_states(State.DEAD))),
+            State.PARKED: 0,
         }
 
     def check_credit(self) -> None:

@@ -1,0 +1,19 @@
+"""Limits by key, which extensions add to claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from django_mq.engine.decisions.claim_limits import OpenLimit
+
+
+@runtime_checkable
+class ClaimLimit(Protocol):
+    """A limit of what may begin. Claims of its queues are claims by rules: one after the other, for free slots."""
+
+    def is_for(self, queue: str) -> bool:
+        """Return whether claims of the queue ask this limit. It is fast, and reads no database."""
+
+    def opened(self, store: Any, queue: str) -> OpenLimit:
+        """Return the limit for one claim, whose transaction is open, and which no other claim of the queue overlaps."""

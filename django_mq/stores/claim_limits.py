@@ -1,0 +1,21 @@
+"""The limits that extensions add to the claims of a queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+
+if TYPE_CHECKING:
+    from django_mq.seams.limits import ClaimLimit
+
+
+def limits_of(queue: str) -> list[ClaimLimit]:
+    """Return the limits that claims of the queue ask."""
+    return [each for each in conf.extensions().limits if each.is_for(queue)]
+
+
+def is_limited(queue: str) -> bool:
+    """Whether claims of the queue ask a limit."""
+    limits = conf.extensions().limits
+    return bool(limits) and any(each.is_for(queue) for each in limits)
