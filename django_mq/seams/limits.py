@@ -16,4 +16,4 @@ class ClaimLimit(Protocol):
         """Return whether claims of the queue ask this limit. It is fast, and reads no database."""
 
     def opened(self, store: Any, queue: str) -> OpenLimit:
-        """Return the limit for one claim, whose transaction is open, and which no other claim of the queue overlaps."""
+        """Return the limit for one claim, whose transaction is open. No other claim of the queue overlaps it."""
