@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                 models.F("queue"),
                 models.F("parked_until"),
                 name="django_mq_message_waking",
-                condition=models.Q(("state", 7), ("parked_until__isnull", False)),
+                condition=models.Q(("parked_until__isnull", False), ("state", 7)),
             ),
         ),
         AddIndex(
@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
             models.Index(
                 models.F("expires_at"),
                 name="django_mq_message_ending",
-                condition=models.Q(("state", 7), ("expires_at__isnull", False)),
+                condition=models.Q(("expires_at__isnull", False), ("state", 7)),
             ),
         ),
     ]

@@ -13,9 +13,3 @@ if TYPE_CHECKING:
 def limits_of(queue: str) -> list[ClaimLimit]:
     """Return the limits that claims of the queue ask."""
     return [each for each in conf.extensions().limits if each.is_for(queue)]
-
-
-def is_limited(queue: str) -> bool:
-    """Whether claims of the queue ask a limit."""
-    limits = conf.extensions().limits
-    return bool(limits) and any(each.is_for(queue) for each in limits)

@@ -12,6 +12,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
+from django_mq import conf
 from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit, left_behind
 from django_mq.engine.decisions.declared import declared_in
 from django_mq.engine.decisions.selection import Assignment
@@ -21,7 +22,6 @@ from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import REJECTED
 from django_mq.errors import WorkerLost
-from django_mq.stores.claim_limits import is_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -120,12 +120,18 @@ class QueueRecord(QueueOptions):
     @property
     def has_claim_rules(self) -> bool:
         """Whether a claim depends on other sessions, or on limits."""
-        return self.depends_on_sessions(priorities_differ=self.priorities_differ) or is_limited(self.name)
+        return self.depends_on_sessions(priorities_differ=self.priorities_differ) or self.is_limited
 
     @property
     def may_pass_many(self) -> bool:
         """Whether a claim may pass many messages before those that it takes."""
-        return self.has_groups or self.priorities_differ or is_limited(self.name)
+        return self.has_groups or self.priorities_differ or self.is_limited
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether claims ask limits of extensions."""
+        limits = conf.extensions().limits
+        return bool(limits) and any(each.is_for(self.name) for each in limits)
 
     @property
     def declared(self) -> Declared | None:
