@@ -6,6 +6,7 @@ the SQL files with the fields here.
 """
 
 from django_mq.models.history import Attempt, History, Rollup, TaskResult
+from django_mq.models.limit import LimitException, LimitHold, LimitKey
 from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
@@ -30,6 +31,9 @@ __all__ = [
     "InsightCause",
     "InsightDay",
     "InsightHour",
+    "LimitException",
+    "LimitHold",
+    "LimitKey",
     "Message",
     "Operation",
     "Ownership",

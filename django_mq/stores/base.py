@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from django_mq.stores.subjects.parking import Parking
     from django_mq.stores.subjects.publications import Admission, Publications
     from django_mq.stores.subjects.queues import Deletions, Queues
+    from django_mq.stores.subjects.rates import Rates
     from django_mq.stores.subjects.sessions import Sessions
     from django_mq.stores.subjects.unique_keys import UniqueKeys
     from django_mq.stores.subjects.volatile import Volatile
@@ -88,6 +89,9 @@ class Store(Protocol):
 
     @property
     def parking(self) -> Parking: ...
+
+    @property
+    def rates(self) -> Rates: ...
 
     @property
     def browser(self) -> Browser: ...

@@ -115,7 +115,8 @@ def test_the_glossary_has_no_old_words() -> None:
 #: A model is the row of what the engine has under the same name. Nested classes are named with their outer class.
 SHARED = {
     *("Browser", "Claim", "Claims", "Maintenance", "Operations", "Part", "Publications", "Queues", "Sessions"),
-    *("Admission", "Deletions", "Exchanges", "Parking", "Retention", "Settlements", "UniqueKeys", "VolatileMessages"),
+    *("Admission", "Deletions", "Exchanges", "Parking", "Rates", "Retention", "Settlements", "UniqueKeys"),
+    "VolatileMessages",
     *("Consumer", "Exchange", "Message", "Ownership", "Queue", "State"),
     *("Command", "Meta", "Status"),
 }

@@ -19,6 +19,7 @@ from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.engine.states import Cause
 from django_mq.errors import StoreError
 from django_mq.inprocess.broker import Broker
+from django_mq.inprocess.memory.rates import RatesOfBroker
 from django_mq.inprocess.memory.row import MOST_REMEMBERED, BrokerQueue, row_of
 from django_mq.inprocess.rules import SHARED_TABLE
 from django_mq.models import History
@@ -96,6 +97,8 @@ class SharedBroker:
         self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
         #: By digest, the message that took each unique key.
         self.unique_keys: dict[str, First] = {}
+        #: What limits by key have used.
+        self.rates = RatesOfBroker()
         #: By row and end, what listenings are told when the call ends, and their names.
         self.ended: dict[tuple[int, End], tuple[str, Ended]] = {}
 

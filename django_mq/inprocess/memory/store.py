@@ -14,6 +14,7 @@ from django_mq.inprocess.memory.operations import Operations
 from django_mq.inprocess.memory.parking import Parking
 from django_mq.inprocess.memory.publications import Admission, Publications
 from django_mq.inprocess.memory.queues import Queues
+from django_mq.inprocess.memory.rates import Rates
 from django_mq.inprocess.memory.sessions import Sessions
 from django_mq.inprocess.memory.settlements import Settlements
 from django_mq.inprocess.memory.unique_keys import UniqueKeys
@@ -47,6 +48,7 @@ class MemoryStore:
         self.settlements = Settlements(broker, sender, transaction)
         self.parking = Parking(broker, sender)
         self.claims = Claims(broker, sender, self.settlements, self.parking)
+        self.rates = Rates(broker, sender)
         self.browser = Browser(broker, sender)
         self.maintenance = Maintenance(broker, sender, self.parking)
         self.retention = Retention(broker, sender)

@@ -25,6 +25,7 @@ from django_mq.stores.sql.operations import Operations
 from django_mq.stores.sql.periodic import PeriodicRuns
 from django_mq.stores.sql.parking import Parking
 from django_mq.stores.sql.queues import Queues
+from django_mq.stores.sql.rates import Rates
 from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.sessions import Sessions
@@ -62,6 +63,7 @@ class Parts:
     claims: type[Claims] = Claims
     settlements: type[Settlements] = Settlements
     parking: type[Parking] = Parking
+    rates: type[Rates] = Rates
     browser: type[Browser] = Browser
     operations: type[Operations] = Operations
     maintenance: type[Maintenance] = Maintenance
@@ -207,6 +209,10 @@ class SQLStore:
     @cached_property
     def parking(self) -> Parking:
         return self.parts.parking(self.database)
+
+    @cached_property
+    def rates(self) -> Rates:
+        return self.parts.rates(self.database)
 
     @cached_property
     def browser(self) -> Browser:

@@ -14,6 +14,8 @@ CAST(%({it})s AS DATETIME(6))
 {now} + INTERVAL round(least({it}, 2e11) * 1000000) MICROSECOND
 -- name: _ahead
 {now} + INTERVAL round(%({it})s * 1000000) MICROSECOND
+-- name: _seconds_now. The time, in seconds since 1970.
+(timestampdiff(MICROSECOND, TIMESTAMP '1970-01-01 00:00:00', {now}) / 1e6)
 -- name: _past_grace
 %(running_seconds)s > %(grace_seconds)s
 -- name: _last_number. The last number that can be seen, by the primary key.

@@ -21,6 +21,8 @@
 {after:%({it})s::float8}
 -- name: _ago
 {now} - interval '{it}'
+-- name: _seconds_now. The time, in seconds since 1970.
+extract(epoch FROM {now})::float8
 -- name: _past_grace. Whether the server has run for longer than the grace that follows a start.
 pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
 -- name: _read_committed. Whether the statement sees every queue that was deleted before it began. Above READ COMMITTED

@@ -23,6 +23,8 @@ strftime('%%Y-%%m-%%d %%H:%%M:%%S', (%(now_microseconds)s + CAST({it} * 1000000 
 datetime({now}, '-{it}')
 -- name: _microseconds. Of a time's text, since 1970.
 CAST(strftime('%%s', substr({it}, 1, 19)) AS INTEGER) * 1000000 + CAST(substr({it}, 21, 6) AS INTEGER)
+-- name: _seconds_now. The time, in seconds since 1970.
+(%(now_microseconds)s / 1000000.0)
 -- name: _past_grace. A database that is a file has no start.
 true
 -- name: _tail. The last number that was given to a row of a table.
