@@ -370,6 +370,20 @@ class Release(ChosenOutcome):
         super().__init__(*reasons)
 
 
+class RateLimited(Release):
+    """Give the message back, uncounted, because a service limits it: for so long nothing of its key begins.
+
+    The throttles of the queue say what the key is; see ``django_mq.limits``. Without one, the message alone waits.
+    """
+
+    #: What is written with the verdict, which the throttles add.
+    first: object = None
+
+    def __init__(self, reason: str = "", *, retry_after_seconds: float) -> None:
+        super().__init__(reason, delay_seconds=retry_after_seconds)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class WorkerStopping(Release):
     """The worker ends: give the message back to its place, uncounted."""
 

@@ -30,6 +30,7 @@ from django_mq.errors import (
     HandlerTimeout,
     InvalidMessage,
     LeaseLost,
+    RateLimited,
     Reject,
     Release,
     Retry,
@@ -287,6 +288,8 @@ class Delivery:
             if decision.delay_seconds:
                 text = "Handler %s has released message %s of queue %r for %.1f s: %r"
                 self._log(logging.INFO, text, decision.delay_seconds, error)
+            if isinstance(error, RateLimited):
+                self.first = error.first  # type: ignore[assignment] # a Write
             return Settlement.of(self.claimed, decision)
         if decision.verdict is not Verdict.DEAD:
             # A Retry is the wish of the handler, and no fault.

@@ -1,0 +1,129 @@
+"""Throttles of queues, from the declaration to the claim, on every store."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq import conf
+from django_mq.engine.decisions.rates import Rate
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.errors import OutOfRange, RateLimited
+from django_mq.limits import throttle, throttles
+from django_mq.limits.learned import Hold, LearnedLimits, hold_all
+from tests.stores.builders import claim, ids, look, open_session, pass_time, publish, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.base import Store
+
+TENANT = "header:tenant"
+
+
+@pytest.fixture(autouse=True)
+def no_other_throttles() -> Iterator[None]:
+    yield
+    throttles._throttles.clear()
+    conf.remove_extension(throttles.NAME)
+
+
+def of(tenant: str) -> dict[str, str]:
+    return {"headers": f'{{"tenant": "{tenant}"}}'}
+
+
+def test_a_tenant_over_its_throttle_waits_and_the_others_pass(store: Store, orders: str, session: int) -> None:
+    throttle(orders, amount=1, seconds=10, burst=2, key=TENANT)
+    many = [publish(store, **of("a")) for _ in range(5)]
+    others = [publish(store, **of("b")), publish(store)]
+
+    found = look(store, session, slots=10)
+
+    assert ids(found.claimed) == [*many[:2], *others]
+    assert store.queues.counts()[orders].parked == 3
+    assert found.next_due_seconds is not None
+    assert 0 < found.next_due_seconds < 11
+    pass_time(store, 11)
+    assert ids(claim(store, open_session(store), slots=10)) == [many[2]]
+    pass_time(store, 10)
+    assert ids(claim(store, open_session(store), slots=10)) == [many[3]]
+
+
+def test_workers_together_keep_to_the_throttle(store: Store, orders: str) -> None:
+    throttle(orders, amount=1, seconds=3600, burst=3)
+    for _ in range(20):
+        publish(store)
+
+    claimed = [claim(store, open_session(store), slots=2) for _ in range(6)]
+
+    assert sum(map(len, claimed)) == 3
+
+
+def test_an_operators_exception_holds_for_the_key(store: Store, orders: str, session: int) -> None:
+    throttle(orders, amount=1, seconds=3600, key=TENANT, name="api")
+    store.rates.allow(orders, "api", "17", Rate(100, 1.0, burst=100))
+    rows = [publish(store, **of(tenant)) for tenant in ("17", "17", "18", "18")]
+
+    assert ids(claim(store, session, slots=10)) == rows[:3]
+
+
+def test_what_a_handler_has_learned_holds_for_the_key_on_all_workers(
+    store: Store, orders: str, session: int
+) -> None:
+    throttle(orders, amount=1000, seconds=1, burst=1000, key=TENANT)
+    first, second = publish(store, **of("a")), publish(store, **of("a"))
+    other = publish(store, **of("b"))
+    [held] = claim(store, session, credit=1, slots=1)
+
+    hold_all(store, [[Hold(orders, "default", "a", 30.0)]])
+    settle(store, session, held, Verdict.RELEASE, delay_seconds=30.0)
+
+    assert ids(claim(store, open_session(store), slots=10)) == [other]
+    pass_time(store, 31)
+    again = claim(store, open_session(store), slots=10)
+    assert (ids(again), [item.attempts for item in again]) == ([first, second], [0, 0])
+
+
+def test_the_middleware_names_the_keys_of_the_message(orders_message: Any) -> None:
+    throttle("orders", amount=1, seconds=1, key=TENANT, name="tenant")
+    throttle("orders", amount=1, seconds=1, name="all")
+    middleware = LearnedLimits(throttles.throttles_of)
+
+    def fail(_: Any) -> None:
+        raise RateLimited("slow down", retry_after_seconds=30)
+
+    with pytest.raises(RateLimited) as raised:
+        middleware.process(orders_message, fail)
+
+    assert raised.value.delay_seconds == 30
+    assert raised.value.first.value == [Hold("orders", "tenant", "a", 30)]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def orders_message() -> Any:
+    received = SimpleNamespace(headers={"tenant": "a"}, type="", group_key=None, queue="orders")
+    return SimpleNamespace(message=received)
+
+
+def test_a_second_declaration_of_a_name_replaces_the_first() -> None:
+    throttle("orders", amount=1, seconds=1)
+    throttle("orders", amount=2, seconds=1, name="other")
+    throttle("orders", amount=3, seconds=1)
+
+    assert [(each.name, each.rate.amount) for each in throttles.throttles_of("orders")] == [
+        ("other", 2),
+        ("default", 3),
+    ]
+    assert not conf.extensions().limits[0].is_for("bills")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [({"amount": 0}, "amount"), ({"seconds": -1}, "seconds"), ({"burst": 0}, "burst"), ({"key": "x"}, "key")],
+)
+def test_a_throttle_of_nothing_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(OutOfRange, match=f"The {says} of"):
+        throttle("orders", **{"amount": 1, "seconds": 1} | given)
+    assert throttles.throttles_of("orders") == ()
