@@ -14,6 +14,7 @@ panels.py     the panels of extensions
 retries.py    what handlers say of failures
 report.py     the sentence at the end of an action, and log entries
 queues/       queues and bindings
+limits/       what operators allow single keys of limits
 messages/     messages, history, failed attempts, task results
 operations/   actions on very many messages
 workers/      worker sessions and consumers
@@ -29,6 +30,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from django_mq.admin import menu
+from django_mq.admin.limits.admin import LimitExceptionAdmin
 from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
 from django_mq.admin.messages.task_results import TaskResultAdmin
@@ -48,6 +50,7 @@ from django_mq.models import (
     Consumer,
     History,
     InsightHour,
+    LimitException,
     Message,
     Operation,
     Queue,
@@ -62,6 +65,7 @@ def register(site: admin.AdminSite) -> None:
     """Put every page of django_mq on the site."""
     site.register(Queue, QueueAdmin)
     site.register(Binding, BindingAdmin)
+    site.register(LimitException, LimitExceptionAdmin)
     site.register(Message, MessageAdmin)
     site.register(WorkerSession, WorkerSessionAdmin)
     site.register(Consumer, ConsumerAdmin)

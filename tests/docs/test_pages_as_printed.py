@@ -251,6 +251,11 @@ PAGES = (
     Page("operations/upgrade.md"),
     Page("queues/groups-and-order.md", after="python manage.py mq_worker --until-empty"),
     Page("queues/fairness.md", after="python manage.py mq_queues", prints=("reports",)),
+    Page(
+        "queues/limit-a-slow-api.md",
+        settings='DJANGO_MQ = {"QUEUES": {"geocoding": {}}}',
+        prints=("geocoded square", "geocoded street 4"),
+    ),
     Page("queues/limits.md", after="python manage.py check"),
     Page("queues/once-and-latest.md", after="python manage.py mq_queues"),
 )

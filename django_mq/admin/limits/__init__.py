@@ -1,0 +1,1 @@
+"""What operators allow single keys of limits."""
