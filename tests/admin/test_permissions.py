@@ -18,6 +18,7 @@ from django_mq.models import (
     Binding,
     Consumer,
     History,
+    LimitException,
     Message,
     Operation,
     Ownership,
@@ -94,6 +95,10 @@ def a_periodic_message(**values: Any) -> Callable[[Make], Any]:
     return lambda make: PeriodicMessage.objects.create(queue=make.queue().name, **given)
 
 
+def an_exception(_: Make) -> LimitException:
+    return LimitException.objects.create(queue_name="q", limit_name="api", limited_key="17", amount=50, seconds=1)
+
+
 YES = {"yes": "yes"}
 CASES = [
     Case("message", "release", "release_message", a_message(CLAIMED), YES),
@@ -112,6 +117,7 @@ CASES = [
     Case("queue", "delete_selected", "delete_queue", lambda make: make.queue(), YES),
     Case("binding", "delete_selected", "delete_binding", a_binding, {"post": "yes"}),
     Case("uniquekey", "free", "free_uniquekey", a_unique_key, YES),
+    Case("limitexception", "delete_selected", "delete_limitexception", an_exception, {"post": "yes"}),
     Case("workersession", "quiet", "quiet_workersession", a_session("work"), YES),
     Case("workersession", "work", "quiet_workersession", a_session("quiet"), {}),
     Case("workersession", "stop", "stop_workersession", a_session("work"), YES),
@@ -147,6 +153,7 @@ def picture() -> list[Any]:
         *Message.objects.order_by("pk").values_list("pk", "queue__name", "state", "priority"),
         *Queue.objects.values_list("name", "paused", "levels"),
         *Binding.objects.values_list("exchange", "pattern"),
+        *LimitException.objects.values_list("limited_key", "amount"),
         *WorkerSession.objects.values_list("conduct", "given_credit"),
         *Operation.objects.values_list("act", "status"),
         *Ownership.objects.values_list("group_key"),
