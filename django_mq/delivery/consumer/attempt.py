@@ -288,9 +288,10 @@ class Delivery:
             if decision.delay_seconds:
                 text = "Handler %s has released message %s of queue %r for %.1f s: %r"
                 self._log(logging.INFO, text, decision.delay_seconds, error)
+            settlement = Settlement.of(self.claimed, decision)
             if isinstance(error, RateLimited):
-                self.first = error.first  # type: ignore[assignment] # a Write
-            return Settlement.of(self.claimed, decision)
+                settlement.first = error.first  # type: ignore[assignment] # a Write
+            return settlement
         if decision.verdict is not Verdict.DEAD:
             # A Retry is the wish of the handler, and no fault.
             wished = isinstance(error, Retry)

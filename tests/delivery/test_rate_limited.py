@@ -1,0 +1,53 @@
+"""A handler that learns a limit from its service, in a native worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq import conf
+from django_mq.api import publish
+from django_mq.delivery.queues import declare
+from django_mq.errors import RateLimited
+from django_mq.limits import throttle, throttles
+from django_mq.models import Message
+from django_mq.stores.registry import shared_store
+from tests.delivery.builders import a_handler, running
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+
+@pytest.fixture
+def alias(committed_database: str, settings: Settings) -> Iterator[str]:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
+    declare(shared_store(committed_database), "orders")
+    throttle("orders", amount=1000, seconds=1, burst=1000, key="header:tenant")
+    yield committed_database
+    throttles._throttles.clear()
+    conf.remove_extension(throttles.NAME)
+
+
+def test_what_a_service_limits_waits_uncounted_and_the_others_pass(alias: str) -> None:
+    came: list[str] = []
+
+    def handle(message: Any) -> None:
+        came.append(message.headers["tenant"])
+        if message.headers["tenant"] == "limited":
+            raise RateLimited(retry_after_seconds=3600)
+
+    publish("orders", 1, headers={"tenant": "limited"}, using=alias)
+    rows = Message.objects.using(alias)
+    with running(a_handler(handle), using=alias):
+        wait_until(lambda: rows.filter(state=Message.Status.SCHEDULED).exists())
+        for tenant in ("limited", "limited", "free"):
+            publish("orders", 1, headers={"tenant": tenant}, using=alias)
+        wait_until(lambda: "free" in came)
+        wait_until(lambda: rows.filter(state=Message.Status.PARKED).count() == 2)
+
+    assert sorted(came) == ["free", "limited"]
+    assert set(rows.values_list("attempts", flat=True)) == {0}
