@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django_mq.inprocess.memory.part import Part, locked
@@ -17,16 +16,6 @@ if TYPE_CHECKING:
     from django_mq.stores.subjects.rates import LimitedKey
 
 
-@dataclass(slots=True)
-class RatesOfBroker:
-    """By queue, limit and key."""
-
-    used: dict[tuple[str, str, str], Used] = field(default_factory=dict)
-    held: dict[tuple[str, str, str], float] = field(default_factory=dict)
-    exceptions: dict[tuple[str, str, str], Rate] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
 class Rates(Part, subjects.Rates):
     @locked
     def facts(self, queue: str) -> RatesFacts:
