@@ -32,7 +32,7 @@ def key_fields(**of_limit: Any) -> list[tuple[str, models.Field[Any, Any]]]:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_mq", "0025_parked_messages")]
+    dependencies = [("django_mq", "0027_parked_messages")]
     operations = [
         migrations.CreateModel(
             name="LimitKey",
