@@ -120,15 +120,15 @@ class QueueRecord(QueueOptions):
     @property
     def has_claim_rules(self) -> bool:
         """Whether a claim depends on other sessions, or on limits."""
-        return self.depends_on_sessions(priorities_differ=self.priorities_differ) or self.is_limited
+        return self.depends_on_sessions(priorities_differ=self.priorities_differ) or self.has_claim_limits
 
     @property
     def may_pass_many(self) -> bool:
         """Whether a claim may pass many messages before those that it takes."""
-        return self.has_groups or self.priorities_differ or self.is_limited
+        return self.has_groups or self.priorities_differ or self.has_claim_limits
 
     @property
-    def is_limited(self) -> bool:
+    def has_claim_limits(self) -> bool:
         """Whether claims ask limits of extensions."""
         limits = conf.extensions().limits
         return bool(limits) and any(each.is_for(self.name) for each in limits)
