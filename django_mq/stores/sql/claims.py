@@ -93,7 +93,9 @@ def portions_of(request: ClaimRequest) -> list[Portion] | None:
             if condition is None:
                 return None
             portions.append(Portion(queue, min(limit, each.limit), condition, each.selector))
-    return portions or [Portion(queue, 0) for queue in request.queues[:1]]
+        if all(each.limit <= 0 for each in request.wanted[queue]):
+            portions.append(Portion(queue, 0))  # its next due message is asked for
+    return portions
 
 
 def conditioned(portions: Sequence[Portion]) -> dict[str, Any]:
@@ -304,7 +306,7 @@ class Claims(Part, subjects.Claims):
     def _result_of(self, rows: Rows, request: ClaimRequest, due: float | None) -> ClaimResult:
         # Each queue is one portion, or one for each handler that may have messages.
         handlers = (request.wanted.get(queue) for queue in request.queues)
-        across = sum(1 if some is None else sum(each.limit > 0 for each in some) for some in handlers) > 1
+        across = sum(max(1, sum(each.limit > 0 for each in some or ())) for some in handlers) > 1
         if across:
             rows.sort(key=lambda row: row[-1])
         claimed = [self._claimed(row) for row in rows]
