@@ -394,6 +394,40 @@ def handlers_with_retries() -> None:
         forget(queue)
 
 
+def limited_handlers() -> None:
+    """Let more messages than a throttle allows wait, by the group, the type and a header, and for all together."""
+    from django.core.management import call_command
+
+    from django_mq.api import consumer, publish
+    from django_mq.delivery.consumer.handlers import forget
+    from django_mq.errors import OutOfRange
+    from django_mq.limits import RateLimited, throttle
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare
+
+    store = shared_store("default")
+    declare(store, "limited")
+    rate: dict[str, Any] = {"amount": 1000, "seconds": 1, "burst": 2}
+    for key in ("", "group", "type", "header:tenant"):
+        throttle("limited", **rate, key=key, name=f"by_{key.partition(':')[2] or key}", weight="weight")
+    throttle("limited", **rate, type="other", name="others")
+    for wrong in ({"amount": 0}, {"key": "body"}, {"name": "no name"}):
+        with suppress(OutOfRange):
+            throttle("limited", **rate | wrong)
+
+    @consumer("limited")
+    def limited(message: Any) -> None:
+        if message.body == 1 and not message.redelivered:
+            raise RateLimited("busy", retry_after_seconds=0.01)
+
+    for number in range(4):
+        headers = {"tenant": "t" * (1 + 300 * number), "weight": 1 + number}
+        publish("limited", number, headers=headers, type="some", group_key="one")
+    while store.queues.counts()["limited"].total:
+        call_command("mq_worker", "--queues=limited", "--until-empty", stdout=StringIO())
+    forget("limited")
+
+
 def _ask_for_impossible_retries() -> None:
     from django_mq.api import Release, consumer
     from django_mq.errors import ConfigurationError

@@ -74,6 +74,7 @@ AT_WORK: Final = (
     product.shared_handlers,
     product.handlers_with_rules,
     product.handlers_with_retries,
+    product.limited_handlers,
 )
 
 
