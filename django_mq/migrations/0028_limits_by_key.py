@@ -1,4 +1,4 @@
-"""The tables of limits by key."""
+"""The tables of limits by key, and of runs whose messages are gone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import migrations, models
 
+from django_mq.models.times import UTCDateTimeField
+
 if TYPE_CHECKING:
     from django.apps.registry import Apps
     from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 #: See 0002_whole_indexes.
 SPELT = "ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-TABLES = ("django_mq_limitkey", "django_mq_limithold", "django_mq_limitexception")
+TABLES = (
+    *("django_mq_limitkey", "django_mq_limithold", "django_mq_limitslot", "django_mq_limitexception"),
+    "django_mq_run",
+)
 
 
 def spell(_: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -34,12 +39,30 @@ def key_fields(**of_limit: Any) -> list[tuple[str, models.Field[Any, Any]]]:
 class Migration(migrations.Migration):
     dependencies = [("django_mq", "0027_parked_messages")]
     operations = [
+        migrations.AlterField(
+            "history",
+            "outcome",
+            models.PositiveSmallIntegerField(
+                choices=[
+                    (1, "accepted"),
+                    (2, "expired"),
+                    (3, "cancelled"),
+                    (4, "purged"),
+                    (5, "replaced"),
+                    (6, "sent to the dead-letter queue"),
+                    (7, "moved to another queue"),
+                    (8, "over its limit"),
+                ],
+                verbose_name="outcome",
+            ),
+        ),
         migrations.CreateModel(
             name="LimitKey",
             fields=[
                 *key_fields(),
                 ("free_at", models.FloatField(editable=False)),
                 ("seen_at", models.FloatField(editable=False)),
+                ("waiting_until", models.FloatField(blank=True, editable=False, null=True)),
             ],
             options={
                 "db_table": "django_mq_limitkey",
@@ -61,12 +84,48 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="LimitSlot",
+            fields=[*key_fields(), ("message_row", models.BigIntegerField()), ("claim", models.BigIntegerField())],
+            options={
+                "db_table": "django_mq_limitslot",
+                "indexes": [models.Index(models.F("queue_name"), name="django_mq_limitslot_queue")],
+            },
+        ),
+        migrations.CreateModel(
+            name="BegunTask",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("claim", models.BigIntegerField()),
+                ("session_id", models.BigIntegerField()),
+                ("queue_name", models.CharField(max_length=200)),
+                ("message_id", models.UUIDField()),
+                ("type", models.CharField(default="", max_length=255)),
+                ("headers", models.JSONField(default=dict)),
+                ("properties", models.JSONField(null=True)),
+                ("told_to", models.CharField(max_length=255, null=True)),
+                ("began_at", UTCDateTimeField()),
+            ],
+            options={
+                "db_table": "django_mq_run",
+                "indexes": [models.Index(models.F("session_id"), name="django_mq_run_session")],
+            },
+        ),
+        migrations.CreateModel(
             name="LimitException",
             fields=[
                 *key_fields(help_text="The name of the limit in the code."),
-                ("amount", models.FloatField(verbose_name="messages")),
-                ("seconds", models.FloatField(verbose_name="in seconds")),
-                ("burst", models.FloatField(default=1, verbose_name="at once")),
+                ("amount", models.FloatField(blank=True, null=True, verbose_name="messages")),
+                ("seconds", models.FloatField(blank=True, null=True, verbose_name="in seconds")),
+                (
+                    "burst",
+                    models.FloatField(
+                        blank=True,
+                        help_text="How many begin at once after a pause.",
+                        null=True,
+                        verbose_name="burst",
+                    ),
+                ),
+                ("at_once", models.PositiveIntegerField(blank=True, null=True, verbose_name="run at once")),
             ],
             options={
                 "verbose_name": "exception of a limit",

@@ -6,17 +6,19 @@ the SQL files with the fields here.
 """
 
 from django_mq.models.history import Attempt, History, Rollup, TaskResult
-from django_mq.models.limit import LimitException, LimitHold, LimitKey
+from django_mq.models.limit import LimitException, LimitHold, LimitKey, LimitSlot
 from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBinding, FairCounter, Queue
+from django_mq.models.run import BegunTask
 from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, StopRequest, WorkerSession
 from django_mq.models.unique_key import UniqueKey
 
 __all__ = [
     "ArchiveBatch",
     "Attempt",
+    "BegunTask",
     "Binding",
     "BulkJob",
     "BulkPart",
@@ -34,6 +36,7 @@ __all__ = [
     "LimitException",
     "LimitHold",
     "LimitKey",
+    "LimitSlot",
     "Message",
     "Operation",
     "Ownership",

@@ -22,6 +22,7 @@ class History(models.Model):
         REPLACED = 5, _("replaced")
         DEAD = 6, _("sent to the dead-letter queue")
         MOVED = 7, _("moved to another queue")
+        LIMITED = 8, _("over its limit")
 
     id = models.BigAutoField(primary_key=True)
     message_id = models.UUIDField(_("message id"))

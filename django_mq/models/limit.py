@@ -19,6 +19,8 @@ class LimitKey(models.Model):
     limited_key = models.CharField(_("key"), max_length=255)
     free_at = models.FloatField(editable=False)
     seen_at = models.FloatField(editable=False)
+    #: When to ask the first message that is parked for the key; null if none is.
+    waiting_until = models.FloatField(null=True, blank=True, editable=False)
 
     class Meta:
         db_table = "django_mq_limitkey"
@@ -49,6 +51,27 @@ class LimitHold(models.Model):
         return f"{self.queue_name} {self.limit_name} {self.limited_key}"
 
 
+class LimitSlot(models.Model):
+    """A message that runs, of a key of which only so many may run at once.
+
+    It counts while the message has this claim, or while its run goes on. So nothing has to end it.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    queue_name = models.CharField(_("queue"), max_length=200)
+    limit_name = models.CharField(_("limit"), max_length=50)
+    limited_key = models.CharField(_("key"), max_length=255)
+    message_row = models.BigIntegerField()
+    claim = models.BigIntegerField()
+
+    class Meta:
+        db_table = "django_mq_limitslot"
+        indexes = [models.Index("queue_name", name="django_mq_limitslot_queue")]
+
+    def __str__(self) -> str:
+        return f"{self.queue_name} {self.limit_name} {self.limited_key}"
+
+
 class LimitException(models.Model):
     """What an operator allows one key, instead of what the code says."""
 
@@ -56,9 +79,12 @@ class LimitException(models.Model):
     queue_name = models.CharField(_("queue"), max_length=200)
     limit_name = models.CharField(_("limit"), max_length=50, help_text=_("The name of the limit in the code."))
     limited_key = models.CharField(_("key"), max_length=255)
-    amount = models.FloatField(_("messages"))
-    seconds = models.FloatField(_("in seconds"))
-    burst = models.FloatField(_("at once"), default=1)
+    amount = models.FloatField(_("messages"), null=True, blank=True)
+    seconds = models.FloatField(_("in seconds"), null=True, blank=True)
+    burst = models.FloatField(
+        _("burst"), null=True, blank=True, help_text=_("How many begin at once after a pause.")
+    )
+    at_once = models.PositiveIntegerField(_("run at once"), null=True, blank=True)
 
     class Meta:
         db_table = "django_mq_limitexception"
@@ -74,7 +100,15 @@ class LimitException(models.Model):
         return f"{self.queue_name} {self.limit_name} {self.limited_key}"
 
     def clean(self) -> None:
+        if self.at_once == 0:
+            raise ValidationError({"at_once": _("At least one message of a key runs at once.")})
+        if (self.amount is None) != (self.seconds is None):
+            raise ValidationError(_("A rate is a number of messages, and of seconds."))
+        if self.amount is None or self.seconds is None:
+            if self.at_once is None:
+                raise ValidationError(_("Say how many messages begin in a time, or how many run at once."))
+            return
         try:
-            Rate(self.amount, self.seconds, self.burst)
+            Rate(self.amount, self.seconds, 1.0 if self.burst is None else self.burst)
         except OutOfRange as error:
             raise ValidationError(str(error)) from error

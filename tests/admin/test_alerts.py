@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from tests.admin.conftest import Make
 
 READY, DEAD = Message.Status.READY, Message.Status.DEAD
+NUMBERS = ("ready", "scheduled", "retrying", "claimed", "dead", "parked", "consumers")
 
 
 def state(name: str = "orders", **values: Any) -> QueueState:
-    given: dict[str, Any] = dict.fromkeys(("ready", "scheduled", "retrying", "claimed", "dead", "consumers"), 0)
+    given: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
     given |= {"id": 1, "oldest_ready_seconds": None, "closed": False, "paused": False, "paused_reason": ""}
     given |= {"paused_until": None, "max_messages": None, "overflow": "reject", "held_messages": None}
     given |= {"max_in_flight": None, "max_receivers": None, "grouped": False, "strict": False}

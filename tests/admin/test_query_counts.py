@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
-SCHEDULED, READY, CLAIMED, DEAD = models.Message.Status
+SCHEDULED, READY, CLAIMED, DEAD, PARKED = models.Message.Status
 PAGES = [model for model in admin.site._registry if model._meta.app_label == "django_mq"]
 
 
@@ -134,6 +134,9 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "InsightHour": lambda _, number: an_hour(number),
     "ArchiveBatch": lambda _, number: a_batch(number),
     "BulkJob": lambda _, number: a_job(number),
+    "LimitException": lambda _, number: models.LimitException.objects.create(
+        queue_name="q", limit_name="default", limited_key=f"k{number}", amount=1, seconds=1
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from django.core.management import load_command_class
 from django_mq.admin.messages import actions as message_actions
 from django_mq.admin.queues import actions as queue_actions
 from django_mq.admin.workers import actions as worker_actions
-from django_mq.models import Binding, Message, Queue
+from django_mq.models import Binding, LimitException, Message, Queue
 from django_mq.periodic.models import PeriodicMessage
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ PAGES = {
     (Binding, "add"): "mq_bindings --bind events orders",
     (Binding, "change"): "mq_bindings --bind events orders --pattern new",
     (Binding, "delete"): "mq_bindings --unbind events orders",
+    (LimitException, "add"): "mq_limits orders --allow default 17 --amount 50 --seconds 1",
+    (LimitException, "change"): "mq_limits orders --allow default 17 --at-once 3",
+    (LimitException, "delete"): "mq_limits orders --forget default 17",
 }
 #: Those that are gone, or changed by the thousand, when it was a mistake.
 DRY = ("message", "redrive", "purge", "delete_selected")

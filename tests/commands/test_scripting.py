@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tests.commands.conftest import Run
 
 
+ALLOWED = {"amount": 50.0, "seconds": 1.0, "burst": None, "at_once": None}
+
+
 @pytest.fixture(autouse=True)
 def orders(database: str) -> None:
     for name in ("orders", "mails", "two words"):
@@ -30,6 +33,11 @@ def orders(database: str) -> None:
     [
         (["mq_pause", "orders", "mails"], {"paused": ["orders", "mails"]}),
         (["mq_resume", "orders"], {"resumed": ["orders"]}),
+        (
+            ["mq_limits", "orders", "--allow", "api", "17", "--amount=50", "--seconds=1"],
+            {"limits": [{"queue": "orders", "limit": "api", "key": "17", **ALLOWED}]},
+        ),
+        (["mq_limits", "orders", "--forget", "api", "17"], {"limits": []}),
         (["mq_move", "orders", "mails", "--state=ready", "--dry-run"], {"would_move": 1}),
         (["mq_move", "orders", "mails", "--state=ready"], {"moved": 1}),
         (
@@ -82,6 +90,7 @@ def test_each_look_of_the_watcher_is_an_object(database: str, run: Run) -> None:
         ["mq_purge", "ordres", "--yes"],
         ["mq_pause", "ordres"],
         ["mq_resume", "ordres"],
+        ["mq_limits", "ordres"],
         ["mq_workers", "--queue", "ordres"],
         ["mq_cancel", "00000000-0000-7000-8000-000000000001", "--queue", "ordres"],
         ["mq_redrive", "--queue", "ordres"],
@@ -181,3 +190,17 @@ def test_a_number_that_makes_no_sense_is_refused(database: str, run: Run, argume
         run(*arguments)
 
     assert list(Queue.objects.using(database).values()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["orders", "--allow", "api", "17", "--amount=0", "--seconds=1"], "amount of a rate"),
+        (["orders", "--allow", "api", "17", "--at-once=0"], "At least one"),
+        (["orders", "--allow", "api", "17"], "how many"),
+        (["--forget", "api", "17"], "Name the queue"),
+    ],
+)
+def test_an_exception_of_a_limit_says_something(database: str, run: Run, arguments: list[str], says: str) -> None:
+    with pytest.raises(CommandError, match=says):
+        run("mq_limits", *arguments)

@@ -28,7 +28,7 @@ class Rates(Part, subjects.Rates):
         held: dict[LimitedKey, float] = {}
         exceptions: dict[LimitedKey, Rate] = {}
         for kind, limit, key, *numbers in self.rows("rates_facts", queue=queue):
-            first, second, third = map(float, numbers)
+            first, second, third = (float(number or 0) for number in numbers)
             if kind == NOW:
                 now = first
             elif kind == USED:
@@ -37,7 +37,7 @@ class Rates(Part, subjects.Rates):
                 held[limit, key] = max(first, held.get((limit, key), first))
             elif kind == EXCEPTION:
                 with suppress(OutOfRange):  # written past the form
-                    exceptions[limit, key] = Rate(first, second, third)
+                    exceptions[limit, key] = Rate(first, second, third or 1.0)
         return RatesFacts(now, used, held, exceptions)
 
     def use(self, queue: str, used: Mapping[LimitedKey, Used]) -> None:

@@ -1,0 +1,70 @@
+"""Show and change what single keys of limits are allowed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.management import CommandError
+
+from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.management.arguments import argument
+from django_mq.management.command import MQCommand
+from django_mq.models import LimitException
+
+#: What an exception says.
+FIELDS = ("amount", "seconds", "burst", "at_once")
+
+
+class Command(MQCommand):
+    help = (
+        "Show the exceptions of limits by key, those of one queue or all. With --allow, give a key another rate,"
+        " or another number of messages that run at once; with --forget, let the limit of the code hold again."
+    )
+    arguments: ClassVar = (
+        argument("queue", metavar="QUEUE", nargs="?", help="Only this queue."),
+        argument("--allow", metavar=("LIMIT", "KEY"), nargs=2, help="Allow a key of a limit something else."),
+        argument("--forget", metavar=("LIMIT", "KEY"), nargs=2, help="Forget what a key is allowed."),
+        argument("--amount", type=float, help="So many messages begin in --seconds."),
+        argument("--seconds", type=float, help="See --amount."),
+        argument("--burst", type=float, help="So many messages begin at once after a pause."),
+        argument("--at-once", type=int, help="So many messages run at once."),
+    )
+
+    def run(self, alias: str, **options: Any) -> None:
+        known = LimitException.objects.using(alias)
+        if options["queue"]:
+            check_names([options["queue"]], using=alias)
+            known = known.filter(queue_name=options["queue"])
+        if given := options["allow"] or options["forget"]:
+            if not options["queue"]:
+                raise CommandError("Name the queue of the limit.")
+            place = {"queue_name": options["queue"], "limit_name": given[0], "limited_key": given[1]}
+            known.filter(**place).delete()
+            if options["allow"]:
+                self._allow(alias, place | {name: options[name] for name in FIELDS})
+        rows = list(known.order_by("queue_name", "limit_name", "limited_key"))
+        answer = [
+            {"queue": row.queue_name, "limit": row.limit_name, "key": row.limited_key}
+            | {name: getattr(row, name) for name in FIELDS}
+            for row in rows
+        ]
+        self.answer({"limits": answer}, "\n".join(map(_line, rows)) or "No key has an exception.")
+
+    def _allow(self, alias: str, given: dict[str, Any]) -> None:
+        row = LimitException(**given)
+        try:
+            row.full_clean(validate_unique=False, validate_constraints=False)
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        row.save(using=alias)
+
+
+def _line(row: LimitException) -> str:
+    said = []
+    if row.amount is not None:
+        burst = "" if row.burst is None else f", {row.burst:g} at once after a pause"
+        said.append(f"{row.amount:g} in {row.seconds:g} s{burst}")
+    if row.at_once is not None:
+        said.append(f"{row.at_once} run at once")
+    return f"{row}: {'; '.join(said)}"
