@@ -39,7 +39,7 @@ class AddIndex(migrations.AddIndex):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_mq", "0024_what_runs")]
+    dependencies = [("django_mq", "0026_unique_keys")]
     operations = [
         migrations.AlterField(
             "message",

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_mq", "0026_unique_keys")]
+    dependencies = [("django_mq", "0028_limits_by_key")]
     operations = [
         migrations.AddField(
             model_name="queue",
