@@ -22,8 +22,8 @@ from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages
 from django_mq.stores.sql.moves import Moves
 from django_mq.stores.sql.operations import Operations
-from django_mq.stores.sql.periodic import PeriodicRuns
 from django_mq.stores.sql.parking import Parking
+from django_mq.stores.sql.periodic import PeriodicRuns
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.rates import Rates
 from django_mq.stores.sql.results import TaskResults
