@@ -61,6 +61,7 @@ ONLY = {
     "claim_from_cursor": "PostgreSQL keeps what was deleted until a vacuum, in the way of claims",
     "writers": "as above",
     "append_first": "only PostgreSQL writes into two tables in one statement",
+    "append_first_within": "as above",
     "take_first_key": "the first part of append_first, whose last part is append_at_once",
     "limit_lock_waits": "SQLite has no locks of rows",
     "restore_lock_waits": "as above",

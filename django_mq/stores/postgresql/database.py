@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection, Cursor, IsolationLevel, OperationalError, Pipeline, RawCursor, generators
+from psycopg import Connection, Cursor, Error, IsolationLevel, OperationalError, Pipeline, RawCursor, generators
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
@@ -109,13 +109,36 @@ def run_prepared(
     Raises psycopg's errors.
     """
     with driver.lock:
-        if not driver.autocommit and driver.pgconn.transaction_status == IDLE:
-            # As the driver does before the first statement of a transaction.
-            driver.pgconn.send_query(b"BEGIN")
-            _result(driver)
+        _begin(driver)
         name = _prepared(driver, text, types)
         driver.pgconn.send_query_prepared(name, values, [BINARY] * len(values), BINARY)
         return _result(driver)
+
+
+@contextmanager
+def apart(driver: Connection[Any]) -> Iterator[None]:
+    """Run what is inside in a savepoint of the open transaction, past the cursors."""
+    _run(driver, b"SAVEPOINT django_mq_apart")
+    try:
+        yield
+    except Error:
+        _run(driver, b"ROLLBACK TO SAVEPOINT django_mq_apart")
+        raise
+    _run(driver, b"RELEASE SAVEPOINT django_mq_apart")
+
+
+def _run(driver: Connection[Any], command: bytes) -> None:
+    with driver.lock:
+        _begin(driver)
+        driver.pgconn.send_query(command)
+        _result(driver)
+
+
+def _begin(driver: Connection[Any]) -> None:
+    """Begin a transaction as the driver does before the first statement, unless it commits each statement."""
+    if not driver.autocommit and driver.pgconn.transaction_status == IDLE:
+        driver.pgconn.send_query(b"BEGIN")
+        _result(driver)
 
 
 def _prepared(driver: Connection[Any], text: str, types: tuple[tuple[str, int], ...]) -> bytes:

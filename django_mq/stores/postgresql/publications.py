@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from operator import attrgetter
 from struct import pack
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from django_mq.stores.postgresql.database import (
     SMALL_NUMBER_OID,
     TEXT_OID,
     UUID_OID,
+    apart,
     is_open,
     prepared_on,
     run_prepared,
@@ -123,29 +124,34 @@ class PostgreSQLPublications(Publications):
         return [(int.from_bytes(result.get_value(0, 0) or b""),)] if result.ntuples else []
 
     def append_first(self, message: NewMessage, claim: UniqueClaim) -> bool:
-        database = self.database
-        # In the caller's transaction it would need a savepoint: an error must leave that usable.
-        if database.in_transaction or not is_keyed_at_once(message, claim):
+        if not is_keyed_at_once(message, claim):
             return False
+        database = self.database
+        is_own = not (database.in_transaction or database.begun)
         with refusing(claim), database.alone(), translating(database.connection):
             database.connection.ensure_connection()
-            is_taken, is_written = self._append_first(message, claim)
+            is_taken, is_written = self._first(message, claim, "append_first" if is_own else "append_first_within")
         if is_taken and not is_written:
             database.rows("take_back_key", digest=claim.digest, message_id=message.message_id)
         return is_written
 
-    def _append_first(self, message: NewMessage, claim: UniqueClaim) -> tuple[bool, bool]:
-        """Return whether the key was taken, and whether the message was written."""
+    def _first(self, message: NewMessage, claim: UniqueClaim, name: str) -> tuple[bool, bool]:
+        """Return whether the key was taken, and whether the message was written.
+
+        An error leaves the transaction of the caller as it was.
+        """
         driver = self.database.connection.connection
+        is_own = name == "append_first"
         if self.database.may_prepare() and is_open(driver):
-            text = self.database.text("append_first")
             values = [*_in_binary(message), *_key_in_binary(claim)]
-            result = run_prepared(driver, text, TYPES_WITH_KEY, values)
-            return result.ntuples > 0, result.ntuples > 0 and result.get_value(0, 1) is not None
-        milliseconds = _wait_of(claim)
-        params = _at_once(message) | key_parameters(message, claim) | {"milliseconds": milliseconds}
-        rows = self.database.rows("append_first", **params)
-        return bool(rows), bool(rows) and rows[0][1] is not None
+            with nullcontext() if is_own else apart(driver):
+                result = run_prepared(driver, self.database.text(name), TYPES_WITH_KEY, values)
+            found = [(result.get_value(row, 0), result.get_value(row, 1)) for row in range(result.ntuples)]
+        else:
+            given = _at_once(message) | key_parameters(message, claim) | {"milliseconds": _wait_of(claim)}
+            with nullcontext() if is_own else self.database.transaction():
+                found = [row[:2] for row in self.database.rows(name, **given)]
+        return any(each[0] for each in found), any(each[1] is not None for each in found)
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages) and (ids := self._copy_all(messages)) is not None:

@@ -20,26 +20,21 @@ WITH limited AS MATERIALIZED (
 )
 SELECT taken.digest, set_config('lock_timeout', limited.before, true) FROM limited LEFT JOIN taken ON true
 
--- name: append_first. Writes one message that is ready at once, as append_at_once does, and takes its unique key, which
--- no row has, or whose message is gone. It limits the wait for locks until the end of the transaction, which is its own.
--- A row that another transaction has changed since the statement began is not taken over: the statement does not see the
--- message of that transaction.
--- Locks: the row of the key, and the new message; waits for another transaction that takes the same key. Index: the
--- digests of django_mq_uniquekey, the unique name of django_mq_queue. Returns: whether the key was taken, and the id of the
--- message, null when the message id is taken; no row when nothing was written.
-WITH taken AS (
-    INSERT INTO django_mq_uniquekey ({key_columns})
+-- name: _first_key. Takes a unique key that no row has, or whose message is gone. A row that another transaction has
+-- changed since the statement began is not taken over: the statement does not see the message of that transaction.
+-- {it} is read before the wait for locks is limited.
+INSERT INTO django_mq_uniquekey ({key_columns})
     SELECT {key_values}
-    FROM django_mq_queue q
+    FROM {it}, django_mq_queue q
     WHERE q.name = %(queue_name)s AND NOT q.closed AND {read_committed}
-        AND set_config('lock_timeout', %(milliseconds)s::text, true) IS NOT NULL
+        AND set_config('lock_timeout', CASE WHEN before IS NOT NULL THEN %(milliseconds)s::text END, true) IS NOT NULL
     {over_stale_key}
         AND django_mq_uniquekey.message_id = (
             SELECT seen.message_id FROM django_mq_uniquekey seen WHERE seen.digest = %(digest)s
         )
-    RETURNING true
-), written AS (
-    INSERT INTO django_mq_message (
+    RETURNING true AS is_taken
+-- name: _first_message. Writes the message that has taken its key, ready at once, as append_at_once does.
+INSERT INTO django_mq_message (
         {ready_columns})
     SELECT
         {ready_values}
@@ -47,5 +42,27 @@ WITH taken AS (
     WHERE q.name = %(queue_name)s
     ON CONFLICT (message_id, queue_id) DO NOTHING
     RETURNING id
+
+-- name: append_first. Writes one message, and takes its unique key. It limits the wait for locks until the end of the
+-- transaction, which is its own.
+-- Locks: the row of the key, and the new message; waits for another transaction that takes the same key. Index: the
+-- digests of django_mq_uniquekey, the unique name of django_mq_queue. Returns: whether the key was taken, and the id of the
+-- message, null when the message id is taken; no row when nothing was written.
+WITH taken AS (
+    {first_key:(SELECT true) before}
+), written AS (
+    {first_message}
 )
-SELECT true, (SELECT id FROM written) FROM taken
+SELECT is_taken, (SELECT id FROM written) FROM taken
+
+-- name: append_first_within. The same in the transaction of the caller: it sets the limit again that was before.
+-- Locks: as append_first. Index: as append_first. Returns: as append_first, and the limit; nulls when nothing was written.
+WITH before AS MATERIALIZED (
+    SELECT current_setting('lock_timeout') AS lock_timeout
+), taken AS (
+    {first_key:before}
+), written AS (
+    {first_message}
+)
+SELECT taken.is_taken, (SELECT id FROM written), set_config('lock_timeout', before.lock_timeout, true)
+FROM before LEFT JOIN taken ON true
