@@ -483,7 +483,7 @@ def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:
     if queue is None or queue.sorting is None:
         return message
     place = queue.sorting.place(queue.name, headers_in(message.headers))
-    return replace(message, sort_place=place)
+    return replace(message, place=place)
 
 
 def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:

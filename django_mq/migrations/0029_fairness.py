@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("level", models.PositiveSmallIntegerField()),
-                ("fair_key", models.CharField(max_length=32)),
+                ("fair_key", models.CharField(blank=True, max_length=32)),
                 ("finish", models.BigIntegerField()),
                 ("seen", models.BigIntegerField()),
                 (
@@ -46,8 +46,6 @@ class Migration(migrations.Migration):
                 "db_table": "django_mq_faircounter",
                 "indexes": [
                     models.Index(fields=["queue", "level", "fair_key", "id"], name="django_mq_fair_key"),
-                    models.Index(fields=["queue", "level", "finish"], name="django_mq_fair_finish"),
-                    models.Index(fields=["queue", "level", "seen"], name="django_mq_fair_seen"),
                 ],
             },
         ),

@@ -290,7 +290,7 @@ def takes_dead_letters() -> Q:
 
 
 class FairCounter(models.Model):
-    """How far a key of a fair queue has come in a level, for one publisher at a time."""
+    """How far a key of a fair queue has come in a level, or the level itself, for one publisher at a time."""
 
     # No constraint, as in ``Message.queue``.
     queue = models.ForeignKey(
@@ -303,17 +303,17 @@ class FairCounter(models.Model):
     )
     id = models.BigAutoField(primary_key=True)
     level = models.PositiveSmallIntegerField()
-    fair_key = models.CharField(max_length=32)
+    #: Blank for the level.
+    fair_key = models.CharField(max_length=32, blank=True)
+    # No index has these: so PostgreSQL writes a changed row beside the old one, and indexes do not grow.
     finish = models.BigIntegerField()
-    #: The present place that the last publisher has seen.
+    #: Of a level, the present place that the last publisher has seen.
     seen = models.BigIntegerField()
 
     class Meta:
         db_table = "django_mq_faircounter"
         indexes = [
             models.Index(fields=["queue", "level", "fair_key", "id"], name="django_mq_fair_key"),
-            models.Index(fields=["queue", "level", "finish"], name="django_mq_fair_finish"),
-            models.Index(fields=["queue", "level", "seen"], name="django_mq_fair_seen"),
         ]
 
     def __str__(self) -> str:

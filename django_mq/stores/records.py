@@ -61,8 +61,8 @@ class NewMessage:
     expires_at: datetime | None = None
     ttl_seconds: float | None = None
     dedup_id: str | None = None
-    #: The place that a sorted queue gives it; None for the place that its time of delivery says.
-    sort_place: int | None = None
+    #: The place that a sorted or fair queue gives it; None for the place that its time of delivery says.
+    place: int | None = None
     #: The exchange that it was published to, which is not stored; blank for a message to a queue.
     exchange: str = ""
     #: The listenings that are told its ends, by name, with spaces between; None for none.

@@ -620,7 +620,7 @@ def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:
     """Return the message as the publisher gives it to a sorted queue."""
     if queue is None or queue.sorting is None:
         return message
-    return replace(message, sort_place=queue.sorting.place(queue.name, json.loads(message.headers)))
+    return replace(message, place=queue.sorting.place(queue.name, json.loads(message.headers)))
 
 
 def _headers(text: str) -> Any:

@@ -52,6 +52,8 @@ from tests.stores.builders import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from django.db.models import QuerySet
+
     from django_mq.stores.records import NewMessage
     from django_mq.stores.sql.store import SQLStore
 
@@ -990,6 +992,11 @@ def places(store: SQLStore, tenant: str) -> list[int]:
     return [(place - FIRST) // STEP for place in found.values_list("place", flat=True)]
 
 
+def counters(store: SQLStore) -> QuerySet[FairCounter]:
+    """Return the counters of keys, without those of levels."""
+    return FairCounter.objects.using(store.alias).exclude(fair_key="")
+
+
 def test_publishers_of_one_key_wait_for_nothing_and_leave_places_to_each_other(
     first: SQLStore, second: SQLStore
 ) -> None:
@@ -1004,7 +1011,7 @@ def test_publishers_of_one_key_wait_for_nothing_and_leave_places_to_each_other(
         store.admission.append([of("a")])
 
     assert (places(first, "a"), places(first, "b")) == ([0, 1, 2, 3, 4], [0, 1, 2])
-    assert FairCounter.objects.using(first.alias).count() == 4
+    assert len(counters(first)) == 4
 
 
 def test_a_publisher_that_sees_an_earlier_state_is_not_refused(first: SQLStore, second: SQLStore) -> None:
@@ -1020,7 +1027,8 @@ def test_a_publisher_that_sees_an_earlier_state_is_not_refused(first: SQLStore, 
         first.admission.append([of("a")])
     first.admission.append([of("a")])
 
-    assert places(first, "a") == [0, 1, 1, 2]
+    # MariaDB locks the counter as it is; PostgreSQL may not lock it, so the publisher takes another.
+    assert places(first, "a") == ([0, 1, 1, 2] if first.alias == "postgresql" else [0, 1, 2, 3])
 
 
 def test_counters_of_idle_keys_are_deleted(first: SQLStore, second: SQLStore) -> None:
@@ -1034,8 +1042,8 @@ def test_counters_of_idle_keys_are_deleted(first: SQLStore, second: SQLStore) ->
         first.admission.append([of("held")])
         second.retention.prune()
 
-    assert FairCounter.objects.using(first.alias).count() == 2
+    assert len(counters(first)) == 2
     second.retention.prune()
-    assert FairCounter.objects.using(first.alias).count() == 1
+    assert len(counters(first)) == 1
     second.deletions.delete_queue("fair", force=True)
     assert not FairCounter.objects.using(first.alias).exists()

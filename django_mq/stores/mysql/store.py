@@ -26,7 +26,7 @@ from django_mq.stores.sql.exchanges import VolatileMessages
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import MOVED, Messages, named
 from django_mq.stores.sql.parking import Parking, parking, stored_key
-from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
+from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications, are_placed
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.server import DatabaseServer
@@ -216,7 +216,8 @@ class MySQLPublications(Publications):
         if any(message.queue_name not in queue_ids for message in messages):
             return []
         for portion in portions(messages):
-            written = self.database.insert("append_many", messages=document(portion, queue_ids))
+            given: dict[str, Any] = {"messages": document(portion, queue_ids)}
+            written = self.database.insert("append_many", **given | PLACED if are_placed(portion) else given)
             if len(written) < len(portion):
                 return []
         found = self.rows("written", message_ids=[message.message_id.hex for message in messages])
@@ -424,6 +425,8 @@ class MySQLVolatileMessages(VolatileMessages):
 
 #: A document ends with so many messages, or so many bytes of bodies and headers.
 MESSAGES, BYTES = 1000, 256 * 1024
+#: Chooses the form of the statement that writes places; the document has them.
+PLACED = {"place": None}
 
 
 def portions(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
@@ -444,7 +447,8 @@ def document(messages: Sequence[NewMessage], queue_ids: Mapping[str, int]) -> st
     """Return the messages as JSON, without values that are null."""
     rows = []
     for message in messages:
-        given = {name: value for name in NEW_MESSAGE_FIELDS if (value := getattr(message, name)) is not None}
+        names = (*NEW_MESSAGE_FIELDS, "place")
+        given = {name: value for name in names if (value := getattr(message, name)) is not None}
         own = {"queue_id": queue_ids[message.queue_name], "body": b64encode(message.body).decode("ascii")}
         rows.append(parameters(given) | own)
     return json.dumps(rows, ensure_ascii=False)

@@ -33,6 +33,8 @@ TYPES = [
     *("text", "text", "text", "text", "text", "text", "bytea", "bytea", "int8"),
     *("int2", "int8", "int8", "int8"),
 ]
+#: Where the place stands among the values.
+PLACE = 18
 JSON_VERSION = b"\x01"
 #: Attempts, redelivered, suspect and reason of a new message.
 FRESH = (0, False, False, "")
@@ -96,7 +98,11 @@ def rows(
         if common is None:
             target = targets[message.queue_name]
             common = known[kind] = (*target.common(message), *target.times())
-        yield (*common, id_, message.message_id.bytes, message.body)
+        if message.place is None:
+            yield (*common, id_, message.message_id.bytes, message.body)
+        else:
+            own = (*common[:PLACE], message.place, *common[PLACE + 1 :])
+            yield (*own, id_, message.message_id.bytes, message.body)
 
 
 def rows_alike(

@@ -44,7 +44,15 @@ if TYPE_CHECKING:
 
 
 #: Types by the server's numbers, which never change.
-BYTES_OID, SMALL_NUMBER_OID, NUMBER_OID, TEXT_OID, FLOAT_OID, UUID_OID = 17, 21, 23, 25, 701, 2950
+BYTES_OID, LARGE_NUMBER_OID, SMALL_NUMBER_OID, NUMBER_OID, TEXT_OID, FLOAT_OID, UUID_OID = (
+    17,
+    20,
+    21,
+    23,
+    25,
+    701,
+    2950,
+)
 DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 # Plain names, for speed: Python 3.11 takes as long to look up a member of an enum as to compare it.
 BINARY, IDLE, IN_TRANSACTION, NO_PIPELINE = (
@@ -329,6 +337,18 @@ class PostgreSQLDatabase(Database):
             known.is_direct = bool(driver.info.backend_pid == self.backend())
         return known.is_direct
 
+    def often(self, name: str, /, **params: Any) -> Rows:
+        with self.alone(), translating(self.connection):
+            self.connection.ensure_connection()
+            if self.may_prepare():
+                try:
+                    return self.prepared_rows(name, self.fitted(params))
+                except InvalidSqlStatementName:
+                    # The project has dropped prepared statements: an error like any other in a transaction.
+                    prepared_on(self.connection.connection).is_direct = False
+                    raise
+        return self.rows(name, **params)
+
     def reset_connection(self) -> bool:
         connection, driver = self.connection, self.connection.connection
         options = connection.settings_dict.get("OPTIONS", {})
@@ -350,7 +370,8 @@ class PostgreSQLDatabase(Database):
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:
         self.connection.ensure_connection()
         cursor = prepared_on(self.connection.connection).cursor
-        return self._executed(cursor, name, params, prepare=True).fetchall()
+        answer = self._executed(cursor, name, params, prepare=True)
+        return answer.fetchall() if answer.description else []
 
     def _executed(
         self, cursor: RawCursor[Any], name: str, params: Mapping[str, Any], *, prepare: bool

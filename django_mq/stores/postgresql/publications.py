@@ -15,6 +15,7 @@ from django_mq.stores.postgresql.copying import CopyTarget, is_worth_copying
 from django_mq.stores.postgresql.database import (
     BYTES_OID,
     FLOAT_OID,
+    LARGE_NUMBER_OID,
     SMALL_NUMBER_OID,
     TEXT_OID,
     UUID_OID,
@@ -27,6 +28,7 @@ from django_mq.stores.sql.publications import (
     NEW_MESSAGE_FIELDS,
     IncompleteError,
     Publications,
+    are_placed,
     is_keyed_at_once,
     is_ready_at_once,
 )
@@ -64,11 +66,18 @@ TYPES_WITH_KEY = (
     ("milliseconds", TEXT_OID),
 )
 VALUES_AT_ONCE = attrgetter(*dict(TYPES_AT_ONCE))
+#: The same of a message that has its place.
+TYPES_PLACED = (*TYPES_AT_ONCE, ("place", LARGE_NUMBER_OID))
+PLACED = {"place": None}
 ENCODERS_AT_ONCE = tuple(encode for _, _, encode in AT_ONCE)
 
 
 def _at_once(message: NewMessage) -> dict[str, Any]:
     return dict(zip(dict(TYPES_AT_ONCE), VALUES_AT_ONCE(message), strict=True))
+
+
+def _values(message: NewMessage) -> dict[str, Any]:
+    return _at_once(message) if message.place is None else _at_once(message) | {"place": message.place}
 
 
 def _in_binary(message: NewMessage) -> list[bytes | None]:
@@ -114,13 +123,17 @@ class PostgreSQLPublications(Publications):
                 prepared_on(driver).is_direct = False
                 if self.database.in_transaction:
                     raise
-        return self.rows("append_at_once", **_at_once(message))
+        return self.rows("append_at_once", **_values(message))
 
     def _prepared(self, driver: Any, message: NewMessage) -> Rows:
         if not is_open(driver):
-            return self.database.prepared_rows("append_at_once", _at_once(message))
-        text = self.database.text("append_at_once")
-        result = run_prepared(driver, text, TYPES_AT_ONCE, _in_binary(message))
+            return self.database.prepared_rows("append_at_once", _values(message))
+        if message.place is None:
+            text, types, values = self.database.text("append_at_once"), TYPES_AT_ONCE, _in_binary(message)
+        else:
+            text, types = self.database.text("append_at_once", PLACED), TYPES_PLACED
+            values = [*_in_binary(message), message.place.to_bytes(8, signed=True)]
+        result = run_prepared(driver, text, types, values)
         return [(int.from_bytes(result.get_value(0, 0) or b""),)] if result.ntuples else []
 
     def append_first(self, message: NewMessage, claim: UniqueClaim) -> bool:
@@ -156,7 +169,8 @@ class PostgreSQLPublications(Publications):
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages) and (ids := self._copy_all(messages)) is not None:
             return ids
-        columns = {name: [getattr(message, name) for message in messages] for name in NEW_MESSAGE_FIELDS}
+        names = (*NEW_MESSAGE_FIELDS, "place") if are_placed(messages) else NEW_MESSAGE_FIELDS
+        columns = {name: [getattr(message, name) for message in messages] for name in names}
         return [row[0] for row in self.rows("append_many", **columns)]
 
     def _copy_all(self, messages: Sequence[NewMessage]) -> list[int] | None:

@@ -26,6 +26,7 @@ from django_mq.stores.registry import wanted_hints
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, LAST_ID, Deletions
+from django_mq.stores.sql.fairness import FairPlaces
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import Heartbeat, NewMessage, Receipt, SessionInfo
+    from django_mq.stores.sql.fairness import LevelCounters
 
 
 def listened() -> bool:
@@ -141,6 +143,11 @@ class PostgreSQLDeclaredSelectors(DeclaredSelectors):
 
 #: Seconds for a session to come back after its connection has ended.
 RECONNECT_SECONDS = 2.5
+
+
+class PostgreSQLFairPlaces(FairPlaces):
+    def _lock(self, level: LevelCounters) -> None:
+        """Do nothing: fair_level has locked all that are free."""
 
 
 @dataclass(eq=False)
@@ -254,6 +261,7 @@ class PostgreSQLStore(SQLStore):
         deletions=PostgreSQLDeletions,
         sessions=PostgreSQLSessions,
         unique_keys=PostgreSQLUniqueKeys,
+        fairness=PostgreSQLFairPlaces,
         claims=PostgreSQLClaims,
         declared=PostgreSQLDeclaredSelectors,
         browser=PostgreSQLBrowser,

@@ -17,6 +17,7 @@ from django_mq.stores.records import time_of
 from django_mq.stores.sql.capacities import size_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import key_in
+from django_mq.stores.sql.publications import has_time
 from django_mq.stores.subjects import publications as subjects
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.declared import DeclaredSelectors
     from django_mq.stores.sql.fairness import FairPlaces
     from django_mq.stores.sql.last_values import LastValues
-    from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
     from django_mq.stores.sql.publications import Publications
     from django_mq.stores.sql.unique_keys import UniqueKeys
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 @dataclass(eq=False)
 class Admission(Part, subjects.Admission):
     publications: Publications
-    messages: Messages
     capacities: QueueCapacities
     last_values: LastValues
     moves: Moves
@@ -57,25 +56,25 @@ class Admission(Part, subjects.Admission):
         given, messages = messages, self.unique_keys.admitted(messages, again=again)
         if not messages:
             return [0] * len(given)
-        capacities = self.last_values.capacities_of({message.queue_name for message in messages})
+        names = {message.queue_name for message in messages}
+        capacities = self.last_values.capacities_of(filter(self.publications.queues.may_lock_publishers, names))
         keys = _value_keys(messages, capacities)
         self.used_ids.use(messages)
         kept = self.capacities.admitted(messages, capacities)
         if len(kept) < len(messages):
             self._give_up(messages, kept, capacities, again=again)
-        ids = dict(zip(map(id, kept), self.publications.append_complete(kept), strict=True))
-        places = {ids[id(each)]: each.sort_place for each in kept if each.sort_place is not None}
-        self.messages.set_places(places)
+        row_ids = self.publications.append_complete(self.fairness.placed(kept))
+        ids = dict(zip(map(id, kept), row_ids, strict=True))
         for name in {message.queue_name for message in kept}:
-            mine = [ids[id(each)] for each in kept if each.queue_name == name]
-            self.fairness.place(name, mine)
-            self.declared.ask_new(name, mine)
+            mine = [each for each in kept if each.queue_name == name]
+            self.fairness.place(name, [ids[id(each)] for each in mine if has_time(each)])
+            self.declared.ask_new(name, [ids[id(each)] for each in mine])
         for name, capacity in capacities.items():
             here = [message for message in kept if message.queue_name == name]
             self.last_values.replace(
                 capacity,
                 {ids[id(each)]: keys[id(each)] for each in here if id(each) in keys},
-                scheduled=any(each.deliver_at is not None or each.delay_seconds for each in here),
+                scheduled=any(map(has_time, here)),
             )
             if here:
                 self.moves.settle_in(capacity, len(here), size_of(here), newest=ids[id(here[-1])])

@@ -6,34 +6,74 @@ version has published it. It gets its place from a claim that makes due messages
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field, replace
+from itertools import count
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.engine.decisions.fairness import FIRST, HEAD, Fairness, present_place, stored_key, turns
+from django_mq.engine.decisions.fairness import FIRST, HEAD, present_place, stored_key, turns
+from django_mq.engine.decisions.places import level_of, levels_of
 from django_mq.engine.message import Message
 from django_mq.stores.records import headers_in
 from django_mq.stores.sql.database import Part, first_of
+from django_mq.stores.sql.publications import has_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from django_mq.stores.records import Moved, QueueRecord
-    from django_mq.stores.sql.database import Rows
+    from django_mq.stores.records import Moved, NewMessage, QueueRecord
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
 
 #: The most messages that one transaction places.
 PLACE_LIMIT = 1000
+#: Kinds of rows of fair_level.
+COUNTER, WAITING, LOCKED = range(3)
+#: What a level has as a key: no key is stored so.
+LEVEL = ""
+
+
+class Counter(NamedTuple):
+    """How far a key or its level has come, for one publisher at a time."""
+
+    id: int
+    finish: int
+    #: The present place that the last publisher has seen, of a level.
+    seen: int
 
 
 class Arriving(NamedTuple):
-    """New messages of one key in one level, in order of arrival."""
+    """New messages of one key in one level, in order of arrival, by what stands for each."""
 
-    level: int
-    key: str
     weight: float
-    ids: list[int]
+    messages: list[int]
+
+
+@dataclass(slots=True)
+class LevelCounters:
+    """How far a level and some of its keys have come, as a publisher sees it."""
+
+    #: The counters of each key, in the order of their ids.
+    counters: defaultdict[str, list[Counter]] = field(default_factory=lambda: defaultdict(list))
+    #: The counter of each key that the publisher has locked, as it is now.
+    own: dict[str, Counter] = field(default_factory=dict)
+    #: Whether a counter that the publisher sees is also the last one that was committed.
+    sees_commits: bool = True
+    #: The place of each of the first ready messages, and whether it has come back.
+    head: list[tuple[int, bool]] = field(default_factory=list)
+
+    def known(self, key: str) -> list[Counter]:
+        """Return the counters of a key, the own one as it is now."""
+        return [*self.counters[key], *([self.own[key]] if key in self.own else [])]
+
+    def ahead(self, key: str) -> int:
+        """Return how many other publishers of the key are writing."""
+        if not self.sees_commits:
+            return 0
+        own = self.own.get(key)
+        return sum(own is None or counter.id < own.id for counter in self.counters[key])
 
 
 @dataclass(eq=False)
@@ -41,16 +81,28 @@ class FairPlaces(Part):
     queues: Queues
     messages: Messages
 
+    def placed(self, messages: Sequence[NewMessage]) -> list[NewMessage]:
+        """Return the messages, with their places if they are ready at once and keys share their queue."""
+        found = list(messages)
+        for name in {message.queue_name for message in messages}:
+            queue = self._fair(name)
+            if queue is not None:
+                levels = levels_of(queue.kind, queue.levels)
+                new = [
+                    (index, level_of(message.priority, levels), message.headers)
+                    for index, message in enumerate(messages)
+                    if message.queue_name == name and not has_time(message)
+                ]
+                for index, place in self._places(queue, new).items():
+                    found[index] = replace(found[index], place=place)
+        return found
+
     def place(self, name: str, ids: Sequence[int]) -> None:
         """Give places to those of these messages that are ready and have none."""
         queue = self._fair(name)
-        if queue is not None and queue.fairness is not None and ids:
+        if queue is not None and ids:
             rows = self.rows("lock_unplaced", queue_id=queue.id, ids=list(ids))
-            present: dict[int, int] = {}
-            for arriving in _arriving(queue.fairness, rows):
-                if arriving.level not in present:
-                    present[arriving.level] = self._present(queue.id, arriving.level)
-                self._place(queue.id, arriving, present[arriving.level])
+            self.messages.set_places(self._places(queue, rows))
 
     def place_moved(self, moved: Iterable[Moved]) -> None:
         """Give places to messages that an operation has made ready."""
@@ -96,38 +148,79 @@ class FairPlaces(Part):
         queue = self.queues.known(name)
         return queue if queue is not None and queue.fair_by else None
 
-    def _present(self, queue_id: int, level: int) -> int:
-        seen, latest = (FIRST if each is None else each for each in self._level(queue_id, level))
-        head = self.rows("fair_head", queue_id=queue_id, level=level, seen=seen, limit=HEAD)
-        return present_place([(place, bool(back)) for place, back in head], seen, latest)
+    def _places(self, queue: QueueRecord, new: Iterable[Sequence[Any]]) -> dict[int, int]:
+        """Return the place of each message, given as what stands for it, its level and its headers."""
+        places: dict[int, int] = {}
+        for number, keys in _arriving(queue, new).items():
+            level = self._level(queue.id, number, [*keys, LEVEL])
+            seen = max((counter.seen for counter in level.known(LEVEL)), default=FIRST)
+            latest = max((counter.finish for counter in level.known(LEVEL)), default=FIRST)
+            present = present_place(level.head, seen, latest)
+            finishes = {}
+            for key, (weight, messages) in keys.items():
+                finish = max((counter.finish for counter in level.known(key)), default=FIRST)
+                there = turns(len(messages), weight, present=present, finish=finish, ahead=level.ahead(key))
+                places |= zip(messages, there.places, strict=True)
+                finishes[key] = there.finish
+            rows = [{"fair_key": key, "finish": finish, "seen": FIRST} for key, finish in finishes.items()]
+            rows.append({"fair_key": LEVEL, "finish": max(latest, *finishes.values()), "seen": present})
+            self._write(queue.id, number, level, rows)
+        return places
 
-    def _level(self, queue_id: int, level: int) -> Sequence[int | None]:
-        return self.rows("fair_level", queue_id=queue_id, level=level)[0]
-
-    def _place(self, queue_id: int, arriving: Arriving, present: int) -> None:
-        # The lock is a statement of its own: the next one must see what the last publisher committed.
-        where = {"queue_id": queue_id, "level": arriving.level, "key": stored_key(arriving.key)}
-        taken = first_of(self.rows("take_counter", **where))
-        counters = self.rows("fair_counters", **where)
-        ahead = sum(bool(sees) and (not taken or id_ < taken[0]) for id_, _, sees in counters)
-        places, finish = turns(
-            len(arriving.ids),
-            arriving.weight,
-            present=present,
-            finish=max((finish for _, finish, _ in counters), default=FIRST),
-            ahead=ahead,
+    def _level(self, queue_id: int, number: int, keys: list[str]) -> LevelCounters:
+        """Read how far the level and its keys have come, and lock a counter of each if one is free."""
+        level = LevelCounters()
+        rows = self.database.often(
+            "fair_level", queue_id=queue_id, level=number, keys=keys, first=FIRST, limit=HEAD
         )
-        if taken:
-            self.rows("set_counter", id=taken[0], finish=finish, seen=present)
-        else:
-            self.rows("add_counter", **where, finish=finish, seen=present)
-        self.messages.set_places(dict(zip(arriving.ids, places, strict=True)))
+        for kind, key, id_, place, seen, flag in sorted(rows, key=itemgetter(0, 2, 3)):
+            if kind == COUNTER:
+                level.counters[key].append(Counter(id_, place, seen))
+                level.sees_commits = bool(flag)
+            elif kind == LOCKED:
+                level.own[key] = Counter(id_, place, seen)
+            elif kind == WAITING:
+                level.head.append((place, bool(flag)))
+        self._lock(level)
+        return level
+
+    def _lock(self, level: LevelCounters) -> None:
+        """Lock a counter of each key if one is free: the first one, or else the second one, and so on."""
+        for turn in count():
+            free = {
+                counters[turn].id: key
+                for key, counters in level.counters.items()
+                if key not in level.own and turn < len(counters)
+            }
+            if not free:
+                break
+            for row in self.database.often("lock_counters", ids=list(free)):
+                level.own[free[row[0]]] = Counter(*row)
+
+    def _write(self, queue_id: int, number: int, level: LevelCounters, rows: Iterable[dict[str, Any]]) -> None:
+        """Write how far the keys have come, each in the own counter or in a new one."""
+        changed, added = [], []
+        for row in rows:
+            own = level.own.get(row["fair_key"])
+            if own is not None:
+                changed.append(row | {"id": own.id})
+            else:
+                added.append(row | {"level": number})
+        for name, counters in (("set_counters", changed), ("add_counters", added)):
+            if counters:
+                self.database.often(name, queue_id=queue_id, counters=json.dumps(counters))
 
 
-def _arriving(fair: Fairness, rows: Rows) -> list[Arriving]:
-    """Return the messages, given as id, level and headers, by level and key."""
-    found: dict[tuple[int, str], Arriving] = {}
-    for id_, level, headers in rows:
-        key = fair.key_of(Message(id="", headers=headers_in(str(headers))))
-        found.setdefault((level, key), Arriving(level, key, fair.weight_of(key), [])).ids.append(id_)
-    return list(found.values())
+def _arriving(queue: QueueRecord, new: Iterable[Sequence[Any]]) -> dict[int, dict[str, Arriving]]:
+    """Return new messages by level and by key as it is stored."""
+    found: defaultdict[int, dict[str, Arriving]] = defaultdict(dict)
+    keys: dict[str, tuple[str, float]] = {}
+    if queue.fairness is not None:
+        for message, level, headers in new:
+            text = str(headers)
+            if text not in keys:
+                key = queue.fairness.key_of(Message(id="", headers=headers_in(text)))
+                keys[text] = stored_key(key), queue.fairness.weight_of(key)
+            key, weight = keys[text]
+            found[level].setdefault(key, Arriving(weight, [])).messages.append(message)
+    return found

@@ -12,7 +12,7 @@ from django_mq.stores.sql.database import Part
 from django_mq.stores.subjects import publications as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.sql.database import Rows
@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 #: The fields of NewMessage that are parameters of the statements.
 NEW_MESSAGE_FIELDS = tuple(
-    each.name for each in fields(NewMessage) if each.name not in {"dedup_id", "sort_place", "exchange", "unique"}
+    each.name for each in fields(NewMessage) if each.name not in {"dedup_id", "place", "exchange", "unique"}
 )
+
+
+def has_time(message: NewMessage) -> bool:
+    """Whether the message says when it is delivered, which may be now."""
+    return message.deliver_at is not None or bool(message.delay_seconds)
 
 
 def is_ready_at_once(message: NewMessage) -> bool:
@@ -44,8 +49,15 @@ def is_keyed_at_once(message: NewMessage, claim: UniqueClaim) -> bool:
 TRIES = 3
 
 
-def parameters_of(message: NewMessage) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in NEW_MESSAGE_FIELDS}
+def parameters_of(message: NewMessage, *, placed: bool = False) -> dict[str, Any]:
+    """Return the parameters of a statement; ``placed``: whether it writes places."""
+    given = {name: getattr(message, name) for name in NEW_MESSAGE_FIELDS}
+    return given | {"place": message.place} if placed else given
+
+
+def are_placed(messages: Iterable[NewMessage]) -> bool:
+    """Whether one of the messages has its place already."""
+    return any(message.place is not None for message in messages)
 
 
 class IncompleteError(Exception):
@@ -80,7 +92,7 @@ class Publications(Part, subjects.Publications):
         raise errors.unexplained(messages[0])
 
     def append_one(self, message: NewMessage) -> Rows:
-        return self.database.insert("append", **parameters_of(message))
+        return self.database.insert("append", **parameters_of(message, placed=are_placed([message])))
 
     def append_complete(self, messages: Sequence[NewMessage]) -> list[int]:
         """Append in the open transaction. Raises IncompleteError with the messages."""

@@ -98,6 +98,11 @@ class Queues(Part, subjects.Queues):
         """Whether keys share one of the queues."""
         return any((record := self.known(name)) is not None and record.fair_by for name in names)
 
+    def may_lock_publishers(self, name: str) -> bool:
+        """Whether publishers of the queue wait for each other, as far as is known."""
+        record = self.known(name)
+        return record is None or record.locks_publishers
+
     def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
         """Make due messages ready, of these queues or of all; return how many."""
         if queues is None:

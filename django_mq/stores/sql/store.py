@@ -165,7 +165,6 @@ class SQLStore:
         return self.parts.admission(
             self.database,
             publications=self.publications,
-            messages=self.messages,
             capacities=self.capacities,
             last_values=self.last_values,
             moves=self.moves,

@@ -85,7 +85,7 @@ class SQLiteDatabase(Database):
         with self.alone(), translating(connection):
             connection.ensure_connection()
             connection.validate_no_broken_transaction()
-            rows: Rows = connection.connection.execute(as_driver_reads(self.text(name)), fitted).fetchall()
+            rows: Rows = connection.connection.execute(as_driver_reads(self.text(name, fitted)), fitted).fetchall()
             return rows
 
     @contextmanager
@@ -205,7 +205,7 @@ def at_once(message: NewMessage, now: datetime) -> dict[str, Any]:
         "now": text_of(now),
         "now_microseconds": (now - EPOCH) // MICROSECOND,
     }
-    return parameters_of(message) | fitted
+    return parameters_of(message, placed=message.place is not None) | fitted
 
 
 def _object(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:

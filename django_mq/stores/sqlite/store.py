@@ -21,7 +21,13 @@ from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
 from django_mq.stores.sql.database import first_of
 from django_mq.stores.sql.exchanges import VolatileMessages
 from django_mq.stores.sql.messages import MOVED, Messages
-from django_mq.stores.sql.publications import Publications, is_keyed_at_once, is_ready_at_once, parameters_of
+from django_mq.stores.sql.publications import (
+    Publications,
+    are_placed,
+    is_keyed_at_once,
+    is_ready_at_once,
+    parameters_of,
+)
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
@@ -73,10 +79,11 @@ class SQLitePublications(Publications):
         if not messages:
             return []
         database, now = self.database, self.database.moment()
-        rows = [parameters(parameters_of(message), now) for message in messages]
+        placed = are_placed(messages)
+        rows = [parameters(parameters_of(message, placed=placed), now) for message in messages]
         with database.alone(), translating(database.connection), database.connection.cursor() as cursor:
             # A body cannot travel as JSON.
-            cursor.executemany(database.text("append_many"), rows)
+            cursor.executemany(database.text("append_many", rows[0]), rows)
             written = cursor.rowcount
         if written < len(rows):
             return []

@@ -20,6 +20,9 @@ HIGH = (
     "drain_one_group",
     "drain_many_groups",
     "drain_bulk",
+    "publish_fair",
+    "publish_fair_many",
+    "drain_fair",
 )
 #: Measures whose ratio to the raw limit should be low.
 LOW = ("pickup_p50", "pickup_p99", "claim_10m_ready", "claim_1m_scheduled", "claim_after_churn")
@@ -37,6 +40,9 @@ ON_POSTGRESQL = {
     "drain_one_group": 0.1,
     "drain_many_groups": 0.5,
     "drain_bulk": 0.7,
+    "publish_fair": 0.2,
+    "publish_fair_many": 0.5,
+    "drain_fair": 0.7,
     "pickup_p50": 1.5,
     "pickup_p99": 3.0,
     "claim_10m_ready": 1.15,

@@ -23,3 +23,7 @@ SELECT coalesce(max(id), 0) FROM django_mq_{it}
 -- name: _levels
 (SELECT 0 AS level UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
  UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)
+-- name: _given_counters
+JSON_TABLE(%(counters)s, '$[*]' COLUMNS (
+    id BIGINT PATH '$.id', level INT PATH '$.level', fair_key VARCHAR(32) PATH '$.fair_key',
+    finish BIGINT PATH '$.finish', seen BIGINT PATH '$.seen')) AS given

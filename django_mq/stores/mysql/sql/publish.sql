@@ -3,7 +3,7 @@ CASE WHEN q.kind = 'fifo' THEN 0
      ELSE greatest(0, least(q.levels - 1,
          CAST({it} AS SIGNED) - (5 - (CAST(q.levels AS SIGNED) + 1) DIV 2))) END
 
--- name: _place
+-- name: _due_place
 CASE WHEN n.deliver_at IS NULL OR q.due_order = 'keep_place' THEN 0
      ELSE timestampdiff(MICROSECOND, '1970-01-01', n.deliver_at) - 4611686018427387904 END
 -- name: _end
@@ -16,6 +16,10 @@ CASE WHEN NOT q.no_expiry THEN
 -- name: _stays. Holds for sharing the queue's entry in the index of names, which only the deletion of the queue
 -- wants for itself: to pause it takes the row alone.
 AND q.id = (SELECT held.id FROM django_mq_queue held WHERE held.name = %({it})s LOCK IN SHARE MODE)
+
+-- name: _place_of_each. Nothing, unless messages come with their places.
+-- name: _place_of_each_placed
+, place BIGINT PATH '$.place'
 
 -- name: append_many. Writes many messages in the order of a JSON document; hold_queues has run. A value too long for
 -- its column is refused by the column: as a narrower type here it would be read as null.
@@ -41,7 +45,7 @@ FROM (
         given_at DATETIME(6) PATH '$.deliver_at',
         delay_seconds DOUBLE PATH '$.delay_seconds',
         expires_at DATETIME(6) PATH '$.expires_at',
-        ttl_seconds DOUBLE PATH '$.ttl_seconds'
+        ttl_seconds DOUBLE PATH '$.ttl_seconds'{place_of_each}
     )) AS u
 ) n
 JOIN django_mq_queue q ON q.id = n.queue_id AND NOT q.closed

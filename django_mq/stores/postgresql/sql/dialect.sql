@@ -31,6 +31,8 @@ pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
 current_setting('transaction_isolation') = 'read committed'
 -- name: _sees_commits
 {read_committed}
+-- name: _given_counters
+jsonb_to_recordset(%(counters)s::jsonb) AS given(id bigint, level int, fair_key text, finish bigint, seen bigint)
 
 -- name: _last_number. The last number that was given, whether or not its transaction has committed; the last that is
 -- committed, where the role may not read the sequence.

@@ -1,6 +1,6 @@
 -- name: _level. The same as level_of() in django_mq/engine/decisions/places.py.
 CASE WHEN q.kind = 'fifo' THEN 0 ELSE greatest(0, least(q.levels - 1, {it} - (5 - (q.levels + 1) / 2))) END
--- name: _place
+-- name: _due_place
 CASE WHEN n.deliver_at IS NULL OR q.due_order = 'keep_place' THEN 0
      ELSE (extract(epoch FROM n.deliver_at) * 1000000)::bigint - 4611686018427387904 END
 -- name: _end
@@ -12,9 +12,16 @@ CASE WHEN NOT q.no_expiry THEN
 AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = q.id FOR KEY SHARE))
 
 -- name: _ready_values. The values of ready_columns.
-q.id, {unasked}, 1, {level:%(priority)s}, 0, %(priority)s, 0, false, false,
+q.id, {unasked}, 1, {level:%(priority)s}, {ready_place}, %(priority)s, 0, false, false,
     %(message_id)s, %(type)s, %(correlation_id)s, %(group_key)s, {now}, {queue_expiry},
     '', %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(told_to)s, %(body)s
+
+-- name: _given_places. As given_place, of many messages.
+-- name: _given_places_placed
+, %(place)s::bigint[]
+-- name: _place_of_each. The name of given_places.
+-- name: _place_of_each_placed
+, place
 
 -- name: append_at_once. Writes one message that is ready at once and has no time to live: what append does, in an
 -- expression or two per column. Nothing is prepared on the caller's connection, which may lead through a pooler, so
@@ -42,10 +49,10 @@ FROM (
         %(content_encoding)s::text[], %(headers)s::text[], %(properties)s::text[], %(priority)s::int[],
         %(type)s::text[], %(correlation_id)s::text[], %(group_key)s::text[],
         %(deliver_at)s::timestamptz[], %(delay_seconds)s::float8[],
-        %(expires_at)s::timestamptz[], %(ttl_seconds)s::float8[], %(told_to)s::text[]
+        %(expires_at)s::timestamptz[], %(ttl_seconds)s::float8[], %(told_to)s::text[]{given_places}
     ) WITH ORDINALITY AS u(
         queue_name, message_id, body, content_type, content_encoding, headers, properties, priority,
-        type, correlation_id, group_key, given_at, delay_seconds, expires_at, ttl_seconds, told_to, ordinal)
+        type, correlation_id, group_key, given_at, delay_seconds, expires_at, ttl_seconds, told_to{place_of_each}, ordinal)
 ) n
 JOIN django_mq_queue q ON q.name = n.queue_name AND NOT q.closed
 WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.name = n.queue_name FOR KEY SHARE)

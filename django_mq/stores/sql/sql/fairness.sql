@@ -23,50 +23,51 @@ ORDER BY id {skip_locked}
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message SET place = 0 WHERE id {in:ids} AND state = 1 {returning:id}
 
--- name: fair_level. Reads how far the keys of a level have come.
--- Locks: nothing. Index: django_mq_fair_seen and django_mq_fair_finish, one probe each. Returns: the greatest present
--- place that was seen, and the greatest finish; null if there is none.
-SELECT
-    (SELECT max(c.seen) FROM django_mq_faircounter c WHERE c.queue_id = %(queue_id)s AND c.level = %(level)s),
-    (SELECT max(c.finish) FROM django_mq_faircounter c WHERE c.queue_id = %(queue_id)s AND c.level = %(level)s)
+-- name: fair_level. Reads the counters of some keys and of their level, and the first ready messages at or behind the
+-- greatest present place that was seen.
+-- Locks: nothing. Index: django_mq_fair_key and django_mq_message_ready. Returns: 0, key, id, finish, seen and sees_commits of
+-- each counter; 1, blank, null, place, null, and whether it has come back, of each message.
+{fair_level}
 
--- name: fair_head. Reads the first ready messages of a level at or behind a place.
--- Locks: nothing. Index: django_mq_message_ready. Returns: place, and whether the message has come back.
-SELECT m.place, m.redelivered FROM django_mq_message m {by:django_mq_message_ready}
-WHERE m.state = 1 AND m.queue_id = %(queue_id)s AND m.level = %(level)s AND m.place >= %(seen)s{as:bigint} AND m.place < 0
-ORDER BY m.place, m.id LIMIT %(limit)s
-
--- name: take_counter. Locks the first counter of a key that no other publisher has locked.
--- Locks: the row it returns, waiting for nothing. Index: django_mq_fair_key. Returns: its id; no row if all are locked, or
--- if a lock could fail.
-SELECT id FROM django_mq_faircounter {by:django_mq_fair_key}
-WHERE queue_id = %(queue_id)s AND level = %(level)s AND fair_key = %(key)s AND {sees_commits}
-ORDER BY id LIMIT 1 {skip_locked}
+-- name: _fair_level
+SELECT 0, c.fair_key, c.id, c.finish, c.seen, CASE WHEN {sees_commits} THEN 1 ELSE 0 END
+FROM django_mq_faircounter c {by:django_mq_fair_key}
+WHERE c.queue_id = %(queue_id)s AND c.level = %(level)s AND c.fair_key {in_texts:keys}
+UNION ALL
+{branch}SELECT 1, '', NULL, m.place, NULL, CASE WHEN m.redelivered THEN 1 ELSE 0 END
+    FROM django_mq_message m {by:django_mq_message_ready}
+    WHERE m.state = 1 AND m.queue_id = %(queue_id)s AND m.level = %(level)s AND m.place < 0 AND m.place >= coalesce((
+        SELECT max(o.seen) FROM django_mq_faircounter o {by:django_mq_fair_key}
+        WHERE o.queue_id = %(queue_id)s AND o.level = %(level)s AND o.fair_key = ''), %(first)s)
+    ORDER BY m.place, m.id LIMIT %(limit)s)
 
 -- name: _sees_commits. Whether a statement sees what was committed before it began. A row that it does not see so must not
 -- be locked: that is an error in PostgreSQL.
 1 = 1
 
--- name: fair_counters. Reads the counters of a key; take_counter has run.
--- Locks: nothing. Index: django_mq_fair_key. Returns: id, finish, and sees_commits.
-SELECT id, finish, {sees_commits} FROM django_mq_faircounter {by:django_mq_fair_key}
-WHERE queue_id = %(queue_id)s AND level = %(level)s AND fair_key = %(key)s
-ORDER BY id
+-- name: lock_counters. Locks counters that no other publisher has locked.
+-- Locks: the rows it returns, waiting for nothing. Index: the primary key. Returns: id, and finish and seen as they are
+-- now.
+SELECT id, finish, seen FROM django_mq_faircounter WHERE id {in:ids} {skip_locked}
 
--- name: set_counter. Writes how far a key has come.
--- Locks: the row it changes. Index: the primary key. Returns: one row.
-UPDATE django_mq_faircounter SET finish = %(finish)s, seen = %(seen)s WHERE id = %(id)s {returning:id}
+-- name: set_counters. Writes how far keys have come.
+-- Locks: the rows it changes, which lock_counters has locked. Index: the primary key. Returns: nothing that is used.
+UPDATE django_mq_faircounter AS c SET finish = given.finish, seen = given.seen FROM {given_counters} WHERE c.id = given.id
 
--- name: add_counter. Writes how far a key has come, in a counter of its own.
--- Locks: nothing but the new row. Index: none. Returns: nothing that is used.
+-- name: add_counters. Writes how far keys have come, in counters of their own.
+-- Locks: nothing but the new rows. Index: none. Returns: nothing that is used.
 INSERT INTO django_mq_faircounter (queue_id, level, fair_key, finish, seen)
-VALUES (%(queue_id)s, %(level)s, %(key)s, %(finish)s, %(seen)s)
+SELECT %(queue_id)s, given.level, given.fair_key, given.finish, given.seen FROM {given_counters}
 
 -- name: idle_counters. Finds counters that say nothing any more: their keys begin at the present place.
--- Locks: the rows it returns, skipping locked ones. Index: none, and django_mq_fair_seen once per row. Returns: ids.
+-- Locks: the rows it returns, skipping locked ones. Index: none, and django_mq_fair_key once per row. Returns: ids.
 SELECT c.id FROM django_mq_faircounter c
-WHERE c.finish <= (SELECT max(o.seen) FROM django_mq_faircounter o WHERE o.queue_id = c.queue_id AND o.level = c.level)
+WHERE c.finish <= {seen_in_level} AND c.seen < {seen_in_level}
 ORDER BY c.id LIMIT %(limit)s {skip_locked}
+
+-- name: _seen_in_level
+(SELECT max(o.seen) FROM django_mq_faircounter o
+    WHERE o.queue_id = c.queue_id AND o.level = c.level AND o.fair_key = '')
 
 -- name: drop_counters. Deletes counters.
 -- Locks: the rows it deletes. Index: the primary key. Returns: one row per counter.

@@ -6,6 +6,17 @@ queue_id, meets, state, level, place, priority, attempts, redelivered, suspect, 
     published_at, expires_at, dead_reason, content_type, content_encoding, headers, properties, told_to, body
 -- name: _new_message. The first of message_columns, of a message that is published.
 q.id, {unasked}, CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, {level:n.priority}, {place}, n.priority, 0, false, false
+-- name: _place. Where a new message stands: at the place that its queue has given it, or that its time says.
+{due_place}
+-- name: _place_placed
+coalesce(n.place, {due_place})
+-- name: _ready_place. As place, of a message that is ready at once.
+0
+-- name: _ready_place_placed
+%(place)s
+-- name: _given_place. Nothing, unless messages come with their places.
+-- name: _given_place_placed
+, %(place)s{as:bigint} AS place
 -- name: _unasked. What a new message of a queue meets: it is asked next, if the queue declares selectors.
 CASE WHEN q.declared IS NOT NULL THEN 0 END
 -- name: _queue_expiry. When a message without a time to live of its own expires. A queue with no_expiry has none.
@@ -22,7 +33,7 @@ FROM django_mq_queue q
 CROSS JOIN (
     SELECT
         %(priority)s{as:int} AS priority, {at:expires_at} AS expires_at, %(ttl_seconds)s{as:float8} AS ttl_seconds,
-        coalesce({at:deliver_at}, {ahead:delay_seconds}) AS deliver_at
+        coalesce({at:deliver_at}, {ahead:delay_seconds}) AS deliver_at{given_place}
 ) n
 WHERE q.name = %(queue_name)s AND NOT q.closed {stays:queue_name}
 {unless_taken:message_id, queue_id}

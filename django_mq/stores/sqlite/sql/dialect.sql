@@ -31,3 +31,7 @@ true
 (SELECT seq FROM sqlite_sequence WHERE name = 'django_mq_{it}')
 -- name: _last_number. The last number that was given. There is one writer at a time.
 SELECT coalesce({tail:{it}}, 0)
+-- name: _given_counters
+(SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.level') AS level,
+    json_extract(value, '$.fair_key') AS fair_key, json_extract(value, '$.finish') AS finish,
+    json_extract(value, '$.seen') AS seen FROM json_each(%(counters)s)) AS given

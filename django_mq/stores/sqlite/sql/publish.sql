@@ -1,6 +1,6 @@
 -- name: _level. The same as level_of() in django_mq/engine/decisions/places.py.
 CASE WHEN q.kind = 'fifo' THEN 0 ELSE max(0, min(q.levels - 1, {it} - (5 - (q.levels + 1) / 2))) END
--- name: _place
+-- name: _due_place
 CASE WHEN n.deliver_at IS NULL OR q.due_order = 'keep_place' THEN 0
      ELSE {microseconds:n.deliver_at} - 4611686018427387904 END
 -- name: _end
@@ -18,7 +18,7 @@ CASE WHEN NOT q.no_expiry THEN min({bounded}, coalesce({after:q.max_ttl_seconds}
 INSERT INTO django_mq_message (
     {ready_columns})
 SELECT
-    q.id, {unasked}, 1, {level:n.priority}, 0, n.priority, 0, 0, 0, %(message_id)s, %(type)s,
+    q.id, {unasked}, 1, {level:n.priority}, {ready_place}, n.priority, 0, 0, 0, %(message_id)s, %(type)s,
     %(correlation_id)s, %(group_key)s, {now}, {queue_expiry}, '',
     %(content_type)s, %(content_encoding)s, %(headers)s, %(properties)s, %(told_to)s, %(body)s
 FROM django_mq_queue q
