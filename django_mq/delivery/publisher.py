@@ -19,6 +19,7 @@ from django_mq.delivery.queues import declare, explained, may_declare
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.routing import queues_reached
 from django_mq.engine.decisions.unique import Unique, claim_of
+from django_mq.engine.message import Message
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue, shown
 from django_mq.seams.ends import mark_of
 from django_mq.seams.middleware import Publication, surrounded
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from django_mq.engine.decisions.fairness import Fairness
     from django_mq.engine.decisions.unique import UniqueClaim
+    from django_mq.engine.options import QueueOptions
     from django_mq.seams.extension import Listening
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
@@ -229,9 +232,38 @@ def publish(
     if exchange is not None or is_watched():
         return publish_many([outgoing], using=using)[0]
     store = shared_store(using or conf.load().DATABASE)
-    message = check(outgoing)
+    [message] = keyed(store, [check(outgoing)], [body])
     hints.announce(passed(store, [message], partial(append, store)), store)
     return known_by(message)
+
+
+def keyed(store: Store, messages: list[NewMessage], bodies: Sequence[Any]) -> list[NewMessage]:
+    """Return the messages; in a queue that keys share, a field of a body is the key if no header is."""
+    conf.middleware()  # a wrong one is reported before the database is asked
+    names = {message.queue_name for message in messages}
+    fair = {name: found for name in names if (found := fairness_in(store, name)) is not None}
+    if not fair:
+        return messages
+    pairs = zip(messages, bodies, strict=True)
+    return [_keyed(message, fair.get(message.queue_name), body) for message, body in pairs]
+
+
+def fairness_in(store: Store, queue: str) -> Fairness | None:
+    """Return how keys share a queue, as was last read, or as the settings say if it does not exist yet."""
+    known: QueueOptions | None = queue_records.remembered(store.alias, queue)
+    if known is None:
+        known = reconnecting(store, lambda _: queue_records.known(store, queue))
+    known = known or conf.load().QUEUES.get(queue)
+    return None if known is None else known.fairness
+
+
+def _keyed(message: NewMessage, fair: Fairness | None, body: Any) -> NewMessage:
+    if fair is None:
+        return message
+    field = body.get(fair.header) if isinstance(body, Mapping) else getattr(body, fair.header, None)
+    headers = headers_in(message.headers)
+    found = fair.with_key(headers, field)
+    return message if found is headers else with_headers(message, found)
 
 
 def known_by(message: NewMessage) -> UUID:
@@ -265,16 +297,20 @@ def _prepare(
     new_ids = new_uuids(len(given))
     ids: list[UUID] = []
     copies: list[NewMessage] = []
+    bodies: list[Any] = []
     for each in given:
         if isinstance(each, tuple) and len(each) == 2:
             message = check_body(*each, next(new_ids))
             copies.append(message)
+            bodies.append(each[1])
         else:
             outgoing = as_outgoing(each)
             message = check(outgoing)
-            copies += _routed(outgoing, message, alias)
+            routed = _routed(outgoing, message, alias)
+            copies += routed
+            bodies += [outgoing.body] * len(routed)
         ids.append(message.message_id)
-    return copies, ids
+    return keyed(shared_store(alias), copies, bodies), ids
 
 
 def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[NewMessage]:
@@ -448,12 +484,17 @@ def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> 
     """
     names = [message.queue_name for message in messages]
     write = partial(_append_within_limits, store, messages)
+    reconnecting(store, lambda tried: declaring(store, names, partial(write, again=again or tried)))
+
+
+def reconnecting(store: Store, action: Callable[[bool], T]) -> T:
+    """Return what the action returns. If the connection is dead, replace it and repeat the action with True."""
     try:
-        declaring(store, names, partial(write, again=again))
+        return action(False)
     except StoreUnavailable:
         if not store.database.reconnect():
             raise
-        declaring(store, names, partial(write, again=True))
+        return action(True)
 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
@@ -479,7 +520,9 @@ def _is_keyed(message: NewMessage) -> bool:
 
 
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:
-    """Return the message with its place in a sorted queue. Raises InvalidMessage."""
+    """Return the message with its place in a sorted queue; check its key. Raises InvalidMessage."""
+    if queue is not None and queue.fairness is not None:
+        queue.fairness.check(Message(id="", headers=headers_in(message.headers)), queue.name)
     if queue is None or queue.sorting is None:
         return message
     place = queue.sorting.place(queue.name, headers_in(message.headers))

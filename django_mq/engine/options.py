@@ -238,8 +238,9 @@ class QueueOptions:
         "",
         _("fair by"),
         _(
-            "The values of this header share the queue: within a level, a message waits for one message of each "
-            "other value at most. Needs the due order 'keep place of arrival'."
+            "The values of this header, or of the argument with its name, share the queue: within a level, a "
+            "message waits for one message of each other value at most. Needs the due order 'keep place of "
+            "arrival'."
         ),
         length=255,
     )

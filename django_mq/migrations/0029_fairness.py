@@ -15,8 +15,9 @@ class Migration(migrations.Migration):
                 db_default="",
                 default="",
                 help_text=(
-                    "The values of this header share the queue: within a level, a message waits for one message "
-                    "of each other value at most. Needs the due order 'keep place of arrival'."
+                    "The values of this header, or of the argument with its name, share the queue: within a "
+                    "level, a message waits for one message of each other value at most. Needs the due order "
+                    "'keep place of arrival'."
                 ),
                 max_length=255,
                 verbose_name="fair by",

@@ -33,6 +33,7 @@ from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.groups import groups
 from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import states_of, with_facts
+from django_mq.diagnosis.state.shares import shares
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.engine.decisions.dead_letters import is_default
 from django_mq.errors import MQError
@@ -176,6 +177,7 @@ class QueueAdmin(ActionAdmin):
         told = {
             "line_address": line,
             "groups": self._groups(request, row),
+            "shares": shares(row, using=alias()) if self.may(request, "view_message") else [],
             "tabs": tabs_of(self, request, row),
             "panels": [*retries.of_queue(row), *panels_of(request, row)],
         }

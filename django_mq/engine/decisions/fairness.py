@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django_mq.engine.decisions.places import ORDINARY_PLACE, PLACE_OFFSET
 from django_mq.engine.message import header_text
-from django_mq.errors import shown
+from django_mq.errors import InvalidMessage, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: How far a message of weight 1 moves the finish of its key.
 STEP: Final = 2**20
+#: The most characters of a key.
+LONGEST_KEY: Final = 255
 #: The bounds of a weight. With the least, a level has room for 40,000 million messages.
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
 DEFAULT_WEIGHT: Final = 1.0
@@ -43,7 +45,10 @@ HEAD: Final = 20
 
 
 class Fairness(NamedTuple):
-    """The header whose values share the queue, and the weights of values; others have the weight 1."""
+    """The header whose values share the queue, and the weights of values; others have the weight 1.
+
+    A publisher that knows the arguments of a message adds the header to one that has none, see ``with_key``.
+    """
 
     header: str
     weights: Mapping[str, float]
@@ -54,6 +59,21 @@ class Fairness(NamedTuple):
 
     def weight_of(self, key: str) -> float:
         return self.weights.get(key, DEFAULT_WEIGHT)
+
+    def check(self, message: Message, queue: str) -> None:
+        """Raise InvalidMessage for a key that is too long."""
+        length = len(self.key_of(message))
+        if length > LONGEST_KEY:
+            raise InvalidMessage(
+                f"The header {shown(self.header)} has {length:,} characters. Its values share the queue"
+                f" {shown(queue)}, so it has at most {LONGEST_KEY}."
+            )
+
+    def with_key(self, headers: Mapping[str, Any], argument: object) -> Mapping[str, Any]:
+        """Return the headers, with the argument if the header is missing; what is no scalar is no key."""
+        if self.header in headers or not isinstance(argument, str | int | float):
+            return headers
+        return {**headers, self.header: argument}
 
 
 @lru_cache(maxsize=128)

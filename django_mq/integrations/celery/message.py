@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from celery import current_task, signals
+from celery import current_app, current_task, signals
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
 from django_mq.delivery.codecs import (
+    JSON,
     as_published,
     codec_of,
     decode_headers,
@@ -144,6 +147,24 @@ def body_of(message: dict[str, Any]) -> bytes:
         return body.encode() if isinstance(body, str) else bytes(body)
     except UnicodeEncodeError as error:
         raise InvalidMessage(f"The body is a text that UTF-8 cannot encode: {error}") from None
+
+
+def arguments_in(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task in a Kombu message dictionary, by name; none if its body is not JSON.
+
+    The names of positional arguments are known in processes that have the task.
+    """
+    if message["content-type"] != JSON:
+        return {}
+    try:
+        args, named, _ = json.loads(body_of(message))
+    except (ValueError, TypeError):
+        return {}
+    task = current_app.tasks.get(message["headers"]["task"])
+    if task is not None and args:
+        with suppress(TypeError):  # the task says what is wrong with its arguments when it runs
+            return inspect.signature(task.run).bind_partial(*args, **named).arguments
+    return dict(named)
 
 
 def _message_id(properties: dict[str, Any]) -> UUID:

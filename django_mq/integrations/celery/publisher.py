@@ -37,7 +37,7 @@ from django_mq.errors import (
     shown,
 )
 from django_mq.integrations.celery import failures
-from django_mq.integrations.celery.message import TRIED, new_message, urgency
+from django_mq.integrations.celery.message import TRIED, arguments_in, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.integrations.celery.unique import note
 from django_mq.integrations.celery.url import BEAT_ENTRY
@@ -95,7 +95,7 @@ class Publisher:
         priority = self._priority_of(message)
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
-        rows = [new_message(queue, message, priority=priority) for queue in queues]
+        rows = [new_message(queue, self._keyed(queue, message), priority=priority) for queue in queues]
         for row in rows:
             validation.check_size(row.body)
         owner = failures.owner() or _retried(message)
@@ -109,6 +109,14 @@ class Publisher:
             # A second writer would wait for the transaction of this thread, which waits for the write.
             failures.defer(owner, lambda: self._write_apart(rows, again=again))
         note(rows)
+
+    def _keyed(self, queue: str, message: dict[str, Any]) -> dict[str, Any]:
+        """Return the message; in a queue that keys share, an argument of a task is the key if no header is."""
+        fair = self._declarations.options(queue).fairness
+        headers = message["headers"] or {}
+        if fair is None or "task" not in headers:
+            return message
+        return message | {"headers": fair.with_key(headers, arguments_in(message).get(fair.header))}
 
     def take_over(self, queues: list[str]) -> None:
         """Move what the previous version has left in transient queues to the durable queues of the same names."""
@@ -345,6 +353,11 @@ class Declarations:
     def as_last_read(self, name: str) -> QueueOptions:
         """Return what was last read of a queue, or the defaults. The database is never asked."""
         return queue_records.remembered(self._alias, name) or QueueOptions()
+
+    def options(self, name: str) -> QueueOptions:
+        """Return the options of a queue, as was last read, or as the settings say if it does not exist yet."""
+        known = queue_records.remembered(self._alias, name) or self._record(name)
+        return known or conf.load().QUEUES.get(name) or QueueOptions()
 
     def refresh(self, names: Iterable[str]) -> None:
         """Read again what is older than a few seconds, for ``as_last_read``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from django.utils.functional import cached_property
 
 from django_mq import conf
 from django_mq.delivery import queues
-from django_mq.delivery.publisher import publish
+from django_mq.delivery.publisher import fairness_in, publish
 from django_mq.engine.decisions.interruption import problems_of_limits
 from django_mq.engine.decisions.unique import by_arguments
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
@@ -19,7 +20,7 @@ from django_mq.errors import ConfigurationError
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import as_django, bound, pack, priority_of, time_of
 from django_mq.integrations.tasks.options import MQTask, published
-from django_mq.stores.registry import MEMORY
+from django_mq.stores.registry import MEMORY, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,9 +75,19 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         given: dict[str, Any] = {"priority": priority_of(task.priority), "deliver_at": due}
         given |= {"type": task.module_path[:255], "using": self.database}
         given |= published(task)
+        given |= self._keyed(task, envelope, given.get("headers"))
         if "unique" in given:
             given["unique"] = by_arguments(given["unique"], task.module_path, bound(task, envelope))
         return publish(task.queue_name, envelope, **given)
+
+    def _keyed(self, task: Any, envelope: dict[str, Any], headers: Any) -> dict[str, Any]:
+        """In a queue that keys share, an argument of a task is the key if no header is."""
+        fair = fairness_in(shared_store(self.database), task.queue_name)
+        arguments: dict[str, Any] = {}
+        if fair is not None:
+            with suppress(TypeError):  # the task says what is wrong with its arguments when it runs
+                arguments = bound(task, envelope)
+        return {} if fair is None else {"headers": fair.with_key(headers or {}, arguments.get(fair.header))}
 
     def get_result(self, result_id: str) -> Any:
         """Return the result of a task. Raises TaskResultDoesNotExist."""
