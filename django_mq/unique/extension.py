@@ -11,12 +11,19 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.seams.extension import Duty, Extension, Panel
+from django_mq.seams.findings import notice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.http import HttpRequest
+
+    from django_mq.seams.findings import Finding
 
 #: How often the rows of keys are deleted that no message has.
 INTERVAL_SECONDS = 60.0
+#: The most keys that are named.
+MOST_NAMED = 3
 
 
 def prune(store: Any, limit: int) -> int:
@@ -41,8 +48,23 @@ def _sentence(key: Any) -> str:
     return words.get(key.until, "%(key)s") % {"key": name}
 
 
+def find(alias: str) -> Iterator[Finding]:
+    """Yield what is wrong with unique keys: nothing that is published with them gets through."""
+    from django_mq.diagnosis.state.unique_keys import long_held  # noqa: PLC0415 - as above
+
+    for key in long_held(using=alias)[:MOST_NAMED]:
+        name = key.label or str(key.message_id)
+        since = f"{key.first_at:%Y-%m-%d %H:%M} UTC"
+        yield notice(
+            f"unique key {name}",
+            f"Message {key.message_id} has held it since {since}: it neither finishes nor waits for a time.",
+            f'Look at the message, or run manage.py mq_unique "{key.label or key.owner}" --free.',
+        )
+
+
 EXTENSION = Extension(
     name="unique",
+    findings=(find,),
     duties=(Duty(name="prune_keys", run=prune, interval_seconds=INTERVAL_SECONDS, leader_only=True),),
     panels=(Panel(page="message", title=_("Unique key"), content=show),),
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from django.utils import timezone
 
 from django_mq.api import Unique, publish
 from django_mq.delivery.queues import declare
-from django_mq.models import Message
+from django_mq.diagnosis.state import unique_keys
+from django_mq.models import Message, UniqueKey
 from django_mq.stores.registry import shared_store
+from django_mq.unique.extension import EXTENSION
 from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
@@ -45,3 +49,18 @@ def test_the_list_says_which_keys_are_held_and_an_operator_frees_one(browse: Cli
 
     publish("orders", {}, unique=Unique(key="<i>held</i>"))
     assert Message.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_a_key_that_a_message_holds_for_days_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unique_keys, "token_hex", lambda: "")
+    declare(shared_store("default"), "orders")
+    old = publish("orders", {}, unique=Unique(key="old"))
+    publish("orders", {}, unique=Unique(key="new"))
+    publish("orders", {}, unique=Unique(key="window", until="window", seconds=1e6))
+    publish("orders", {}, delay=1e6, unique=Unique(key="later"))
+    before = timezone.now() - timedelta(days=2)
+    UniqueKey.objects.exclude(label="new").update(first_at=before)
+
+    [found] = EXTENSION.findings[0]("default")
+    assert (found.about, str(old) in found.sentence) == ("unique key old", True)

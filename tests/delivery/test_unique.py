@@ -52,6 +52,13 @@ def test_what_cannot_be_unique_is_refused_before_it_is_written(database: str, or
     table: list[tuple[Any, dict[str, Any], str]] = [
         ("customer", {}, "give a Unique"),
         (Unique(until="never"), {}, "until"),
+        (Unique(second="ignore"), {}, "second"),
+        (Unique(key=""), {}, "not empty"),
+        (Unique(until="window", seconds=0), {}, "more than 0"),
+        (Unique(until="window", seconds=float("nan")), {}, "more than 0"),
+        (Unique(until="window"), {}, "belong together"),
+        (Unique(wait_seconds=0), {}, "wait_seconds"),
+        (debounce(0, at_most_seconds=9), {}, "more than 0"),
         (Unique(key="k" * 10_000_000), {}, "255"),
         (Unique(key="a\x00"), {}, "null character"),
         (Unique(arguments=("order",)), {}, "'order'"),
