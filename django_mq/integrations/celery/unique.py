@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 UNIQUE: Final = "x-unique"
 DEFAULT: Final = Unique()
 FIELDS: Final = tuple(each.name for each in fields(Unique))
-#: What follows a task, which would never run if the task were not published.
-FOLLOWERS: Final = ("chord", "chain", "link")
+#: The options of what waits for a task, and what it is called.
+FOLLOWERS: Final = {"chord": "chord", "chain": "chain", "link": "link", "group_id": "group"}
 
 #: The tasks that have the keys of what is being published, by ``publishing``.
 _met: ContextVar[list[First] | None] = ContextVar("django_mq_met", default=None)
@@ -120,11 +120,11 @@ class UniqueTask(Task):  # type: ignore[type-arg] # only its stubs are generic
                 f"Task {self.name} is unique until it is finished, but its message is gone when it begins. Set"
                 " acks_late=True, or until='begins'."
             )
-        followers = [name for name in FOLLOWERS if options.get(name)]
+        followers = [word for name, word in FOLLOWERS.items() if options.get(name)]
         if rule.second != "raise" and followers:
             raise InvalidMessage(
-                f"Task {self.name} has a {followers[0]}, which would not run if the task were not published. Use"
-                " second='raise'."
+                f"Task {self.name} has a {followers[0]}, which would wait for ever if the task were not published."
+                " Use second='raise'."
             )
 
     def _arguments(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,8 @@ def test_a_task_that_cannot_be_unique_is_refused_before_it_is_written(app: Celer
         ({"unique": {"key": "a"}}, ConfigurationError, "give a Unique"),
         ({"unique": Unique(until="never")}, InvalidMessage, "until"),
         ({"unique": Unique(until="begins", arguments=("order",))}, InvalidMessage, "order"),
-        ({"link": task.si(18)}, InvalidMessage, "would not run"),
+        ({"link": task.si(18)}, InvalidMessage, "link, which would wait"),
+        ({"group_id": "g"}, InvalidMessage, "group, which would wait"),
         ({"unique": Unique(until="begins"), "kwargs": {"by": object()}}, BodyNotSerialisable, "arguments"),
     ]
     for options, error, words in table:
