@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from django.db import connections
 
 from django_mq.errors import ConfigurationError
-from django_mq.models.times import UTCNow
 from django_mq.periodic.decorator import Declaration, declaration_of
-from django_mq.periodic.models import PeriodicMessage
+from django_mq.periodic.duty import now_of, rows
 from django_mq.periodic.values import USUAL
-from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from django_mq.periodic.models import PeriodicMessage
 
 #: The source of the rows of Celery's setting ``beat_schedule``.
 BEAT = "beat"
@@ -46,9 +46,13 @@ class BeatEntry(NamedTuple):
 
 def published_too(alias: str) -> list[str]:
     """Return the names of the rows that celery beat has published, too, in the last day."""
-    since = UTCNow() + (clock.offset - timedelta(days=1))
-    dropped = PeriodicMessage.objects.using(alias).filter(dropped_at__gt=since)
-    return list(dropped.order_by("name").values_list("name", flat=True))
+    dropped = rows(alias).filter(dropped_at__isnull=False).order_by("name")
+    return [row.name for row in dropped if is_published_too(row)]
+
+
+def is_published_too(row: PeriodicMessage) -> bool:
+    """Whether celery beat has published this row, too, in the day before it was read."""
+    return row.dropped_at is not None and row.dropped_at > now_of(row) - timedelta(days=1)
 
 
 def cron_of(minute: str, hour: str, day: str, month: str, weekday: str) -> str:

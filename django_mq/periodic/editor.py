@@ -112,7 +112,7 @@ def publish_soon(row: PeriodicMessage) -> None:
     found = rows(row.alias).filter(pk=row.pk, is_paused=False, next_at__isnull=False).first()
     if found is not None:
         tried(found)
-        row.refresh_from_db()
+        row.refresh_from_db(using=row.alias)
 
 
 def _take_back(row: PeriodicMessage, now: datetime) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils.translation import gettext as _
 
 from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.periodic import is_too_old
 from django_mq.periodic import duty
-from django_mq.periodic.beat import published_too
+from django_mq.periodic.beat import is_published_too
 from django_mq.periodic.declared import PROJECT, declare_all
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import LISTENING
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from django_mq.seams.findings import Finding
     from django_mq.stores.base import Store
 
+#: What is read of a row to know what it lacks.
+FIELDS: Final = (
+    *("name", "is_gone", "is_paused", "paused_reason", "alert_seconds"),
+    *("succeeded_at", "created_at", "dropped_at"),
+)
 OUTCOMES: Final = {End.ACCEPTED: PeriodicRun.TickOutcome.SUCCEEDED, End.DEAD: PeriodicRun.TickOutcome.DEAD}
 
 
@@ -36,27 +41,36 @@ def note_ends(store: Store, ended: Sequence[Ended]) -> None:
 
 
 def find(alias: str) -> Iterator[Finding]:
-    """Yield periodic messages that cannot be published, and those whose last success is too old."""
-    about = _("periodic message %(name)s")
-    gone = PeriodicMessage.objects.using(alias).filter(is_gone=True).order_by("name")
-    for name, reason in gone.values_list("name", "paused_reason"):
-        mend = _("Mend it, then run manage.py mq_periodic resume %(name)s.") % {"name": name}
-        yield problem(about % {"name": name}, _("It is paused: %(reason)s") % {"reason": reason}, mend)
-    for row, last in overdue(alias):
+    """Yield periodic messages that cannot be published, or are late, or that celery beat publishes, too.
+
+    A scrape of the metrics asks for this: one statement, and a second one where a success may be too old.
+    """
+    wanted = Q(is_gone=True) | Q(is_paused=False, alert_seconds__isnull=False) | Q(dropped_at__isnull=False)
+    found = list(duty.rows(alias).filter(wanted).only(*FIELDS).order_by("name"))
+    for row in found:
+        if row.is_gone:
+            mend = _("Mend it, then run manage.py mq_periodic resume %(name)s.") % {"name": row.name}
+            yield problem(_about(row), _("It is paused: %(reason)s") % {"reason": row.paused_reason}, mend)
+    for row, last in _overdue(found, alias):
         sentence = _("Its last success is older than %(seconds)g seconds: %(last)s.")
         values = {"seconds": row.alert_seconds, "last": f"{last:%Y-%m-%d %H:%M:%S}"}
-        yield problem(about % {"name": row.name}, sentence % values, _("Look at its last runs in the admin."))
-    for name in published_too(alias):
-        sentence = _("celery beat publishes it, too: what it publishes is dropped.")
-        yield notice(about % {"name": name}, sentence, _("Stop celery beat, or delete the periodic message."))
+        yield problem(_about(row), sentence % values, _("Look at its last runs in the admin."))
+    for row in found:
+        if is_published_too(row):
+            sentence = _("celery beat publishes it, too: what it publishes is dropped.")
+            yield notice(_about(row), sentence, _("Stop celery beat, or delete the periodic message."))
 
 
-def overdue(alias: str) -> Iterator[tuple[PeriodicMessage, datetime]]:
+def _about(row: PeriodicMessage) -> str:
+    return _("periodic message %(name)s") % {"name": row.name}
+
+
+def _overdue(rows: Sequence[PeriodicMessage], alias: str) -> Iterator[tuple[PeriodicMessage, datetime]]:
     """Yield the rows whose last success, or beginning, is longer ago than stated, with that time."""
-    fields = ("name", "alert_seconds", "succeeded_at", "created_at")
-    watched = duty.rows(alias).filter(is_paused=False, alert_seconds__isnull=False).only(*fields).order_by("name")
     # The rows know the success before the last tick: only where it is too old, the runs are asked.
-    old = {row.pk: row for row in watched if _is_overdue(row, row.succeeded_at or row.created_at)}
+    old = {
+        row.pk: row for row in rows if not row.is_paused and _is_overdue(row, row.succeeded_at or row.created_at)
+    }
     runs = PeriodicRun.objects.using(alias).filter(
         periodic__in=list(old), outcome=PeriodicRun.TickOutcome.SUCCEEDED
     )

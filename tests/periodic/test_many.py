@@ -65,7 +65,7 @@ def test_an_idle_leader_asks_one_statement_a_minute(many: str, django_assert_num
 
     assert duty._next_looks[many] - time.monotonic() > LOOK_SECONDS - 30
     assert not duty.is_time(shared_store(many))
-    with django_assert_num_queries(3, using=many):
+    with django_assert_num_queries(1, using=many):
         assert list(find(many)) == []
 
 
