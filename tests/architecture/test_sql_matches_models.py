@@ -62,6 +62,7 @@ ONLY = {
     "writers": "as above",
     "append_first": "only PostgreSQL writes into two tables in one statement",
     "append_first_within": "as above",
+    "take_keys": "take_key for each in MariaDB and MySQL",
     "take_first_key": "the first part of append_first, whose last part is append_at_once",
     "limit_lock_waits": "SQLite has no locks of rows",
     "restore_lock_waits": "as above",

@@ -30,10 +30,10 @@ from django_mq.stores.sql.fairness import FairPlaces
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusing
+from django_mq.stores.sql.unique_keys import UniqueKeys, key_columns, key_parameters, refusing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Sequence, Set
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import Heartbeat, NewMessage, Receipt, SessionInfo
@@ -213,6 +213,13 @@ class PostgreSQLUniqueKeys(UniqueKeys):
             yield
             # After an error the savepoint restores it.
             self.rows("restore_lock_waits", before=before)
+
+    def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
+        patient = max((claim for _, claim in keyed), key=lambda claim: claim.rule.wait_seconds)
+        milliseconds = str(round(patient.rule.wait_seconds * 1000))
+        with refusing(patient, several=True):
+            rows = self.rows("take_keys", **key_columns(keyed), milliseconds=milliseconds)
+        return {digest for digest, _ in rows if digest is not None}
 
     def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
         milliseconds = str(round(claim.rule.wait_seconds * 1000))

@@ -123,13 +123,19 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         return first_of(self.rows("stale_keys", start=start, most=LOOKED_AT * limit, limit=limit))
 
 
+def key_columns(keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> dict[str, list[object]]:
+    """Return the parameters of several keys, a list for each."""
+    rows = [key_parameters(message, claim) for message, claim in keyed]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
 @contextmanager
-def refusing(claim: UniqueClaim) -> Iterator[None]:
+def refusing(claim: UniqueClaim, *, several: bool = False) -> Iterator[None]:
     """Raise UniqueKeyHeld where a statement has waited too long for a lock."""
     try:
         yield
     except LockHeld as error:
-        raise held(claim) from error
+        raise held(claim, several=several) from error
 
 
 def key_parameters(message: NewMessage, claim: UniqueClaim) -> dict[str, object]:

@@ -31,6 +31,7 @@ from django_mq.stores.sql.publications import (
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
+from django_mq.stores.sql.unique_keys import UniqueKeys, key_columns
 from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems, text_of
 
 if TYPE_CHECKING:
@@ -90,6 +91,11 @@ class SQLitePublications(Publications):
         # No other connection has written meanwhile, and no row was refused, so there is no gap.
         last = database.rows("last_id")[0][0]
         return list(range(last - written + 1, last + 1))
+
+
+class SQLiteUniqueKeys(UniqueKeys):
+    def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
+        return set(first_of(self.rows("take_keys", **key_columns(keyed))))
 
 
 class SQLiteMessages(Messages):
@@ -252,6 +258,7 @@ class SQLiteStore(SQLStore):
         server=SQLiteServer,
         messages=SQLiteMessages,
         publications=SQLitePublications,
+        unique_keys=SQLiteUniqueKeys,
         claims=SQLiteClaims,
         sessions=SQLiteSessions,
         volatile=SQLiteVolatileMessages,

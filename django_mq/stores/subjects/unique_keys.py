@@ -12,7 +12,7 @@ from django_mq.errors import UniqueKeyHeld
 from django_mq.stores import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Sequence, Set
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import NewMessage
@@ -62,13 +62,23 @@ class UniqueKeys(ABC):
         # By digest, the message of this call that has the key.
         firsts: dict[str, NewMessage] = {}
         # In one order for all, or two publishers of the same keys could wait for each other.
-        for message, claim in sorted(keyed, key=lambda each: each[1].digest):
-            if (first := firsts.get(claim.digest)) is not None:
+        keyed.sort(key=lambda each: each[1].digest)
+        new = self._taken_together(keyed) if len(keyed) > 1 else frozenset()
+        for message, claim in keyed:
+            if claim.digest in new and claim.digest not in firsts:
+                claim.first = None
+                written[id(message)], firsts[claim.digest] = _debounced(message, claim), message
+            elif (first := firsts.get(claim.digest)) is not None:
                 written[id(first)] = _met_in_call(written[id(first)], message, claim)
             elif (admitted := self._admitted(message, claim, again=again)) is not None:
                 written[id(message)], firsts[claim.digest] = admitted, message
         kept = [written.get(id(each)) if each.unique is not None else each for each in messages]
         return [message for message in kept if message is not None]
+
+    def _taken_together(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
+        """Take the keys that have no row, each for the first of its messages; return their digests."""
+        first = {claim.digest: (message, claim) for message, claim in reversed(keyed)}
+        return self.insert_many([first[digest] for digest in sorted(first)])
 
     def _admitted(self, message: NewMessage, claim: UniqueClaim, *, again: bool) -> NewMessage | None:
         claim.first = None
@@ -113,6 +123,10 @@ class UniqueKeys(ABC):
     @abstractmethod
     def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
         """Take a key that no message has ever taken; return whether there was none."""
+
+    def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
+        """Take keys, given in the order of their digests, that no message has ever taken; return their digests."""
+        return {claim.digest for message, claim in keyed if self.insert(message, claim)}
 
     @abstractmethod
     def find(self, claim: UniqueClaim) -> tuple[First, Holder, float] | None:
@@ -176,8 +190,12 @@ def _debounced(message: NewMessage, claim: UniqueClaim) -> NewMessage:
     return message if seconds is None else replace(message, deliver_at=None, delay_seconds=seconds)
 
 
-def held(claim: UniqueClaim) -> UniqueKeyHeld:
-    what = f"The unique key {claim.label!r}" if claim.label else "The unique key of these arguments"
+def held(claim: UniqueClaim, *, several: bool = False) -> UniqueKeyHeld:
+    """Return the error for a key, or one of several, that another transaction has taken and not committed."""
+    if several:
+        what = "A unique key of these messages"
+    else:
+        what = f"The unique key {claim.label!r}" if claim.label else "The unique key of these arguments"
     return UniqueKeyHeld(
         f"{what} is taken by a transaction that has not ended within {claim.rule.wait_seconds:g} seconds."
         " Try again later, or raise wait_seconds."

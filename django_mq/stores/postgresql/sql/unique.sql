@@ -20,6 +20,24 @@ WITH limited AS MATERIALIZED (
 )
 SELECT taken.digest, set_config('lock_timeout', limited.before, true) FROM limited LEFT JOIN taken ON true
 
+-- name: take_keys. Takes unique keys that have no row, in the order of their digests, as take_key does.
+-- Locks: the new rows; waits for other transactions that take the same keys. Index: the digests of django_mq_uniquekey.
+-- Returns: the digests that were taken, each with the limit; a null if none was.
+WITH limited AS MATERIALIZED (
+    SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', %(milliseconds)s::text, true)
+), taken AS (
+    INSERT INTO django_mq_uniquekey ({key_columns})
+    SELECT u.digest, u.label, u.until, u.owner, u.message_id, {now}, {after:u.seconds}
+    FROM limited, unnest(
+        %(digest)s::text[], %(label)s::text[], %(until)s::text[], %(owner)s::text[], %(message_id)s::uuid[],
+        %(seconds)s::float8[]
+    ) AS u(digest, label, until, owner, message_id, seconds)
+    ORDER BY u.digest
+    ON CONFLICT (digest) DO NOTHING
+    RETURNING digest
+)
+SELECT taken.digest, set_config('lock_timeout', limited.before, true) FROM limited LEFT JOIN taken ON true
+
 -- name: _first_key. Takes a unique key that no row has, or whose message is gone. A row that another transaction has
 -- changed since the statement began is not taken over: the statement does not see the message of that transaction.
 -- {it} is read before the wait for locks is limited.
