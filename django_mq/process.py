@@ -52,7 +52,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "notifications.registry._postgresql": ModuleVariable("the notifiers over PostgreSQL", "begins anew"),
     "notifications.registry._redis": ModuleVariable("the notifiers over Redis", "begins anew"),
     "notifications.registry._imported": ModuleVariable("the notifiers of other packages"),
-    "limits.throttles._throttles": ModuleVariable("the throttles that the code declares, by queue"),
+    "limits.declared._limits": ModuleVariable("the limits by key that the code declares, by queue"),
     "delivery.queues._queues_of_tasks": ModuleVariable("the queues of Django's tasks, and of deaths"),
     "delivery.publisher.async_threads": ModuleVariable("threads that publish from async code", "makes a new pool"),
     "delivery.consumer.handlers._handlers": ModuleVariable("the handlers, by queue"),

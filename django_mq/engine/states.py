@@ -114,6 +114,8 @@ class Cause(Enum):
     #: Killed as a dead letter that goes to another queue.
     DEAD = "dead"
     REPLACED = "replaced"
+    #: Killed by a limit that drops what is over it.
+    LIMITED = "limited"
     #: Moved to another queue: counts as dequeued only.
     MOVED = "moved"
     #: Replaced by a copy in the same queue: counts as dequeued only.

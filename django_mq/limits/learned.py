@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django_mq.engine.decisions.keyed_limits import Throttle
 from django_mq.engine.message import Message
 from django_mq.errors import RateLimited
 from django_mq.stores.records import Write
@@ -11,16 +12,16 @@ from django_mq.stores.records import Write
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from django_mq.engine.decisions.keyed_rates import Throttle
+    from django_mq.engine.decisions.keyed_limits import KeyedLimit
     from django_mq.seams.middleware import Execution, Proceed
     from django_mq.stores.base import Store
 
 
 class Hold(NamedTuple):
-    """A key of a throttle that waits."""
+    """A key of a limit that waits."""
 
     queue: str
-    throttle: str
+    limit: str
     key: str
     seconds: float
 
@@ -34,8 +35,8 @@ def hold_all(store: Store, holds: Iterable[list[Hold]]) -> None:
 class LearnedLimits:
     """Middleware: what a handler has learned from its service is written with the settlement of its message."""
 
-    def __init__(self, throttles_of: Callable[[str], Iterable[Throttle]]) -> None:
-        self._throttles_of = throttles_of
+    def __init__(self, limits_of: Callable[[str], Iterable[KeyedLimit]]) -> None:
+        self._limits_of = limits_of
 
     def process(self, attempt: Execution, proceed: Proceed) -> Any:
         try:
@@ -48,8 +49,14 @@ class LearnedLimits:
     def _holds(self, received: Any, seconds: float) -> list[Hold]:
         """Return the keys of the message; that of the whole queue only if the message has no other."""
         message = Message(
-            id="", headers=received.headers, type=received.type, group=getattr(received, "group_key", None)
+            id="",
+            headers=received.headers,
+            type=received.type,
+            group=getattr(received, "group_key", None),
+            body=getattr(received, "raw_body", b""),
+            content_type=getattr(received, "content_type", ""),
         )
-        keys = [(each.name, each.key_of(message)) for each in self._throttles_of(received.queue)]
+        rates = [each for each in self._limits_of(received.queue) if isinstance(each, Throttle)]
+        keys = [(each.name, each.key_of(message)) for each in rates]
         found = [Hold(received.queue, name, key, seconds) for name, key in keys if key is not None]
         return [hold for hold in found if hold.key] or found

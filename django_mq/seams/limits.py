@@ -15,5 +15,8 @@ class ClaimLimit(Protocol):
     def is_for(self, queue: str) -> bool:
         """Return whether claims of the queue ask this limit. It is fast, and reads no database."""
 
+    def holds_runs(self, queue: str) -> bool:
+        """Return whether a task that is acknowledged when it begins uses the limit until it has ended."""
+
     def opened(self, store: Any, queue: str) -> OpenLimit:
         """Return the limit for one claim, whose transaction is open. No other claim of the queue overlaps it."""

@@ -13,3 +13,8 @@ if TYPE_CHECKING:
 def limits_of(queue: str) -> list[ClaimLimit]:
     """Return the limits that claims of the queue ask."""
     return [each for each in conf.extensions().limits if each.is_for(queue)]
+
+
+def holds_runs(queue: str) -> bool:
+    """Whether a task of the queue that is acknowledged when it begins has to be told until it ends."""
+    return any(each.is_for(queue) and each.holds_runs(queue) for each in conf.extensions().limits)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from django_mq.engine.decisions.declared import Declared
+    from django_mq.engine.decisions.ends import RunOutcome
     from django_mq.engine.decisions.selection import Wanted
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.engine.decisions.verdict import Decision
@@ -314,6 +315,8 @@ class Settlement:
     #: What is written before the verdict, None for nothing.
     first: Write | None = None
     park_key: str = ""
+    #: How the run went, where the verdict does not say so.
+    outcome: RunOutcome | None = None
 
     @property
     def receipt(self) -> Receipt:

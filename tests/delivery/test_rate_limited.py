@@ -10,7 +10,7 @@ from django_mq import conf
 from django_mq.api import publish
 from django_mq.delivery.queues import declare
 from django_mq.errors import RateLimited
-from django_mq.limits import throttle, throttles
+from django_mq.limits import declared, throttle
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
@@ -28,8 +28,8 @@ def alias(committed_database: str, settings: Settings) -> Iterator[str]:
     declare(shared_store(committed_database), "orders")
     throttle("orders", amount=1000, seconds=1, burst=1000, key="header:tenant")
     yield committed_database
-    throttles._throttles.clear()
-    conf.remove_extension(throttles.NAME)
+    declared._limits.clear()
+    conf.remove_extension(declared.NAME)
 
 
 def test_what_a_service_limits_waits_uncounted_and_the_others_pass(alias: str) -> None:

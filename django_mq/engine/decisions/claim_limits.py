@@ -1,44 +1,67 @@
 """Limits that a claim asks for each message, besides the rules of its queue.
 
 A message that one of them refuses is parked: it is not asked again before its key is freed, or its time has come.
-All limits are asked before one of them takes. A claim that has parked many messages ends: it holds the claim lock,
-for which other claims wait.
+Or it is dropped, if the limit says so. All limits are asked before one of them takes. A claim that has refused many
+messages ends: it holds the claim lock, for which other claims wait.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from django_mq.engine.message import Message
 
-#: The most messages that one claim parks.
+#: The most messages that one claim refuses.
 MOST_REFUSED: Final = 1000
+#: The largest body that a limit reads, in bytes.
+MOST_BODY_BYTES: Final = 65_536
 
 
 class Refusal(NamedTuple):
     """The key that lets a message go on when it is freed, and after how many seconds it may at the latest.
 
-    ``seconds`` is None for no time: then only the key frees it.
+    ``seconds`` is None for no time: then only the key frees it. A message that is dropped waits for nothing.
     """
 
     key: str
     seconds: float | None = None
+    drops: bool = False
 
 
-class OpenLimit(Protocol):
-    """A limit with what has been used of it, for one claim of one queue."""
+class Freed(NamedTuple):
+    """How many of the messages that are parked for a key a claim makes ready before it reads any."""
+
+    key: str
+    most: int
+
+
+class OpenLimit:
+    """A limit with what has been used of it, for one claim of one queue. A limit overrides what it needs."""
+
+    #: Whether it reads the bodies of messages, which takes a statement more. Larger bodies are empty for it.
+    reads_bodies: bool = False
+    #: In how many seconds a claim may bring something that the limit has parked before; None if that is not known.
+    next_seconds: float | None = None
+
+    def frees(self, most: int) -> Sequence[Freed]:  # noqa: ARG002 - of those that override it
+        """Return what may go on now, for a claim that brings ``most`` messages."""
+        return ()
+
+    def freed(self, freed: Freed, count: int) -> None:
+        """Take note of how many were parked for the key, and are ready now."""
 
     def refuses(self, message: Message) -> Refusal | None:
         """Return what a message over the limit waits for; None if it may begin."""
+        raise NotImplementedError
 
     def takes(self, message: Message) -> None:
         """Use the limit for a message that the claim brings."""
 
-    def writes(self, taken: Sequence[tuple[int, Message]]) -> None:
-        """Write what has been used, by the row ids of the messages that are leased, in the claim's transaction.
+    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> None:
+        """Write what has been used, by row id and claim token of what is leased, in the claim's transaction.
 
         They may be fewer than were taken.
         """
@@ -53,32 +76,44 @@ class OpenLimits(Generic[C]):
     def __init__(self, opened: Sequence[OpenLimit], message_of: Callable[[C], Message]) -> None:
         self.opened = opened
         self.message_of = message_of
-        self.refused: list[tuple[C, Refusal]] = []
+        self.parked: list[tuple[C, Refusal]] = []
+        self.dropped: list[C] = []
 
     @property
     def is_full(self) -> bool:
         """Whether the claim refuses no further message, but ends."""
-        return len(self.refused) >= MOST_REFUSED
+        return len(self.parked) + len(self.dropped) >= MOST_REFUSED
 
     @property
     def next_seconds(self) -> float | None:
         """In how many seconds a claim may bring something of what was refused; None if no time is set."""
-        return min((each.seconds for _, each in self.refused if each.seconds is not None), default=None)
+        times = [each.seconds for _, each in self.parked]
+        times += [each.next_seconds for each in self.opened]
+        return min((seconds for seconds in times if seconds is not None), default=None)
+
+    def frees(self, most: int) -> Iterator[tuple[OpenLimit, Freed]]:
+        """Yield what each limit lets go on, for a claim that brings ``most`` messages."""
+        for limit in self.opened:
+            for freed in limit.frees(most):
+                yield limit, freed
 
     def allow(self, item: C) -> bool:
         """Use all limits for the message; use none, and note the refusal, if one of them refuses it."""
         message = self.message_of(item)
         for limit in self.opened:
-            if (refusal := limit.refuses(message)) is not None:
-                self.refused.append((item, refusal))
-                return False
+            if (refusal := limit.refuses(message)) is None:
+                continue
+            if refusal.drops:
+                self.dropped.append(item)
+            else:
+                self.parked.append((item, refusal))
+            return False
         for limit in self.opened:
             limit.takes(message)
         return True
 
-    def write(self, taken: Sequence[tuple[int, C]]) -> None:
+    def write(self, taken: Sequence[tuple[tuple[int, int], C]]) -> None:
         """Let every limit write what it has used."""
-        if taken:
-            leased = [(id_, self.message_of(item)) for id_, item in taken]
-            for limit in self.opened:
-                limit.writes(leased)
+        leased = [(receipt, self.message_of(item)) for receipt, item in taken]
+        for limit in self.opened:
+            limit.writes(leased)

@@ -39,6 +39,18 @@ class End(Enum):
     DEAD_LETTERED = auto()
 
 
+class RunOutcome(Enum):
+    """How what a message asked for went, where its end does not say so."""
+
+    SUCCEEDED = auto()
+    FAILED = auto()
+    #: Celery has published the task again, with the same task id.
+    RETRIED = auto()
+    REVOKED = auto()
+    #: The process that ran it is gone, and the message does not come back.
+    LOST = auto()
+
+
 class Ended(NamedTuple):
     """One end, with the message as it was."""
 
@@ -55,6 +67,8 @@ class Ended(NamedTuple):
     content_encoding: str
     #: The row of a message that was moved.
     new_row: int | None = None
+    #: Of a Celery task. One that is acknowledged when it begins is told as accepted at its end, without its body.
+    outcome: RunOutcome | None = None
 
 
 #: The listening that is told of deaths for the handlers with ``on_dead``.
@@ -77,6 +91,7 @@ END_OF_CAUSE: Final[Mapping[Cause, End]] = {
     Cause.KILLED: End.CANCELLED,
     Cause.PURGED: End.PURGED,
     Cause.REPLACED: End.REPLACED,
+    Cause.LIMITED: End.CANCELLED,
     Cause.DEAD: End.DEAD_LETTERED,
     Cause.MOVED: End.MOVED,
     Cause.COPIED: End.MOVED,

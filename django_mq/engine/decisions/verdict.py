@@ -44,6 +44,10 @@ class Verdict(Enum):
     DECLINE = "decline"
     #: Back in its place without an attempt. No consumer is given it before its key is freed, or a time has come.
     PARK = "park"
+    #: Accepted when its run begins: the message is gone, and the end of the run is told as its own.
+    BEGIN = "begin"
+    #: The run that had begun so has ended.
+    END = "end"
 
 
 # Plain names, because in Python 3.11 looking a member up on its class takes as long as a whole settlement.

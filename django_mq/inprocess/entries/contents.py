@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from django_mq.inprocess.rules import QueuePolicy
 
 
-_KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED, Cause.DEAD})
+_KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED, Cause.DEAD, Cause.LIMITED})
 
 
 class EntryListener(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import deque
+from collections import defaultdict, deque
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from itertools import count
 from types import SimpleNamespace
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
 from django_mq.engine.decisions.claim import is_paused
-from django_mq.engine.decisions.ends import END_OF_CAUSE, End, Ended
+from django_mq.engine.decisions.ends import END_OF_CAUSE, END_OF_VERDICT, End, Ended, RunOutcome
 from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.engine.states import Cause
 from django_mq.errors import StoreError
 from django_mq.inprocess.broker import Broker
-from django_mq.inprocess.memory.known_rates import RatesOfBroker
+from django_mq.inprocess.memory.kept import KnownRun, LimitsOfQueue
 from django_mq.inprocess.memory.row import MOST_REMEMBERED, BrokerQueue, row_of
 from django_mq.inprocess.rules import SHARED_TABLE
 from django_mq.models import History
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from django_mq.inprocess.memory.row import LiveMessage
     from django_mq.inprocess.memory.session import MemorySession
     from django_mq.inprocess.work import UnitOfWork
-    from django_mq.stores.records import Failure
+    from django_mq.stores.records import Failure, Settlement
 
 logger = logging.getLogger("django_mq.stores")
 
@@ -97,8 +97,10 @@ class SharedBroker:
         self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
         #: By digest, the message that took each unique key.
         self.unique_keys: dict[str, First] = {}
-        #: What limits by key have used.
-        self.rates = RatesOfBroker()
+        #: By queue, what limits by key have used.
+        self.limits: defaultdict[str, LimitsOfQueue] = defaultdict(LimitsOfQueue)
+        #: By row, the runs whose messages are gone.
+        self.runs: dict[int, KnownRun] = {}
         #: By row and end, what listenings are told when the call ends, and their names.
         self.ended: dict[tuple[int, End], tuple[str, Ended]] = {}
 
@@ -195,22 +197,37 @@ class SharedBroker:
 
     def note_end(self, row: LiveMessage, end: End, *, id_: int | None = None, queue: str = "") -> None:
         """Note how a claim or a message has ended, if that is to be told; it may have another row already."""
-        message = row.message
-        if message.told_to is None:
-            return
-        ended = Ended(
-            row.id if id_ is None else id_,
-            message.message_id,
-            queue or row.queue.name,
-            end,
-            message.type,
-            message.headers,
-            message.properties,
-            message.body,
-            message.content_type,
-            message.content_encoding,
+        if row.message.told_to is not None:
+            ended = ended_as(row, end, id_=id_, queue=queue)
+            self.ended[ended.row, end] = row.message.told_to, ended
+
+    def note_outcome(self, settlement: Settlement) -> None:
+        """Add how the run went to the end that is noted for a settlement."""
+        place = settlement.id, END_OF_VERDICT[settlement.verdict]
+        if place in self.ended:
+            told_to, ended = self.ended[place]
+            self.ended[place] = told_to, ended._replace(outcome=settlement.outcome)
+
+    def begin_run(self, row: LiveMessage) -> None:
+        """Keep what is told at the end of a run whose message is accepted now."""
+        self.runs[row.id] = KnownRun(
+            row.entry.claim_number, row.session_id or 0, row.message.told_to, ended_as(row, End.ACCEPTED)
         )
-        self.ended[ended.row, end] = message.told_to, ended
+        row.message = replace(row.message, told_to=None)
+
+    def end_run(self, session: int, id_: int, outcome: RunOutcome) -> bool:
+        """End a run of a session; return False if it had ended before."""
+        if id_ not in self.runs or self.runs[id_].session != session:
+            return False
+        run = self.runs.pop(id_)
+        if run.told_to is not None:
+            self.ended[id_, End.ACCEPTED] = run.told_to, run.ended._replace(outcome=outcome, body=b"")
+        return True
+
+    def lose_runs(self, session: int) -> None:
+        """End the runs of a session that is gone."""
+        for id_ in [id_ for id_, run in self.runs.items() if run.session == session]:
+            self.end_run(session, id_, RunOutcome.LOST)
 
     def tell_ended(self) -> None:
         """Tell what was noted. A listening that fails is logged: what it did stays."""
@@ -264,6 +281,23 @@ class SharedBroker:
         self.bindings = {key: route for key, route in self.bindings.items() if route.queue != queue}
         for session in self.sessions.values():
             session.forget(gone)
+
+
+def ended_as(row: LiveMessage, end: End, *, id_: int | None = None, queue: str = "") -> Ended:
+    """Return what is told of an end of a message, which may have another row already."""
+    message = row.message
+    return Ended(
+        row.id if id_ is None else id_,
+        message.message_id,
+        queue or row.queue.name,
+        end,
+        message.type,
+        message.headers,
+        message.properties,
+        message.body,
+        message.content_type,
+        message.content_encoding,
+    )
 
 
 _brokers: dict[str, SharedBroker] = {}

@@ -11,7 +11,7 @@ from django_mq.engine.decisions.claim import allowed, fitting, limit_of, merged
 from django_mq.engine.decisions.claim_limits import OpenLimits
 from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.selection import Assignment
-from django_mq.engine.states import CLAIMED
+from django_mq.engine.states import CLAIMED, Cause
 from django_mq.errors import SessionLost
 from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.consumers.target import Target
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Award, Subscription
+    from django_mq.engine.message import Message
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.inprocess.memory.broker import SharedBroker
     from django_mq.inprocess.memory.parking import Parking
@@ -86,7 +87,7 @@ class Claims(Part, subjects.Claims):
         woken = (queue.inner.contents.parked.waking.next_time for queue in by_rules)
         due += [at for at in woken if at != NEVER]
         times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
-        times += [0.0] * claim.parks_more
+        times += claim.looks
         return ClaimResult(
             claimed=claim.claimed,
             left=request.left_behind(claim.claimed, claim.seen),
@@ -152,8 +153,8 @@ class Claim:
         self.claimed: list[Claimed] = []
         self.seen = 0
         self.left = False
-        #: Whether limits have refused as many messages as one claim parks.
-        self.parks_more = False
+        #: In how many seconds limits may let something go on.
+        self.looks: list[float] = []
 
     def bring_in_turn(self, target: Target, request: ClaimRequest) -> None:
         """Claim one message after the other, each for the consumer whose turn it is."""
@@ -195,17 +196,26 @@ class Claim:
             keeping=_kept_groups(queue) if record.has_groups else (),
             subscriptions=self._subscriptions(queue) if priorities_differ else (),
         )
-        candidates = (_candidate(queue, entry) for entry in queue.inner.browse() if consumer.wants(entry))
         assignment = None
         if wanted := request.wanted.get(queue.name):
             assignment = Assignment[ReadyRow](wanted, lambda item: item.row.entry.message)
-        credit, limits = limit_of(request, queue.name), None
-        if opened := [each.opened(self.broker.store, queue.name) for each in limits_of(queue.name)]:
-            limits = OpenLimits[ReadyRow](opened, lambda item: item.row.entry.message)
+        credit, limits = limit_of(request, queue.name), self._opened(queue.name, request)
+        if limits is not None:
             credit = min(credit, max(0, request.slots))
         mine = self.session.number
+        candidates = (_candidate(queue, entry) for entry in queue.inner.browse() if consumer.wants(entry))
         found = award(candidates, mine, credit, situation, assignment=assignment, limits=limits)
         return Head(queue, consumer, found)
+
+    def _opened(self, name: str, request: ClaimRequest) -> OpenLimits[ReadyRow] | None:
+        """Open the limits of a queue, and make ready what they let go on now; None without limits."""
+        opened = [each.opened(self.broker.store, name) for each in limits_of(name)]
+        if not opened:
+            return None
+        limits = OpenLimits[ReadyRow](opened, lambda item: with_body(item.row))
+        for limit, freed in list(limits.frees(max(0, min(request.slots, limit_of(request, name))))):
+            limit.freed(freed, self.parking.free(name, freed.key, freed.most))
+        return limits
 
     def _subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         now = self.broker.now()
@@ -236,9 +246,12 @@ class Claim:
             self._hold(item.row)
         for head in heads:
             if (limits := head.award.limits) is not None:
-                self.parking.park([Parked(item.row.id, *refusal) for item, refusal in limits.refused])
-                limits.write([(item.row.id, item) for of, item in chosen if of is head])
-                self.parks_more |= limits.is_full
+                self.parking.park([Parked(item.row.id, key, after) for item, (key, after, _) in limits.parked])
+                for item in limits.dropped:
+                    head.queue.inner.control.discard(item.row.entry, Cause.LIMITED)
+                limits.write([(item.row.receipt, item) for of, item in chosen if of is head])
+                self.looks += [0.0] * limits.is_full
+                self.looks += [after for after in (limits.next_seconds,) if after is not None]
         self.seen += len(seen)
         self.left |= any(head.award.left for head in heads)
 
@@ -275,6 +288,11 @@ def _kept_groups(queue: BrokerQueue) -> Iterator[tuple[str, int | None]]:
     for row in queue.rows:
         if row.entry.keeps_group and row.message.group_key is not None:
             yield row.message.group_key, row.session_id
+
+
+def with_body(row: LiveMessage) -> Message:
+    """Return the message with its body as it is stored."""
+    return replace(row.entry.message, body=row.message.body, content_type=row.message.content_type)
 
 
 def _candidate(queue: BrokerQueue, entry: Entry) -> ReadyRow:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from django_mq.inprocess.consumers.consumer import Consumer
     from django_mq.inprocess.memory.session import MemorySession
     from django_mq.inprocess.queue import Queue
+    from django_mq.stores.records import Receipt
 
 
 class BrokerQueue:
@@ -199,6 +200,10 @@ class LiveMessage:
         """Make the message ready, which is parked."""
         self.released_at = now
         self.queue.inner.control.free(self.entry)
+
+    @property
+    def receipt(self) -> Receipt:
+        return self.id, self.entry.claim_number
 
     def claimed(self, now: datetime) -> Claimed:
         entry, expired = self.entry, is_expired(self.entry, now.timestamp())

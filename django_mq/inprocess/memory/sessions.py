@@ -136,6 +136,7 @@ class Sessions(Part, subjects.Sessions):
             row.let_go()
             row.released_at = self.broker.now()
         session.unsubscribe()
+        self.broker.lose_runs(session_id)
         if self.broker.note_departure(session):
             self.deletions.delete_unused()
         return len(held) - cancelled
@@ -176,5 +177,6 @@ class Sessions(Part, subjects.Sessions):
         for row in dead:
             self.broker.note_end(row, End.DEAD)
         del self.broker.sessions[session.number]
+        self.broker.lose_runs(session.number)
         released = len(lost) - len(dead) - cancelled
         return Reaped(session_id=session.number, name=session.info.name, released=released, dead=len(dead)), dead

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.decisions.ends import END_OF_VERDICT, End
+from django_mq.engine.decisions.ends import END_OF_VERDICT, End, RunOutcome
 from django_mq.engine.decisions.verdict import BY_EXPIRY, Verdict
 from django_mq.engine.states import DEAD, Cause
 from django_mq.inprocess.consumers.consumer import holder_of
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 #: Of several verdicts over one message, the first one in this order counts.
 ORDER = (
+    Verdict.END,
     Verdict.ACCEPT,
+    Verdict.BEGIN,
     Verdict.EXPIRE,
     Verdict.CANCEL,
     Verdict.RELEASE,
@@ -37,7 +39,7 @@ ORDER = (
 #: After these verdicts the message stays, and no session holds it.
 LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.PARK, Verdict.DEAD)
 #: After these verdicts the message is gone: its end is noted when it leaves the queue, which knows why.
-GOING = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL)
+GOING = (Verdict.ACCEPT, Verdict.BEGIN, Verdict.EXPIRE, Verdict.CANCEL)
 
 
 @dataclass(eq=False)
@@ -85,10 +87,18 @@ class Settlements(Part, subjects.Settlements):
 
     def _settle_all(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds, now or with the commit of the transaction; return the row ids."""
+        ending = [item for item in settlements if item.verdict is Verdict.END]
+        if ending:
+            rest = [item for item in settlements if item.verdict is not Verdict.END]
+            return {item.id for item in ending if self._end_run(session, item)} | self._settle_all(session, rest)
         unit = self.transaction.unit
         if unit is None:
             return self._settle_now(session, settlements)
         return {item.id for item in settlements if self._settle_with(unit, session, item)}
+
+    def _end_run(self, session: MemorySession, settlement: Settlement) -> bool:
+        outcome = settlement.outcome or RunOutcome.SUCCEEDED
+        return self.broker.end_run(session.number, settlement.id, outcome)
 
     def _settle_with(self, unit: UnitOfWork, session: MemorySession, settlement: Settlement) -> bool:
         held = self._held(session, settlement.id, settlement.claim)
@@ -143,13 +153,17 @@ class Settlements(Part, subjects.Settlements):
             row.let_go()
         if settlement.verdict not in GOING:
             self.broker.note_end(row, END_OF_VERDICT[settlement.verdict])
+        if settlement.verdict is Verdict.BEGIN:
+            self.broker.begin_run(row)
         self._end(row, settlement, owner)
+        if settlement.outcome is not None:
+            self.broker.note_outcome(settlement)
         return True
 
     def _end(self, row: LiveMessage, settlement: Settlement, consumer: Consumer) -> None:
         inner, entry, now, counted = row.queue.inner, row.entry, self.broker.now(), settlement.counted
         match settlement.verdict:
-            case Verdict.ACCEPT:
+            case Verdict.ACCEPT | Verdict.BEGIN:
                 inner.accept(entry, consumer)
             case Verdict.DECLINE:
                 row.declined_at = row.released_at = now

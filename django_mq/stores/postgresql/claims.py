@@ -174,7 +174,7 @@ STEP: list[Statement] = [("last_arrival", {}), ("writers", {})]
 #: The columns before those of a claimed message.
 ANSWER_COLUMNS = 3
 #: Verdicts that write more than the message's row.
-ASKING = (Verdict.DEAD, Verdict.EXPIRE, DECLINE)
+ASKING = (Verdict.DEAD, Verdict.EXPIRE, DECLINE, Verdict.BEGIN, Verdict.END)
 
 
 def spots(cursor: ScanCursor) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
 from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, limit_of, merged, next_batch, order_of
-from django_mq.engine.decisions.claim_limits import OpenLimits
+from django_mq.engine.decisions.claim_limits import MOST_BODY_BYTES, OpenLimits
 from django_mq.engine.decisions.selection import Assignment, may_want
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
@@ -27,6 +27,7 @@ from django_mq.stores.claim_limits import limits_of
 from django_mq.stores.records import Claimed, ClaimResult, Parked
 from django_mq.stores.sql.conditions import Condition, condition_of
 from django_mq.stores.sql.database import Part
+from django_mq.stores.sql.messages import LIMITED
 from django_mq.stores.sql.queues import PAGE
 from django_mq.stores.subjects import claims as subjects
 
@@ -148,6 +149,17 @@ class Chosen(NamedTuple):
             return self.name
         in_group = self.situation.grouped and item.group is not None
         return (self.name, item.group) if in_group else item.id
+
+
+class Asked(NamedTuple):
+    """The limits that a claim asks in a queue, with the messages of its pages; None for none."""
+
+    limits: OpenLimits[Ready] | None
+    known: dict[int, Message]
+    reads_bodies: bool = False
+
+
+UNLIMITED = Asked(None, {})
 
 
 class Claim(NamedTuple):
@@ -366,6 +378,7 @@ class Claims(Part, subjects.Claims):
         if self.promotes_at_once and request.promote:
             locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
         answers = ask([*settling, *locking])
+        limits = {name: opened for name in locked if (opened := self._opened(name, request)) is not None}
         sizes = {name: self._page_size(session_id, request, name) for name in names}
         wanted = {name: prefilter(request, name, every=name in locked) for name in names}
         facts = self._facts(ask, session_id, sizes, wanted)
@@ -381,15 +394,16 @@ class Claims(Part, subjects.Claims):
         for name, each in facts.items():
             # A queue that has just become constrained is claimed from the next time, with its lock.
             if each.queue_id is not None and (name in locked or not each.is_constrained):
-                heads.append(self._head(ask, session_id, each, request=request, name=name, passed=passed))
+                asked = limits.get(name, UNLIMITED)
+                heads.append(self._head(ask, session_id, each, asked, request=request, name=name, passed=passed))
         claim = self._leased(ask, session_id, request, heads)
         claim.result.grouped = frozenset(name for name, each in facts.items() if each.options.has_groups)
         times = [
             self._due_seconds(request, each.due_seconds) for each in facts.values() if each.due_seconds is not None
         ]
-        limits = [head.limits for head in heads if head.limits is not None]
-        times += [seconds for each in limits if (seconds := each.next_seconds) is not None]
-        times += [0.0 for each in limits if each.is_full]
+        asking = [each.limits for each in limits.values() if each.limits is not None]
+        times += [seconds for each in asking if (seconds := each.next_seconds) is not None]
+        times += [0.0 for each in asking if each.is_full]
         times += [max(0.0, due) for name in locked if (due := facts[name].woken_seconds) is not None]
         unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
@@ -428,6 +442,7 @@ class Claims(Part, subjects.Claims):
         ask: Asking,
         session_id: int,
         facts: Facts,
+        asked: Asked,
         *,
         request: ClaimRequest,
         name: str,
@@ -439,11 +454,10 @@ class Claims(Part, subjects.Claims):
         several handlers, the first page may have messages of one that is full. Beyond some pages, the next claim
         goes on, which leaves that handler out.
         """
-        known: dict[int, Message] = {}
+        limits, known = asked.limits, asked.known if asked.limits is not None else {}
         situation = facts.situation(session_id, known, in_order=name in request.in_order)
         wanted = request.wanted.get(name, ())
         credit, assignment = limit_of(request, name), None
-        limits = self._limits(name, known)
         if limits is not None:  # what waits in a worker's memory would use its limit up
             credit = min(credit, max(0, request.slots))
         if wanted:
@@ -457,7 +471,10 @@ class Claims(Part, subjects.Claims):
         while True:
             there = page
             if page and (assignment is not None or limits is not None or any(facts.selectors)):
-                known.update(self.messages.described(name, [item.id for item in page], ask))
+                ids = [item.id for item in page]
+                known.update(self.messages.described(name, ids, ask))
+                if asked.reads_bodies:
+                    known.update(self.messages.with_bodies(known, readable_of(page), ask))
                 # A session that does not know the rules of the queue yet may have taken some meanwhile.
                 there = [item for item in page if item.id in known]
             award.consider(undeclined(there, declined), lambda item: item.id in passed)
@@ -478,11 +495,17 @@ class Claims(Part, subjects.Claims):
         more = len(page) >= size and not award.is_done
         return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over, limits)
 
-    def _limits(self, name: str, known: Mapping[int, Message]) -> OpenLimits[Ready] | None:
-        opened = [each.opened(self.ends.store, name) for each in limits_of(name)]
-        if not opened:
+    def _opened(self, name: str, request: ClaimRequest) -> Asked | None:
+        """Open the limits of a queue, and make ready what they let go on now; None without limits."""
+        declared = limits_of(name)
+        if not declared:
             return None
-        return OpenLimits(opened, lambda item: replace(known[item.id], group=item.group))
+        known: dict[int, Message] = {}
+        opened = [each.opened(self.ends.store, name) for each in declared]
+        limits = OpenLimits[Ready](opened, lambda item: replace(known[item.id], group=item.group))
+        for limit, freed in list(limits.frees(max(0, min(request.slots, limit_of(request, name))))):
+            limit.freed(freed, self.parking.free(name, freed.key, freed.most))
+        return Asked(limits, known, any(each.reads_bodies for each in opened))
 
     def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
@@ -500,15 +523,15 @@ class Claims(Part, subjects.Claims):
             for head in heads
             if head.taken_over
         ]
-        chosen = [by_id[id_] for id_ in ids]
+        chosen, token = [by_id[id_] for id_ in ids], next(self.tokens)
         for head in heads:
             if head.limits is not None:
-                self.parking.park([Parked(item.id, *refusal) for item, refusal in head.limits.refused])
-                head.limits.write([(item.id, item) for of, item in chosen if of is head])
+                self._refuse(head.limits)
+                head.limits.write([((item.id, token), item) for of, item in chosen if of is head])
         if not ids:
             ask(moving, is_last=True)
             return Claim(ClaimResult())
-        rows = self._lease(ask, moving, **self._lease_of(session_id, chosen))
+        rows = self._lease(ask, moving, **self._lease_of(session_id, chosen, token))
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
         claimed = [leased[id_] for id_ in ids if id_ in leased]
         seen = request.credit if any(head.more for head in heads) else len(found)
@@ -516,7 +539,13 @@ class Claims(Part, subjects.Claims):
         missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
         return Claim(ClaimResult(claimed=claimed, left=left), missed)
 
-    def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]]) -> dict[str, Any]:
+    def _refuse(self, limits: OpenLimits[Ready]) -> None:
+        if limits.parked:
+            self.parking.park([Parked(item.id, key, seconds) for item, (key, seconds, _) in limits.parked])
+        if limits.dropped:
+            self.messages.remove([item.id for item in limits.dropped], LIMITED)
+
+    def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]], token: int) -> dict[str, Any]:
         firsts: dict[Hashable, int] = {}
         return {
             "ids": [item.id for _, item in chosen],
@@ -524,7 +553,7 @@ class Claims(Part, subjects.Claims):
             # are one line, with the id of the first. Any other message is a line of its own.
             "lines": [firsts.setdefault(head.line_of(item), item.id) for head, item in chosen],
             "session": session_id,
-            "claim": next(self.tokens),
+            "claim": token,
             "slots": [item.id for head, item in chosen if head.situation.takes_slot(session_id)],
             "groups": [item.id for head, item in chosen if head.situation.takes_group(item)],
         }
@@ -593,6 +622,11 @@ class Ready(NamedTuple):
 def undeclined(page: Sequence[Ready], declined: Container[int]) -> list[Ready]:
     """Return the messages that are not among the declined ones."""
     return [item for item in page if item.id not in declined]
+
+
+def readable_of(page: Sequence[Ready]) -> list[int]:
+    """Return the messages whose bodies limits read."""
+    return [item.id for item in page if item.size_bytes <= MOST_BODY_BYTES]
 
 
 NO_OPTIONS = QueueOptions()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -19,8 +20,9 @@ from django_mq.stores.connections import translating
 from django_mq.stores.sql.database import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from django_mq.engine.decisions.ends import RunOutcome
     from django_mq.seams.extension import Listening
     from django_mq.stores.base import Store
     from django_mq.stores.records import Moved, Settlement
@@ -59,6 +61,7 @@ class Marked(NamedTuple):
         )
 
 
+NO_OUTCOMES: Mapping[int, RunOutcome] = MappingProxyType({})
 #: By row id.
 Marks: TypeAlias = dict[int, Marked]
 
@@ -134,12 +137,19 @@ class Ends(Part):
             )
         return moved
 
-    def tell(self, marks: Marks, ends: dict[int, End], new_rows: dict[int, int | None] | None = None) -> None:
+    def tell(
+        self,
+        marks: Marks,
+        ends: dict[int, End],
+        new_rows: dict[int, int | None] | None = None,
+        outcomes: Mapping[int, RunOutcome] = NO_OUTCOMES,
+    ) -> None:
         """Tell these ends of marked messages when the transaction that is open ends."""
         for id_, end in ends.items():
             if id_ in marks:
                 new_row = None if new_rows is None else new_rows.get(id_)
-                self._waiting[id_, end] = marks[id_].told_to, marks[id_].ended(id_, end, new_row)
+                ended = marks[id_].ended(id_, end, new_row)._replace(outcome=outcomes.get(id_))
+                self._waiting[id_, end] = marks[id_].told_to, ended
         if self._waiting and self.database.blocks:
             self.database.ending = self._tell, self._waiting.clear
         elif self._waiting:

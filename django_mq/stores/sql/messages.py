@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
-ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED = 1, 2, 3, 4, 5, 6, 7
+ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED, LIMITED = range(1, 9)
 #: The end of unheld messages that are removed with an outcome.
 END_OF_OUTCOME = {
     EXPIRED: End.EXPIRED,
@@ -32,6 +32,7 @@ END_OF_OUTCOME = {
     PURGED: End.PURGED,
     REPLACED: End.REPLACED,
     DEAD_LETTERED: End.DEAD_LETTERED,
+    LIMITED: End.CANCELLED,
 }
 
 
@@ -156,6 +157,15 @@ class Messages(Part):
         """Return messages of a queue by id, without their bodies, as selectors ask them."""
         [rows] = (ask or self.database.each)([("described", {"ids": list(ids)})])
         return {row[0]: described(name, row[1:]) for row in rows}
+
+    def with_bodies(self, known: Mapping[int, Message], ids: Sequence[int], ask: Asking) -> dict[int, Message]:
+        """Return messages with their bodies and content types."""
+        [rows] = ask([("bodies_to_limit", {"ids": list(ids)})])
+        return {
+            id_: replace(known[id_], content_type=content_type, body=bytes(body))
+            for id_, content_type, body in rows
+            if id_ in known
+        }
 
 
 def described(queue: str, row: tuple[Any, ...]) -> Message:

@@ -2,57 +2,69 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.keyed_limits import Allowed, LimitFacts
 from django_mq.engine.decisions.rates import Rate, Used
 from django_mq.errors import OutOfRange
-from django_mq.stores.records import storable
 from django_mq.stores.sql.database import Part
 from django_mq.stores.subjects import rates as subjects
-from django_mq.stores.subjects.rates import RatesFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from django_mq.stores.subjects.rates import LimitedKey
+    from django_mq.engine.decisions.keyed_limits import KeyState, LimitedKey, Slot
 
-#: Kinds of rows of facts.
-NOW, USED, HELD, EXCEPTION = range(4)
+#: Kinds of rows of facts, as in the statement.
+NOW, USED, HELD, ALLOWED, RUNNING = range(5)
 
 
 class Rates(Part, subjects.Rates):
-    def facts(self, queue: str) -> RatesFacts:
-        now = 0.0
-        used: dict[LimitedKey, Used] = {}
-        held: dict[LimitedKey, float] = {}
-        exceptions: dict[LimitedKey, Rate] = {}
+    def facts(self, queue: str) -> LimitFacts:
+        found: dict[int, dict[LimitedKey, list[float | None]]] = {kind: {} for kind in range(5)}
         for kind, limit, key, *numbers in self.rows("rates_facts", queue=queue):
-            first, second, third = (float(number or 0) for number in numbers)
-            if kind == NOW:
-                now = first
-            elif kind == USED:
-                used[limit, key] = Used(first, second)
-            elif kind == HELD:
-                held[limit, key] = max(first, held.get((limit, key), first))
-            elif kind == EXCEPTION:
-                with suppress(OutOfRange):  # written past the form
-                    exceptions[limit, key] = Rate(first, second, third or 1.0)
-        return RatesFacts(now, used, held, exceptions)
+            found[kind][limit, key] = [None if number is None else float(number) for number in numbers]
+        [[now, *_]] = found[NOW].values()
+        used, held = found[USED], found[HELD]
+        return LimitFacts(
+            now or 0.0,
+            {place: Used(free_at or 0.0, seen_at or 0.0) for place, (free_at, seen_at, *_) in used.items()},
+            {place: until for place, (until, *_) in held.items() if until is not None},
+            {place: allowed(*numbers) for place, numbers in found[ALLOWED].items()},
+            {place: int(count or 0) for place, (count, *_) in found[RUNNING].items()},
+            {place: until for place, (_, _, until, _) in used.items() if until is not None},
+        )
 
-    def use(self, queue: str, used: Mapping[LimitedKey, Used]) -> None:
-        for (limit, key), (free_at, seen_at) in sorted(used.items()):
-            self.rows("use_rate", queue=queue, limit_name=limit, limited_key=key, free_at=free_at, seen_at=seen_at)
+    def use(self, queue: str, states: Mapping[LimitedKey, KeyState], slots: Sequence[Slot]) -> None:
+        if states:
+            keys = [[*place, *state.used, state.waiting_until] for place, state in sorted(states.items())]
+            self.rows("use_limits", queue=queue, states=json.dumps(keys))
+        self.rows("end_slots", queue=queue)
+        if slots:
+            self.rows("add_slots", queue=queue, slots=json.dumps(slots))
 
     def hold(self, queue: str, limit: str, key: str, seconds: float) -> None:
-        self.rows("hold_key", queue=queue, limit_name=limit, limited_key=storable(key, 255), hold_seconds=seconds)
+        self.rows("hold_key", queue=queue, limit_name=limit, limited_key=key, hold_seconds=seconds)
 
-    def allow(self, queue: str, limit: str, key: str, rate: Rate | None) -> None:
-        named = {"queue": queue, "limit_name": limit, "limited_key": storable(key, 255)}
+    def allow(self, queue: str, limit: str, key: str, given: Allowed) -> None:
+        named = {"queue": queue, "limit_name": limit, "limited_key": key}
         with self.database.transaction():
             self.rows("forbid_key", **named)
-            if rate is not None:
-                self.rows("allow_key", **named, amount=rate.amount, in_all=rate.seconds, burst=rate.burst)
+            if given != Allowed():
+                amount, in_all, burst = (None, None, None) if given.rate is None else astuple(given.rate)
+                self.rows("allow_key", **named, amount=amount, in_all=in_all, burst=burst, at_once=given.at_once)
 
     def prune(self, limit: int) -> int:
         return sum(len(self.rows(statement, limit=limit)) for statement in ("prune_rates", "prune_holds"))
+
+
+def allowed(amount: float | None, seconds: float | None, burst: float | None, at_once: float | None) -> Allowed:
+    """Return what an operator allows; nothing of what was written past the form and makes no sense."""
+    rate = None
+    if amount is not None and seconds is not None:
+        with suppress(OutOfRange):
+            rate = Rate(amount, seconds, 1.0 if burst is None else burst)
+    return Allowed(rate, int(at_once) if at_once is not None and at_once >= 1 else None)

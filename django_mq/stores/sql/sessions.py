@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
     from django_mq.stores.sql.queues import Queues
+    from django_mq.stores.sql.runs import Runs
     from django_mq.stores.sql.settlements import Leases
 
 
@@ -51,6 +52,7 @@ class Sessions(Part, subjects.Sessions):
     messages: Messages
     moves: Moves
     leases: Leases
+    runs: Runs
     deletions: Deletions
     queues: Queues
     #: Seconds after the start of the database in which no session is reaped, because none could be renewed before.
@@ -187,6 +189,7 @@ class Sessions(Part, subjects.Sessions):
         self.rows("drop_stops", sessions=ids)
         lost = first_of(self.rows("lost_owners"))
         self.rows("drop_ownerships", sessions=[*ids, *lost])
+        self.runs.lose(ids)
         self.rows("drop_sessions", sessions=ids)
         return was_last
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
+    from django_mq.stores.sql.runs import Runs
 
 
 #: When a session of this process last declined a message: by alias, session and queue, on the monotonic clock. All
@@ -137,11 +138,16 @@ class Settlements(Part, subjects.Settlements):
     leases: Leases
     declines: Declines
     ends: Ends
+    runs: Runs
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         done = set[int]()
+        all_given, ending = settlements, [item for item in settlements if item.verdict is Verdict.END]
+        if ending:
+            settlements = [item for item in settlements if item.verdict is not Verdict.END]
         # An error ends the caller's transaction: a savepoint would cost a transactional handler two round trips.
         with nullcontext() if self.database.in_transaction else self.database.transaction():
+            done |= self.runs.end(session_id, ending) if ending else set()
             for batch in by_claim(settlements):
                 held = self._settle_held(session_id, batch)
                 late = [item for item in batch if item.id not in held]
@@ -149,7 +155,7 @@ class Settlements(Part, subjects.Settlements):
                 if late and (retaken := self.leases.retake(session_id, receipts)):
                     held |= self._settle_held(session_id, [item for item in late if item.id in retaken])
                 done |= held
-        return frozenset(item.id for item in settlements) - done
+        return frozenset(item.id for item in all_given) - done
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         held = self._held(session_id, settlements)
@@ -160,6 +166,8 @@ class Settlements(Part, subjects.Settlements):
         expired = [item for item in held if item.verdict is Verdict.EXPIRE]
         leaving = self._leaving([item.id for item in expired])
         staying = [item for item in held if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
+        if beginning := [item.id for item in held if item.verdict is Verdict.BEGIN]:
+            self.runs.begin(session_id, beginning)
         done = set[int]()
         for name, params in verdicts(session_id, staying):
             done.update(self._write(name, **params))
@@ -169,8 +177,11 @@ class Settlements(Part, subjects.Settlements):
         if dead := [item.id for item in staying if item.verdict is Verdict.DEAD and item.id in done]:
             self.moves.send_dead(dead)
         if marks:
-            told = {item.id: END_OF_VERDICT[item.verdict] for item in held if item.id in done}
-            self.ends.tell(marks, told | {id_: End.REPLACED for id_ in leaving if leaving[id_] and id_ in done})
+            ended = [item for item in held if item.id in done and item.verdict is not Verdict.BEGIN]
+            told = {item.id: END_OF_VERDICT[item.verdict] for item in ended}
+            told |= {id_: End.REPLACED for id_ in leaving if leaving[id_] and id_ in done}
+            outcomes = {item.id: item.outcome for item in ended if item.outcome is not None}
+            self.ends.tell(marks, told, outcomes=outcomes)
         return done
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002
@@ -250,6 +261,7 @@ def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Sta
 #: Each verdict, the statement that writes it, and the parameters of that.
 KINDS: tuple[tuple[Verdict, str, Callable[[Sequence[Settlement]], dict[str, Any]]], ...] = (
     (Verdict.ACCEPT, "settle_finished", lambda _: {"outcome": ACCEPTED}),
+    (Verdict.BEGIN, "settle_finished", lambda _: {"outcome": ACCEPTED}),
     (Verdict.EXPIRE, "settle_finished", lambda _: {"outcome": EXPIRED}),
     (Verdict.CANCEL, "settle_finished", lambda _: {"outcome": CANCELLED}),
     *(

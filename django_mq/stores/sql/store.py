@@ -28,6 +28,7 @@ from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.rates import Rates
 from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
+from django_mq.stores.sql.runs import Runs
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Declines, Leases, Settlements
 from django_mq.stores.sql.unique_keys import UniqueKeys
@@ -151,6 +152,10 @@ class SQLStore:
         return Declines(self.database)
 
     @cached_property
+    def runs(self) -> Runs:
+        return Runs(self.database, self.ends)
+
+    @cached_property
     def declared(self) -> DeclaredSelectors:
         return self.parts.declared(self.database, self.queues, self.messages)
 
@@ -181,13 +186,13 @@ class SQLStore:
     @cached_property
     def sessions(self) -> Sessions:
         return self.parts.sessions(
-            self.database, self.messages, self.moves, self.leases, self.deletions, self.queues
+            self.database, self.messages, self.moves, self.leases, self.runs, self.deletions, self.queues
         )
 
     @cached_property
     def settlements(self) -> Settlements:
         return self.parts.settlements(
-            self.database, self.messages, self.moves, self.leases, self.declines, self.ends
+            self.database, self.messages, self.moves, self.leases, self.declines, self.ends, self.runs
         )
 
     @cached_property

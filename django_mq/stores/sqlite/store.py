@@ -15,6 +15,7 @@ from uuid import UUID
 from django_mq.engine.decisions.claim import fitting
 from django_mq.errors import StoreUnavailable
 from django_mq.stores.base import Features
+from django_mq.stores.claim_limits import limits_of
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, Space, later, time_or_none
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
@@ -119,6 +120,8 @@ class SQLiteClaims(Claims):
 
     def _idle(self, session_id: int, request: ClaimRequest) -> ClaimResult | None:
         """Return an empty result if a look without a lock finds nothing to claim."""
+        if any(map(limits_of, request.queues)):
+            return None  # what is parked may be over its limit no more
         queues = {"queues": list(request.queues)}
         rows = self.database.rows
         if rows("claimable", **queues) or not rows("session_alive", session=session_id):

@@ -9,7 +9,7 @@ import pytest
 
 from django_mq import conf
 from django_mq.engine.decisions import claim_limits
-from django_mq.engine.decisions.claim_limits import Refusal
+from django_mq.engine.decisions.claim_limits import OpenLimit, Refusal
 from django_mq.engine.decisions.rates import UNUSED, Rate, after_use, wait_seconds
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.seams.extension import Extension
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
 
-class AtOnce:
+class AtOnce(OpenLimit):
     """So many messages of a group may run at once, in the queue ``orders``."""
 
     def __init__(self, most: int) -> None:
@@ -31,6 +31,9 @@ class AtOnce:
 
     def is_for(self, queue: str) -> bool:
         return queue == "orders"
+
+    def holds_runs(self, queue: str) -> bool:
+        return False
 
     def opened(self, store: Any, queue: str) -> AtOnce:
         assert store.queues.find(queue) is not None  # a limit may read in the claim's transaction
@@ -45,7 +48,7 @@ class AtOnce:
     def takes(self, message: Message) -> None:
         self.taken[message.group] += 1
 
-    def writes(self, taken: Sequence[tuple[int, Message]]) -> None:
+    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> None:
         self.running.update(message.group for _, message in taken)
 
 
@@ -66,7 +69,7 @@ class PerTime(AtOnce):
     def takes(self, message: Message) -> None:
         self.used[message.type] = after_use(self.rate, self.used.get(message.type, UNUSED), self.now)
 
-    def writes(self, taken: Sequence[tuple[int, Message]]) -> None:
+    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> None:
         pass
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from django_mq import conf
+from django_mq.engine.decisions.keyed_limits import Allowed
 from django_mq.engine.decisions.rates import Rate
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import OutOfRange, RateLimited
-from django_mq.limits import throttle, throttles
+from django_mq.limits import concurrency, declared, rate_limit, throttle
 from django_mq.limits.learned import Hold, LearnedLimits, hold_all
-from tests.stores.builders import claim, ids, look, open_session, pass_time, publish, settle
+from django_mq.models import History
+from tests.stores.builders import claim, ids, look, lose_worker, open_session, pass_time, publish, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django_mq.stores.base import Store
 
@@ -24,10 +27,10 @@ TENANT = "header:tenant"
 
 
 @pytest.fixture(autouse=True)
-def no_other_throttles() -> Iterator[None]:
+def no_other_limits() -> Iterator[None]:
     yield
-    throttles._throttles.clear()
-    conf.remove_extension(throttles.NAME)
+    declared._limits.clear()
+    conf.remove_extension(declared.NAME)
 
 
 def of(tenant: str) -> dict[str, str]:
@@ -51,6 +54,57 @@ def test_a_tenant_over_its_throttle_waits_and_the_others_pass(store: Store, orde
     assert ids(claim(store, open_session(store), slots=10)) == [many[3]]
 
 
+def test_so_many_of_a_tenant_run_at_once_and_the_next_follows_when_one_ends(
+    store: Store, orders: str, session: int
+) -> None:
+    concurrency(orders, 2, key=TENANT)
+    many = [publish(store, **of("a")) for _ in range(5)]
+    other = publish(store, **of("b"))
+
+    found = look(store, session, slots=10)
+    assert ids(found.claimed) == [*many[:2], other]
+    assert found.next_due_seconds is not None
+    assert found.next_due_seconds <= 0.5
+    assert claim(store, open_session(store), slots=10) == []
+
+    settle(store, session, found.claimed[0], Verdict.ACCEPT)
+    second = open_session(store)
+    assert ids(claim(store, second, slots=10)) == [many[2]]
+    lose_worker(store, session)
+    # Both sessions were late. What they held comes back, one by one, and before the others.
+    assert ids(claim(store, open_session(store), slots=10)) == [many[1]]
+
+
+def test_what_is_over_a_rate_limit_is_removed_with_its_outcome(
+    store: Store, orders: str, session: int, finished: Callable[[], list[History]]
+) -> None:
+    rate_limit(orders, amount=1, seconds=10, burst=2)
+    rows = [publish(store) for _ in range(5)]
+
+    assert ids(claim(store, session, slots=10)) == rows[:2]
+    assert store.queues.counts()[orders].total == 2
+    assert [row.outcome for row in finished()] == [History.Outcome.LIMITED] * 3
+
+
+def test_the_key_may_be_in_the_body(store: Store, orders: str, session: int) -> None:
+    concurrency(orders, 1, key="body:tenant")
+    given = [{"tenant": "a"}, {"tenant": "a"}, {"tenant": "b"}, {"tenant": "x" * 70_000}, {"tenant": "x" * 70_000}]
+    rows = [publish(store, body=json.dumps(each).encode()) for each in given]
+
+    assert ids(claim(store, session, slots=10)) == [rows[0], *rows[2:]]
+
+
+def test_many_that_wait_are_not_looked_at_again(store: Store, orders: str, session: int) -> None:
+    concurrency(orders, 1, key=TENANT)
+    many = [publish(store, **of("a")) for _ in range(20)]
+    [first] = claim(store, session, slots=10)
+    assert store.queues.counts()[orders].parked == 19
+
+    settle(store, session, first, Verdict.ACCEPT)
+    assert ids(claim(store, session, slots=10)) == [many[1]]
+    assert store.queues.counts()[orders].parked == 18
+
+
 def test_workers_together_keep_to_the_throttle(store: Store, orders: str) -> None:
     throttle(orders, amount=1, seconds=3600, burst=3)
     for _ in range(20):
@@ -63,7 +117,7 @@ def test_workers_together_keep_to_the_throttle(store: Store, orders: str) -> Non
 
 def test_an_operators_exception_holds_for_the_key(store: Store, orders: str, session: int) -> None:
     throttle(orders, amount=1, seconds=3600, key=TENANT, name="api")
-    store.rates.allow(orders, "api", "17", Rate(100, 1.0, burst=100))
+    store.rates.allow(orders, "api", "17", Allowed(Rate(100, 1.0, burst=100)))
     rows = [publish(store, **of(tenant)) for tenant in ("17", "17", "18", "18")]
 
     assert ids(claim(store, session, slots=10)) == rows[:3]
@@ -89,7 +143,7 @@ def test_what_a_handler_has_learned_holds_for_the_key_on_all_workers(
 def test_the_middleware_names_the_keys_of_the_message(orders_message: Any) -> None:
     throttle("orders", amount=1, seconds=1, key=TENANT, name="tenant")
     throttle("orders", amount=1, seconds=1, name="all")
-    middleware = LearnedLimits(throttles.throttles_of)
+    middleware = LearnedLimits(declared.limits_of)
 
     def fail(_: Any) -> None:
         raise RateLimited("slow down", retry_after_seconds=30)
@@ -112,7 +166,7 @@ def test_a_second_declaration_of_a_name_replaces_the_first() -> None:
     throttle("orders", amount=2, seconds=1, name="other")
     throttle("orders", amount=3, seconds=1)
 
-    assert [(each.name, each.rate.amount) for each in throttles.throttles_of("orders")] == [
+    assert [(each.name, each.rate.amount) for each in declared.limits_of("orders")] == [
         ("other", 2),
         ("default", 3),
     ]
@@ -126,4 +180,4 @@ def test_a_second_declaration_of_a_name_replaces_the_first() -> None:
 def test_a_throttle_of_nothing_is_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(OutOfRange, match=f"The {says} of"):
         throttle("orders", **{"amount": 1, "seconds": 1} | given)
-    assert throttles.throttles_of("orders") == ()
+    assert declared.limits_of("orders") == ()

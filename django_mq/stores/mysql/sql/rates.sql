@@ -1,12 +1,24 @@
--- name: use_rate. Writes what a key of a limit has used.
--- Locks: the key's row; the claim lock is held. Index: django_mq_limitkey_once. Returns: nothing that is used.
-INSERT INTO django_mq_limitkey (queue_name, limit_name, limited_key, free_at, seen_at)
-VALUES (%(queue)s, %(limit_name)s, %(limited_key)s, %(free_at)s, %(seen_at)s)
-ON DUPLICATE KEY UPDATE free_at = %(free_at)s, seen_at = %(seen_at)s
+-- name: use_limits. Writes what keys of limits have used, and when to ask what waits for them.
+-- Locks: the keys' rows; the claim lock is held. Index: django_mq_limitkey_once. Returns: nothing that is used.
+INSERT INTO django_mq_limitkey (queue_name, limit_name, limited_key, free_at, seen_at, waiting_until)
+SELECT %(queue)s, given.limit_name, given.limited_key, given.free_at, given.seen_at, given.waiting_until
+FROM JSON_TABLE(%(states)s, '$[*]' COLUMNS (
+    limit_name varchar(50) PATH '$[0]', limited_key varchar(255) PATH '$[1]', free_at double PATH '$[2]',
+    seen_at double PATH '$[3]', waiting_until double PATH '$[4]')) AS given
+ON DUPLICATE KEY UPDATE
+    free_at = VALUES(free_at), seen_at = VALUES(seen_at), waiting_until = VALUES(waiting_until)
 
--- name: prune_rates. Deletes keys of which everything has been free for a minute.
+-- name: add_slots. Takes a slot for each message that a claim brings.
+-- Locks: the new rows. Index: none. Returns: nothing that is used.
+INSERT INTO django_mq_limitslot (queue_name, limit_name, limited_key, message_row, claim)
+SELECT %(queue)s, given.limit_name, given.limited_key, given.message_row, given.claim
+FROM JSON_TABLE(%(slots)s, '$[*]' COLUMNS (
+    limit_name varchar(50) PATH '$[0]', limited_key varchar(255) PATH '$[1]', message_row bigint PATH '$[2]',
+    claim bigint PATH '$[3]')) AS given
+
+-- name: prune_rates. Deletes keys of which everything has been free for a minute, and for which nothing waits.
 -- Locks: the rows it deletes. No index: the table is small. Returns: one row per deleted row.
-DELETE FROM django_mq_limitkey WHERE free_at < {seconds_now} - 60 LIMIT %(limit)s
+DELETE FROM django_mq_limitkey WHERE free_at < {seconds_now} - 60 AND waiting_until IS NULL LIMIT %(limit)s
 
 -- name: prune_holds. Deletes holds that are over.
 -- Locks: the rows it deletes. No index: the table is small. Returns: one row per deleted row.

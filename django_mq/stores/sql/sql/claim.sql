@@ -108,6 +108,10 @@ SELECT m.id, m.message_id, m.type, m.correlation_id, m.priority, {size_bytes}, m
 FROM django_mq_message m
 WHERE m.id {in:ids}
 
+-- name: bodies_to_limit. Reads the bodies of some messages, for limits whose key is in the body.
+-- Locks: nothing. Index: the primary key. Returns: id, content type and body.
+SELECT m.id, m.content_type, m.body FROM django_mq_message m WHERE m.id {in:ids}
+
 -- name: own. Gives a session a slot in a queue; it has none.
 -- Locks: the new row. Index: none. Returns: nothing that is used.
 INSERT INTO django_mq_ownership (queue_id, session_id) VALUES (%(queue_id)s, %(session)s)

@@ -1,0 +1,366 @@
+"""Limits by key: how many messages of each key may begin in a time, and how many may run at once.
+
+A key comes from the message: its group, its type, a header, a field of its body, or an argument of its task. A
+message without the key is not limited, and so is one of another type, where the limit names a type.
+
+What is over a limit is parked for its key, and the key is noted as waiting. A claim asks the waiting keys first,
+and makes as many of their messages ready as may begin. So no claim reads the others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from django_mq.engine.decisions.claim_limits import MOST_BODY_BYTES, Freed, OpenLimit, Refusal
+from django_mq.engine.decisions.rates import UNUSED, Rate, Used, after_use, wait_seconds
+from django_mq.engine.message import Message, header_text
+from django_mq.errors import OutOfRange, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from django_mq.engine.options import QueueOptions
+
+#: The most characters of the name of a limit.
+NAME_CHARACTERS: Final = 50
+#: The most characters of a key. Of a longer one, the first characters stand with a digest of the whole.
+KEY_CHARACTERS: Final = 200
+DIGEST_CHARACTERS: Final = 32
+#: What names a header, a field of the body, or an argument of a task, as the key.
+HEADER: Final = "header:"
+FIELD: Final = "body:"
+ARGUMENT: Final = "argument:"
+#: A parked message is asked again after this time in any case: its limit may be gone from the code.
+PARKED_SECONDS: Final = 3600.0
+#: The first message of a waiting key is asked again after this time: an operator may have changed its limit, and
+#: the clock may have been set.
+WAITING_SECONDS: Final = 60.0
+#: After how many seconds to look for a slot that has become free: a worker that ends a message looks at once.
+SLOT_SECONDS: Final = 0.5
+#: How many messages of a limit that is not declared any more a claim makes ready.
+MOST_LEFT: Final = 1000
+
+#: What a key has used that was never used, as a database stores it.
+FREE: Final = Used(0.0, 0.0)
+
+#: The name of a limit, and one of its keys.
+LimitedKey: TypeAlias = tuple[str, str]
+
+
+class Allowed(NamedTuple):
+    """What an operator allows a key, instead of what the code says; None for what the code says."""
+
+    rate: Rate | None = None
+    at_once: int | None = None
+
+
+class LimitFacts(NamedTuple):
+    """What is known of the keys of a queue as of ``now``, in seconds since 1970 by the database's clock.
+
+    Keys of which everything is free are left out.
+    """
+
+    now: float
+    used: Mapping[LimitedKey, Used]
+    #: Until when nothing of a key begins.
+    held: Mapping[LimitedKey, float]
+    allowed: Mapping[LimitedKey, Allowed]
+    #: How many messages of a key run.
+    running: Mapping[LimitedKey, int]
+    #: When to ask the first message that is parked for a key; 0 for any time.
+    waiting: Mapping[LimitedKey, float]
+
+
+class KeyState(NamedTuple):
+    """What a claim writes of a key."""
+
+    used: Used
+    waiting_until: float | None
+
+
+class Slot(NamedTuple):
+    """A message that runs within a limit of how many run at once: its row id and the token of its claim."""
+
+    limit: str
+    key: str
+    message: int
+    claim: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedLimit:
+    """A limit of the messages of each key.
+
+    ``key`` is "" for all messages of the queue together, "group", "type", "header:" with the name of a header,
+    "body:" with that of a field of a JSON object, or "argument:" with that of an argument of a Celery task.
+    ``place`` is the position of the argument, for tasks that are called with positional arguments.
+    """
+
+    name: str
+    key: str = ""
+    type: str = ""
+    place: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name.isidentifier() and len(self.name) <= NAME_CHARACTERS):
+            raise OutOfRange(
+                f"The name of a limit is {shown(self.name)}; use an identifier of at most {NAME_CHARACTERS}"
+                " characters."
+            )
+        named = isinstance(self.key, str) and any(
+            self.key.startswith(kind) and self.key != kind for kind in (HEADER, FIELD, ARGUMENT)
+        )
+        if self.key not in {"", "group", "type"} and not named:
+            raise OutOfRange(
+                f"The key of the limit {self.name!r} is {shown(self.key)}; use '', 'group', 'type', or 'header:',"
+                " 'body:' or 'argument:' with a name."
+            )
+
+    @property
+    def reads_body(self) -> bool:
+        return self.key.startswith((FIELD, ARGUMENT))
+
+    def key_of(self, message: Message) -> str | None:
+        """Return the key of a message, None if the limit is not for it."""
+        if self.type and message.type != self.type:
+            return None
+        found = self._key_in(message)
+        return None if found is None else told_apart(found)
+
+    def _key_in(self, message: Message) -> str | None:
+        kind, _, name = self.key.partition(":")
+        if kind == "header":
+            return header_text(message, name)
+        if kind == "body":
+            return _text_in(json_of(message), name)
+        if kind == "argument":
+            return self._argument_in(json_of(message), name)
+        return {"": "", "group": message.group, "type": message.type or None}[self.key]
+
+    def _argument_in(self, body: Any, name: str) -> str | None:
+        # Celery's own form of a task: its arguments, by position and by name, and what follows it.
+        if not isinstance(body, list) or len(body) < 2 or not isinstance(body[0], list):
+            return None
+        if (found := _text_in(body[1], name)) is not None:
+            return found
+        if self.place is None or not 0 <= self.place < len(body[0]):
+            return None
+        return _text_in({name: body[0][self.place]}, name)
+
+    def problem_in(self, queue: QueueOptions) -> str | None:
+        """Return why a queue with these options cannot have the limit, as a sentence; None if it can."""
+        if queue.strict:
+            return "A strict queue ends at the first message that must wait, so it has no limits by key."
+        if queue.has_groups and self.key not in {"", "group"}:
+            return "In a queue with groups, the key of a limit is the group: others could overtake in a group."
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle(KeyedLimit):
+    """How many messages of a key may begin in a time. What is over it waits, or is removed if it ``drops``.
+
+    ``weight`` names a header with the number that a message counts as; it is 1 without the header.
+    """
+
+    rate: Rate
+    weight: str = ""
+    drops: bool = False
+
+    def weight_of(self, message: Message) -> float:
+        """Return the number that a message counts as: 1 where the header is no number above 0."""
+        value = message.headers.get(self.weight) if self.weight else None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return 1.0
+        try:
+            number = float(value)
+        except OverflowError:
+            return 1.0
+        return number if isfinite(number) and number > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency(KeyedLimit):
+    """How many messages of a key may run at once."""
+
+    at_once: int
+
+    def __post_init__(self) -> None:
+        # Not super(): a dataclass with slots is made anew, and is another class than the one of this method.
+        KeyedLimit.__post_init__(self)
+        if not isinstance(self.at_once, int) or isinstance(self.at_once, bool) or self.at_once < 1:
+            raise OutOfRange(
+                f"The limit {self.name!r} lets {shown(self.at_once)} run at once; use a number above 0."
+            )
+
+
+L = TypeVar("L", bound=KeyedLimit)
+
+
+def told_apart(key: str) -> str:
+    """Return the key as every database stores it: short, and without what some of them refuse or ignore."""
+    plain = key.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    if plain == key and len(key) <= KEY_CHARACTERS and not key.endswith(" "):
+        return key
+    digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARACTERS]
+    return f"{plain[: KEY_CHARACTERS - DIGEST_CHARACTERS - 1].rstrip()}#{digest}"
+
+
+def json_of(message: Message) -> Any:
+    """Return the body of a message as JSON, None if it is no JSON or was too large to be read."""
+    if not isinstance(message.body, bytes) or "json" not in message.content_type:
+        return None
+    if len(message.body) > MOST_BODY_BYTES:
+        return None
+    try:
+        return json.loads(message.body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text_in(body: Any, name: str) -> str | None:
+    """Return a field as text, as headers are; None without one."""
+    return header_text(Message(id="", headers=body), name) if isinstance(body, dict) else None
+
+
+def parking_key(place: LimitedKey) -> str:
+    """Return the key for which messages over a limit are parked."""
+    return ":".join(place)
+
+
+class OpenKeyedLimits(OpenLimit):
+    """The limits by key of a queue, for one claim."""
+
+    def __init__(
+        self,
+        limits: Sequence[KeyedLimit],
+        facts: LimitFacts,
+        write: Callable[[Mapping[LimitedKey, KeyState], Sequence[Slot]], None],
+    ) -> None:
+        self._rates = [each for each in limits if isinstance(each, Throttle)]
+        self._slots = [each for each in limits if isinstance(each, Concurrency)]
+        self._by_name = {each.name: each for each in limits}
+        self._facts, self._write = facts, write
+        self.reads_bodies = any(each.reads_body for each in limits)
+        self._used, self._running, self._waiting = dict(facts.used), dict(facts.running), dict(facts.waiting)
+
+    # What waits.
+
+    @property
+    def next_seconds(self) -> float | None:  # type: ignore[override]
+        """In how many seconds the first message of a waiting key may begin."""
+        return min(map(self._wait_of_waiting, self._waiting), default=None)
+
+    def _wait_of_waiting(self, place: LimitedKey) -> float:
+        is_slot = isinstance(self._by_name.get(place[0]), Concurrency)
+        return SLOT_SECONDS if is_slot else self._seconds_until(self._waiting[place])
+
+    def _seconds_until(self, time: float) -> float:
+        """Return in how many seconds to ask a waiting key: at once if the clock has been set back."""
+        seconds = time - self._facts.now
+        return max(0.0, seconds) if seconds <= WAITING_SECONDS else 0.0
+
+    def frees(self, most: int) -> Sequence[Freed]:
+        """Return how many of the messages of each waiting key may begin now."""
+        found = [(place, self._may_begin(place, most)) for place in self._waiting]
+        return [Freed(parking_key(place), count) for place, count in found if count > 0]
+
+    def _may_begin(self, place: LimitedKey, most: int) -> int:
+        limit = self._by_name.get(place[0])
+        if isinstance(limit, Concurrency):
+            return min(most, self._at_once(limit, place) - self._running.get(place, 0))
+        if not isinstance(limit, Throttle):
+            return MOST_LEFT
+        if self._seconds_until(self._waiting[place]) > 0 or self._held_seconds(place) > 0:
+            return 0
+        rate, used, count = self._rate(limit, place), self._used.get(place, UNUSED), 0
+        while count < most and wait_seconds(rate, used, self._facts.now) <= 0:
+            used, count = after_use(rate, used, self._facts.now), count + 1
+        # The time of the first one has come: it may weigh less.
+        return max(1, count) if most else 0
+
+    def freed(self, freed: Freed, count: int) -> None:
+        if count < freed.most:
+            limit, _, key = freed.key.partition(":")
+            del self._waiting[limit, key]
+
+    # What may begin.
+
+    def refuses(self, message: Message) -> Refusal | None:
+        """Return what a message waits for that is over a limit: the longest wait of all, or a slot."""
+        for limit, place in self._of(self._slots, message):
+            if self._running.get(place, 0) >= self._at_once(limit, place):
+                self._waiting[place] = 0.0
+                return Refusal(parking_key(place), PARKED_SECONDS)
+        waits = [
+            (self._wait(limit, place, message), limit, place) for limit, place in self._of(self._rates, message)
+        ]
+        over = [(seconds, place) for seconds, limit, place in waits if seconds > 0 and not limit.drops]
+        if any(seconds > 0 and limit.drops for seconds, limit, _ in waits):
+            return Refusal("", drops=True)
+        if not over:
+            return None
+        seconds, place = max(over)
+        self._wait_again(place, seconds)
+        return Refusal(parking_key(place), PARKED_SECONDS)
+
+    def _wait_again(self, place: LimitedKey, seconds: float) -> None:
+        """Note when to ask the first message of a key: of several times that are to come, the earliest."""
+        until = self._facts.now + min(seconds, WAITING_SECONDS)
+        known = self._waiting.get(place)
+        if known is None or until < known or self._seconds_until(known) <= 0:
+            self._waiting[place] = until
+
+    def takes(self, message: Message) -> None:
+        self._take(self._used, message)
+        for limit, place in self._of(self._rates, message):
+            if place in self._waiting:
+                self._wait_again(place, self._wait(limit, place, message))
+        for _, place in self._of(self._slots, message):
+            self._running[place] = self._running.get(place, 0) + 1
+
+    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> None:
+        """Write what the leased messages have used; those that were taken and not leased have used nothing."""
+        used = dict(self._facts.used)
+        changed = {place for _, message in taken for place in self._take(used, message)}
+        before = self._facts.waiting
+        changed |= {place for place in {*before, *self._waiting} if before.get(place) != self._waiting.get(place)}
+        slots = [
+            Slot(*place, *receipt) for receipt, message in taken for _, place in self._of(self._slots, message)
+        ]
+        if changed or slots:
+            states = {place: KeyState(used.get(place, FREE), self._waiting.get(place)) for place in changed}
+            self._write(states, slots)
+
+    def _of(self, limits: Sequence[L], message: Message) -> Iterator[tuple[L, LimitedKey]]:
+        for limit in limits:
+            if (key := limit.key_of(message)) is not None:
+                yield limit, (limit.name, key)
+
+    def _allowed(self, place: LimitedKey) -> Allowed:
+        return self._facts.allowed.get(place, Allowed())
+
+    def _rate(self, limit: Throttle, place: LimitedKey) -> Rate:
+        return self._allowed(place).rate or limit.rate
+
+    def _at_once(self, limit: Concurrency, place: LimitedKey) -> int:
+        return self._allowed(place).at_once or limit.at_once
+
+    def _held_seconds(self, place: LimitedKey) -> float:
+        return self._facts.held.get(place, 0.0) - self._facts.now
+
+    def _wait(self, limit: Throttle, place: LimitedKey, message: Message) -> float:
+        rate, used = self._rate(limit, place), self._used.get(place, UNUSED)
+        return max(self._held_seconds(place), wait_seconds(rate, used, self._facts.now, limit.weight_of(message)))
+
+    def _take(self, used: dict[LimitedKey, Used], message: Message) -> list[LimitedKey]:
+        places = []
+        for limit, place in self._of(self._rates, message):
+            before, weight = used.get(place, UNUSED), limit.weight_of(message)
+            used[place] = after_use(self._rate(limit, place), before, self._facts.now, weight)
+            places.append(place)
+        return places

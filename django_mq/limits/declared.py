@@ -1,0 +1,140 @@
+"""Declares limits by key, and gives them to the claims of their queues."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from django_mq import conf
+from django_mq.engine.decisions.keyed_limits import Concurrency, OpenKeyedLimits, Throttle
+from django_mq.engine.decisions.rates import Rate
+from django_mq.engine.options import WHAT_A_NAME_IS, is_name
+from django_mq.errors import OutOfRange
+from django_mq.limits import learned
+from django_mq.models import Queue
+from django_mq.seams.extension import Duty, Extension
+from django_mq.seams.findings import problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.engine.decisions.keyed_limits import KeyedLimit
+    from django_mq.seams.findings import Finding
+    from django_mq.stores.base import Store
+
+#: The name of the extension.
+NAME: Final = "limits"
+#: The name of a limit that is given none.
+DEFAULT: Final = "default"
+L = TypeVar("L", Throttle, Concurrency)
+_limits: dict[str, tuple[KeyedLimit, ...]] = {}
+
+
+def throttle(
+    queue: str,
+    *,
+    amount: float,
+    seconds: float,
+    burst: float = 1,
+    key: str = "",
+    type: str = "",  # noqa: A002 - as the argument of publish
+    weight: str = "",
+    name: str = DEFAULT,
+    place: int | None = None,
+) -> Throttle:
+    """Let no more messages of a key of the queue begin than ``amount`` in so many ``seconds``, over all workers.
+
+    At once no more than ``burst`` begin. What is over the throttle waits, and the messages behind it pass. Call it
+    in a module that all workers import, such as that of the handlers. A second call with the name replaces the
+    limit. Raises OutOfRange.
+    """
+    rate = Rate(amount, seconds, burst)
+    return _declared(queue, Throttle(name=name, rate=rate, key=key, type=type, weight=weight, place=place))
+
+
+def rate_limit(
+    queue: str,
+    *,
+    amount: float,
+    seconds: float,
+    burst: float = 1,
+    key: str = "",
+    type: str = "",  # noqa: A002 - as above
+    weight: str = "",
+    name: str = DEFAULT,
+    place: int | None = None,
+) -> Throttle:
+    """Do the same, but remove what is over the limit: the history says so. Raises OutOfRange."""
+    rate = Rate(amount, seconds, burst)
+    limit = Throttle(name=name, rate=rate, key=key, type=type, weight=weight, place=place, drops=True)
+    return _declared(queue, limit)
+
+
+def concurrency(
+    queue: str,
+    at_once: int,
+    *,
+    key: str = "",
+    type: str = "",  # noqa: A002 - as above
+    name: str = DEFAULT,
+    place: int | None = None,
+) -> Concurrency:
+    """Let no more than ``at_once`` messages of a key of the queue run at once, over all workers.
+
+    A Celery task counts until it has ended, also if it is acknowledged when it begins. Raises OutOfRange.
+    """
+    return _declared(queue, Concurrency(name=name, at_once=at_once, key=key, type=type, place=place))
+
+
+def _declared(queue: str, limit: L) -> L:
+    if not is_name(queue):
+        raise OutOfRange(f"A limit is for the queue {queue!r}; {WHAT_A_NAME_IS}.")
+    known: list[KeyedLimit] = list(limits_of(queue))
+    _limits[queue] = (*(each for each in known if (each.name, each.type) != (limit.name, limit.type)), limit)
+    conf.add_extension(EXTENSION)
+    return limit
+
+
+def limits_of(queue: str) -> tuple[KeyedLimit, ...]:
+    """Return the limits by key of a queue."""
+    return _limits.get(queue, ())
+
+
+def forget(queue: str) -> None:
+    """Forget the limits of a queue, for tests."""
+    _limits.pop(queue, None)
+
+
+class LimitedClaims:
+    """Gives the limits to claims: see ``seams.limits``."""
+
+    def is_for(self, queue: str) -> bool:
+        return queue in _limits
+
+    def holds_runs(self, queue: str) -> bool:
+        return any(isinstance(each, Concurrency) for each in limits_of(queue))
+
+    def opened(self, store: Store, queue: str) -> OpenKeyedLimits:
+        return OpenKeyedLimits(limits_of(queue), store.rates.facts(queue), partial(store.rates.use, queue))
+
+
+def find(alias: str) -> Iterator[Finding]:
+    """Yield the limits that their queues cannot have."""
+    for queue in Queue.objects.using(alias).filter(name__in=[*_limits]).order_by("name"):
+        for each in limits_of(queue.name):
+            if (why := each.problem_in(queue.options)) is not None:
+                mend = f"Change the limit {each.name!r} in the code, or the options of the queue."
+                yield problem(f"queue {queue.name}", why, mend)
+
+
+def prune(store: Any, limit: int) -> int:
+    return int(store.rates.prune(limit))
+
+
+EXTENSION: Final = Extension(
+    name=NAME,
+    limits=(LimitedClaims(),),
+    middleware=(learned.LearnedLimits(limits_of),),
+    duties=(Duty(name="prune_limits", run=prune, interval_seconds=60),),
+    findings=(find,),
+)
