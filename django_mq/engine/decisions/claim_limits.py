@@ -1,8 +1,8 @@
 """Limits that a claim asks for each message, besides the rules of its queue.
 
 A message that one of them refuses is parked: it is not asked again before its key is freed, or its time has come.
-Or it is dropped, if the limit says so. All limits are asked before one of them takes. A claim that has refused many
-messages ends: it holds the claim lock, for which other claims wait.
+Or it is dropped, if the limit says so. All limits are asked before one of them takes. A claim that has refused
+many messages ends: it holds the claim lock, for which other claims wait.
 """
 
 from __future__ import annotations

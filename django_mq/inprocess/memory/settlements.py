@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Of several verdicts over one message, the first one in this order counts.
 ORDER = (
-    Verdict.END,
     Verdict.ACCEPT,
     Verdict.BEGIN,
     Verdict.EXPIRE,
@@ -35,6 +34,7 @@ ORDER = (
     Verdict.DECLINE,
     Verdict.PARK,
     Verdict.DEAD,
+    Verdict.END,
 )
 #: After these verdicts the message stays, and no session holds it.
 LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.PARK, Verdict.DEAD)
@@ -90,7 +90,8 @@ class Settlements(Part, subjects.Settlements):
         ending = [item for item in settlements if item.verdict is Verdict.END]
         if ending:
             rest = [item for item in settlements if item.verdict is not Verdict.END]
-            return {item.id for item in ending if self._end_run(session, item)} | self._settle_all(session, rest)
+            done = self._settle_all(session, rest)
+            return done | {item.id for item in ending if self._end_run(session, item)}
         unit = self.transaction.unit
         if unit is None:
             return self._settle_now(session, settlements)

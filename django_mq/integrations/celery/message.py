@@ -6,6 +6,7 @@ import inspect
 import json
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django_mq.delivery.consumer.session import Session
+    from django_mq.engine.decisions.ends import RunOutcome
     from django_mq.engine.decisions.verdict import Policy
     from django_mq.engine.options import Argument
     from django_mq.stores.records import Claimed, Failure
@@ -71,11 +73,18 @@ class ClaimedMessage(virtual.Message):
         self._taken = payload
         #: Whether it was cancelled: what has run of it is not repeated, and was not done.
         self.revoked = False
+        #: Whether its run begins, and how it ended, if somebody has to know.
+        self.begins = False
+        self.outcome: RunOutcome | None = None
         super().__init__(payload, channel=channel, **options)
 
     def settle_done(self) -> None:
         if self.revoked:
             self.session.settle(Settlement.of(self.claimed, Decision(Verdict.CANCEL)))
+        elif self.begins or self.outcome is not None:
+            verdict = Verdict.BEGIN if self.begins else Verdict.ACCEPT
+            done = Settlement.of(self.claimed, Decision(verdict))
+            self.session.settle(replace(done, outcome=None if self.begins else self.outcome))
         else:
             self.session.accept(self.claimed)
 

@@ -26,7 +26,7 @@ from django_mq.delivery.consumer.lease import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.errors import ConfigurationError, SessionLost, StoreError
-from django_mq.integrations.celery import failures, revocation
+from django_mq.integrations.celery import failures, revocation, runs
 from django_mq.integrations.celery.deliveries import ServedWorker
 from django_mq.integrations.celery.internals import keep_given, waiting_for_process
 from django_mq.integrations.celery.loop_driver import forget_left
@@ -361,5 +361,6 @@ def install(sender: Any) -> None:
     forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
+    runs.connect()
     failures.cover_all(sender.app, transport.alias)
     revocation.install(transport.alias)

@@ -147,7 +147,6 @@ class Settlements(Part, subjects.Settlements):
             settlements = [item for item in settlements if item.verdict is not Verdict.END]
         # An error ends the caller's transaction: a savepoint would cost a transactional handler two round trips.
         with nullcontext() if self.database.in_transaction else self.database.transaction():
-            done |= self.runs.end(session_id, ending) if ending else set()
             for batch in by_claim(settlements):
                 held = self._settle_held(session_id, batch)
                 late = [item for item in batch if item.id not in held]
@@ -155,6 +154,7 @@ class Settlements(Part, subjects.Settlements):
                 if late and (retaken := self.leases.retake(session_id, receipts)):
                     held |= self._settle_held(session_id, [item for item in late if item.id in retaken])
                 done |= held
+            done |= self.runs.end(session_id, ending) if ending else set()
         return frozenset(item.id for item in all_given) - done
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:

@@ -1,0 +1,107 @@
+"""How runs of tasks end: told where somebody asks, also of tasks that are acknowledged when they begin.
+
+The parent process of a worker tells it, because it alone knows of a child that was killed, of a time limit and of
+a revocation. Celery calls methods of the request there. Of a request whose end is asked for, these methods are
+wrapped when the task is received. A worker that is killed tells nothing: its session tells for it.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from billiard.exceptions import Terminated
+from celery import signals
+from celery.exceptions import Ignore, Retry
+
+from django_mq import conf
+from django_mq.engine.decisions.ends import End, RunOutcome
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.integrations.celery.message import ClaimedMessage
+from django_mq.seams.ends import concerns
+from django_mq.stores.claim_limits import holds_runs
+from django_mq.stores.records import Settlement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def connect() -> None:
+    """Follow the runs of the tasks that this process receives."""
+    signals.task_received.connect(follow, dispatch_uid="django_mq.runs")
+
+
+def follow(request: Any, **_: Any) -> None:
+    """Tell how the run of a request ends, if a limit counts it or an extension is told."""
+    message = getattr(request, "message", None)
+    if type(message) is ClaimedMessage and message.claimed is not None and is_asked_for(message):
+        FollowedRun(request, message)
+
+
+def is_asked_for(message: ClaimedMessage) -> bool:
+    """Whether somebody has to know when the run of a message ends."""
+    claimed = message.claimed
+    is_told = claimed.told_to is not None and concerns(claimed.told_to, End.ACCEPTED, conf.extensions().ends)
+    return is_told or holds_runs(claimed.queue_name)
+
+
+class FollowedRun:
+    """One run of a task. Its message is acknowledged as begun, if Celery acknowledges it before the run ends."""
+
+    def __init__(self, request: Any, message: ClaimedMessage) -> None:
+        self._message = message
+        self._has_begun = self._has_ended = False
+        self._late = bool(request.task.acks_late)
+        self._accepted, self._succeeded = request.on_accepted, request.on_success
+        self._failed, self._timed_out = request.on_failure, request.on_timeout
+        # Methods, because the pool finds the request and its message by the callback.
+        request.on_accepted = MethodType(self._wrapped(self._accept), request)
+        request.on_success = MethodType(self._wrapped(self._succeed), request)
+        request.on_failure = MethodType(self._wrapped(self._fail), request)
+        request.on_timeout = MethodType(self._wrapped(self._time_out), request)
+
+    @staticmethod
+    def _wrapped(call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda _, *args, **options: call(*args, **options)
+
+    def _accept(self, *args: Any) -> None:
+        self._message.begins = self._has_begun = not self._late
+        self._accepted(*args)
+
+    def _succeed(self, *args: Any, **options: Any) -> Any:
+        self._message.outcome = RunOutcome.SUCCEEDED
+        try:
+            return self._succeeded(*args, **options)
+        finally:
+            self._end(self._message.outcome)
+
+    def _fail(self, exc_info: Any, *args: Any, **options: Any) -> Any:
+        self._message.outcome = outcome_of(exc_info.exception)
+        try:
+            return self._failed(exc_info, *args, **options)
+        finally:
+            self._end(self._message.outcome)
+
+    def _time_out(self, soft: Any, timeout: Any) -> None:
+        if not soft:
+            self._message.outcome = RunOutcome.FAILED
+        self._timed_out(soft, timeout)
+        if not soft:
+            self._end(RunOutcome.FAILED)
+
+    def _end(self, outcome: RunOutcome | None) -> None:
+        if self._has_begun and not self._has_ended:
+            self._has_ended = True
+            claimed = self._message.claimed
+            ended = Settlement(claimed.id, claimed.claim, Verdict.END, told_to=claimed.told_to, outcome=outcome)
+            self._message.session.settle(ended)
+
+
+def outcome_of(error: BaseException) -> RunOutcome:
+    """Return how a run ended that Celery calls failed."""
+    error = getattr(error, "exc", error) if type(error).__name__ == "ExceptionWithTraceback" else error
+    if isinstance(error, Retry):
+        return RunOutcome.RETRIED
+    if isinstance(error, Terminated):
+        return RunOutcome.REVOKED
+    return RunOutcome.SUCCEEDED if isinstance(error, Ignore) else RunOutcome.FAILED
