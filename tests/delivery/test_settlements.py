@@ -43,6 +43,19 @@ def test_what_could_not_be_written_comes_first_again() -> None:
     assert [item.id for item in settlements.take()] == [1, 2, 3]
 
 
+def test_the_end_of_a_run_waits_while_its_beginning_is_being_written() -> None:
+    settlements = PendingSettlements()
+    begin, end = (Settlement(1, 7, verdict) for verdict in (Verdict.BEGIN, Verdict.END))
+    settlements.add(end)
+    settlements.add(outcome(2))
+
+    assert settlements.take({(1, 7)}) == [outcome(2)]
+    assert settlements.take({(1, 7)}) == []
+    assert settlements.take() == [end]
+    settlements.add_all([begin, end])
+    assert settlements.take({(1, 7)}) == [begin, end]
+
+
 def test_a_crowd_presses() -> None:
     settlements = PendingSettlements()
     for number in range(CROWD):

@@ -96,7 +96,7 @@ class Session:
         if request is not None:
             self.ensure_certain()
         revivals = self.state.record.revivals
-        batch = self.settlements.take()
+        batch = self.settlements.take(self.state.held)
         try:
             self.row.resync(self.store)
             write_first(self.store, batch)

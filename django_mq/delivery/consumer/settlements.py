@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import outages
 from django_mq.delivery import hints
-from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE, Verdict
+from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, END, RELEASE, Verdict
 from django_mq.engine.states import REJECTED
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import News
@@ -21,10 +21,11 @@ from django_mq.stores.records import Settlement, write_all
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Sequence, Set
 
     from django_mq.delivery.consumer.lease import SessionRow
     from django_mq.stores.base import Store
+    from django_mq.stores.records import Receipt
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -44,6 +45,7 @@ PAUSE_SECONDS = 1.0
 REFUSED_DELAY_SECONDS = 60.0
 #: Longest wait of a closing session for settlements that another thread is writing, in seconds.
 FLUSH_SECONDS = 10.0
+NOTHING: Set[Receipt] = frozenset()
 #: Errors that do not blame a settlement: it is written later.
 PASSING = SessionLost, StoreUnavailable
 
@@ -102,12 +104,21 @@ class PendingSettlements:
         """Whether to write them now, without a claim if need be."""
         return len(self._waiting) >= CROWD or self.late()
 
-    def take(self) -> list[Settlement]:
-        """Take a batch out; the caller writes it or puts it back."""
+    def take(self, held: Set[Receipt] = NOTHING) -> list[Settlement]:
+        """Take a batch out; the caller writes it or puts it back.
+
+        The end of a run stays while another thread still writes its beginning, and its message counts as ``held``.
+        """
         batch: list[Settlement] = []
+        early: list[Settlement] = []
         self._since = None
         while self._waiting and len(batch) < BATCH:
-            batch.append(self._waiting.popleft())
+            settlement = self._waiting.popleft()
+            if settlement.verdict is END and settlement.receipt in held and not _is_begun_in(batch, settlement):
+                early.append(settlement)
+            else:
+                batch.append(settlement)
+        self._waiting.extendleft(reversed(early))
         if self.ended:
             self._since = time.monotonic()
         return batch
@@ -139,6 +150,10 @@ class PendingSettlements:
         return self.age_seconds() > max(seconds, min(self.failing_seconds() / 4, PAUSE_SECONDS))
 
 
+def _is_begun_in(batch: Sequence[Settlement], end: Settlement) -> bool:
+    return any(item.receipt == end.receipt for item in batch)
+
+
 class SettlementWriter:
     """Writes what waits in ``pending``: from any thread, one thread at a time."""
 
@@ -160,7 +175,7 @@ class SettlementWriter:
             return False
         self._flusher = threading.get_ident()
         try:
-            while batch := self.pending.take():
+            while batch := self.pending.take(self._state.held):
                 self._write_or_put_back(batch)
             if self.pending.ended:
                 self.written([], frozenset(), self._row.store)

@@ -55,6 +55,7 @@ ACCEPT: Final = Verdict.ACCEPT
 RELEASE: Final = Verdict.RELEASE
 DECLINE: Final = Verdict.DECLINE
 PARK: Final = Verdict.PARK
+END: Final = Verdict.END
 RETURNED: Final = Ending.RETURNED
 #: The reason of a dead letter that has expired.
 BY_EXPIRY: Final = "expired"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq import conf
-from django_mq.engine.decisions.ends import End, Ended
+from django_mq.engine.decisions.ends import End, Ended, RunOutcome
 from django_mq.engine.decisions.verdict import Decision, Verdict
 from django_mq.seams.extension import Extension, Listening
 from django_mq.stores.records import SessionInfo, Settlement
@@ -257,6 +257,44 @@ def test_each_end_of_a_marked_message_is_told(
     way(store, session, {"told_to": "another listener"})
     assert {(ended.end, ended.queue, ended.new_row is not None) for ended in told} == expected
     assert {bytes(ended.body) for ended in told} == {b"{}"}
+
+
+def ended(store: Store, session: int, held: Any) -> None:
+    end = Settlement(*held.receipt, Verdict.END, told_to=held.told_to, outcome=RunOutcome.RETRIED)
+    assert store.settlements.settle(session, [end]) == frozenset()
+
+
+def ended_by_reaping(store: Store, session: int, held: Any) -> None:
+    lose_worker(store, session)
+    end = Settlement(*held.receipt, Verdict.END, told_to=held.told_to)
+    assert store.settlements.settle(session, [end]) == frozenset([held.id])
+
+
+def ended_by_closing(store: Store, session: int, held: Any) -> None:
+    store.sessions.close(session)
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [(ended, RunOutcome.RETRIED), (ended_by_reaping, RunOutcome.LOST), (ended_by_closing, RunOutcome.LOST)],
+)
+def test_a_message_that_is_acknowledged_when_it_begins_is_told_when_its_run_ends(
+    store: Store, session: int, told: list[Ended], end: Callable[..., None], outcome: RunOutcome
+) -> None:
+    held = claimed(store, session, {"told_to": "another listener"})
+    settle(store, session, held, Verdict.BEGIN, told_to=held.told_to)
+    assert (told, store.queues.counts()["orders"].total) == ([], 0)
+
+    end(store, session, held)
+    found = [(each.end, each.outcome, each.message_id, each.queue, each.row) for each in told]
+    assert found == [(End.ACCEPTED, outcome, held.message_id, "orders", held.id)]
+
+
+def test_the_outcome_of_a_run_is_told_with_its_settlement(store: Store, session: int, told: list[Ended]) -> None:
+    held = claimed(store, session, {"told_to": "another listener"})
+    settle(store, session, held, Verdict.ACCEPT, told_to=held.told_to, outcome=RunOutcome.FAILED)
+
+    assert [(each.end, each.outcome) for each in told] == [(End.ACCEPTED, RunOutcome.FAILED)]
 
 
 def marked_while_it_is_held(store: Store, session: int, held: Any) -> None:

@@ -121,6 +121,18 @@ def test_a_task_that_is_acknowledged_when_it_begins_has_its_slot_until_it_ends(s
     assert store.settlements.settle(session, [end]) == frozenset([held.id])
 
 
+def test_a_run_may_begin_and_end_at_once(store: Store) -> None:
+    declare(store)
+    publish(store)
+    session = open_session(store)
+    [held] = claim(store, session)
+    store.rates.use("orders", {}, [Slot("api", "a", *held.receipt)])
+
+    both = [Settlement(*held.receipt, verdict) for verdict in (Verdict.BEGIN, Verdict.END)]
+    assert store.claims.settle_and_claim(session, both, None).void == frozenset()
+    assert running(store) == 0
+
+
 def test_a_run_ends_with_its_session(store: Store) -> None:
     declare(store)
     sessions = [open_session(store) for _ in range(2)]
