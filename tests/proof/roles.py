@@ -29,6 +29,7 @@ from django_mq.stores.clock import clock as moving
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLSessions
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
+from tests.proof.limited import consume_limited
 from tests.proof.notes import DONE, SENT, note
 from tests.proof.racer import race
 from tests.settings.databases import from_url
@@ -238,4 +239,5 @@ ROLES: dict[str, Callable[..., None]] = {
     "command": command,
     "celery": celery,
     "race": race,
+    "limited": consume_limited,
 }

@@ -439,6 +439,7 @@ class PostgreSQLDatabase(Database):
 
         with self.alone(), translating(self.connection):
             self.connection.ensure_connection()
+            self.begun = True  # a block of ``transaction`` between the steps is a part of it
             try:
                 yield ask
                 if is_begun and not is_over:
@@ -446,6 +447,8 @@ class PostgreSQLDatabase(Database):
             except BaseException:
                 self.roll_back()
                 raise
+            finally:
+                self.begun = False
 
     def _plan(self, text: str) -> list[str]:
         # Prepared, as workers do: the plan is for any values.

@@ -25,21 +25,21 @@ class Runs(Part):
 
     def begin(self, session_id: int, ids: Sequence[int]) -> None:
         """Keep what is known of messages that the session holds, before they are accepted."""
-        self.rows("begin_runs", session=session_id, ids=list(ids))
+        self.rows("begin_tasks", session=session_id, ids=list(ids))
 
     def end(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         """End runs of the session; return the row ids of those that had not ended before."""
         outcomes = {item.id: item.outcome or RunOutcome.SUCCEEDED for item in settlements}
-        return self._end(session_id, outcomes, self.rows("runs", ids=[*outcomes]))
+        return self._end(session_id, outcomes, self.rows("begun_tasks", ids=[*outcomes]))
 
     def lose(self, sessions: Sequence[int]) -> None:
         """End the runs of sessions that are gone."""
         for session_id in sessions:
-            found = self.rows("runs_of_session", session=session_id)
+            found = self.rows("begun_of_session", session=session_id)
             self._end(session_id, dict.fromkeys((row[0] for row in found), RunOutcome.LOST), found)
 
     def _end(self, session_id: int, outcomes: Mapping[int, RunOutcome], found: Rows) -> set[int]:
-        done = {id_ for id_ in sorted(outcomes) if self.rows("end_run", session=session_id, id=id_)}
+        done = {id_ for id_ in sorted(outcomes) if self.rows("end_task", session=session_id, id=id_)}
         marks = {
             id_: Marked(told_to, UUID(str(message_id)), queue, type_, headers, properties, b"", "", "")
             for id_, told_to, message_id, queue, type_, headers, properties in found

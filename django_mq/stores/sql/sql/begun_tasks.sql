@@ -1,4 +1,4 @@
--- name: begin_runs. Keeps what is known of messages that a session holds, and that are accepted now, before they have run.
+-- name: begin_tasks. Keeps what is known of messages that a session holds, and that are accepted now, before they have run.
 -- Locks: the new rows. Index: the primary key of django_mq_message. Returns: nothing that is used.
 INSERT INTO django_mq_run (
     id, claim, session_id, queue_name, message_id, type, headers, properties, told_to, began_at)
@@ -7,18 +7,18 @@ FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
 WHERE m.id {in:ids} AND m.session_id = %(session)s
 
--- name: _run. What is known of a run.
+-- name: _begun_task. What is known of a run.
 r.id, r.told_to, r.message_id, r.queue_name, r.type, r.headers{as:text}, r.properties{as:text}
 
--- name: runs. Reads runs.
+-- name: begun_tasks. Reads runs.
 -- Locks: nothing. Index: the primary key. Returns: the runs.
-SELECT {run} FROM django_mq_run r WHERE r.id {in:ids}
+SELECT {begun_task} FROM django_mq_run r WHERE r.id {in:ids}
 
--- name: runs_of_session. Reads the runs of a session.
+-- name: begun_of_session. Reads the runs of a session.
 -- Locks: nothing. Index: django_mq_run_session. Returns: the runs.
-SELECT {run} FROM django_mq_run r WHERE r.session_id = %(session)s
+SELECT {begun_task} FROM django_mq_run r WHERE r.session_id = %(session)s
 
--- name: end_run. Ends a run of a session.
+-- name: end_task. Ends a run of a session.
 -- Locks: the row it deletes. Index: the primary key. Returns: one row if there was one.
 DELETE FROM django_mq_run WHERE id = %(id)s AND session_id = %(session)s
 {returning:id}
