@@ -73,7 +73,7 @@ class ClaimedMessage(virtual.Message):
         self._taken = payload
         #: Whether it was cancelled: what has run of it is not repeated, and was not done.
         self.revoked = False
-        #: Whether its run begins, and how it ended, if somebody has to know.
+        #: Whether its run begins, and how it ended, if that has to be known.
         self.begins = False
         self.outcome: RunOutcome | None = None
         super().__init__(payload, channel=channel, **options)

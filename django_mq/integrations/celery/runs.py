@@ -1,4 +1,4 @@
-"""How runs of tasks end: told where somebody asks, also of tasks that are acknowledged when they begin.
+"""How runs of tasks end: told where that is asked for, also of tasks that are acknowledged when they begin.
 
 The parent process of a worker tells it, because it alone knows of a child that was killed, of a time limit and of
 a revocation. Celery calls methods of the request there. Of a request whose end is asked for, these methods are
@@ -39,7 +39,7 @@ def follow(request: Any, **_: Any) -> None:
 
 
 def is_asked_for(message: ClaimedMessage) -> bool:
-    """Whether somebody has to know when the run of a message ends."""
+    """Whether the end of the run of a message has to be known."""
     claimed = message.claimed
     is_told = claimed.told_to is not None and concerns(claimed.told_to, End.ACCEPTED, conf.extensions().ends)
     return is_told or holds_runs(claimed.queue_name)

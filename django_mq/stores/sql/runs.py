@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Runs(Part):
+class BegunTasks(Part):
     """A run keeps what its message was told to: its end is told as the message's, once."""
 
     ends: Ends

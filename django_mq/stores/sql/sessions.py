@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
     from django_mq.stores.sql.queues import Queues
-    from django_mq.stores.sql.runs import Runs
+    from django_mq.stores.sql.runs import BegunTasks
     from django_mq.stores.sql.settlements import Leases
 
 
@@ -52,7 +52,7 @@ class Sessions(Part, subjects.Sessions):
     messages: Messages
     moves: Moves
     leases: Leases
-    runs: Runs
+    runs: BegunTasks
     deletions: Deletions
     queues: Queues
     #: Seconds after the start of the database in which no session is reaped, because none could be renewed before.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.last_values import LastValues
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.moves import Moves
-    from django_mq.stores.sql.runs import Runs
+    from django_mq.stores.sql.runs import BegunTasks
 
 
 #: When a session of this process last declined a message: by alias, session and queue, on the monotonic clock. All
@@ -138,7 +138,7 @@ class Settlements(Part, subjects.Settlements):
     leases: Leases
     declines: Declines
     ends: Ends
-    runs: Runs
+    runs: BegunTasks
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         done = set[int]()

@@ -28,7 +28,7 @@ from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.rates import Rates
 from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
-from django_mq.stores.sql.runs import Runs
+from django_mq.stores.sql.runs import BegunTasks
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Declines, Leases, Settlements
 from django_mq.stores.sql.unique_keys import UniqueKeys
@@ -152,8 +152,8 @@ class SQLStore:
         return Declines(self.database)
 
     @cached_property
-    def runs(self) -> Runs:
-        return Runs(self.database, self.ends)
+    def runs(self) -> BegunTasks:
+        return BegunTasks(self.database, self.ends)
 
     @cached_property
     def declared(self) -> DeclaredSelectors:
