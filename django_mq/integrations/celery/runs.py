@@ -40,9 +40,9 @@ def follow(request: Any, **_: Any) -> None:
 
 def is_asked_for(message: ClaimedMessage) -> bool:
     """Whether the end of the run of a message has to be known."""
-    claimed = message.claimed
-    is_told = claimed.told_to is not None and concerns(claimed.told_to, End.ACCEPTED, conf.extensions().ends)
-    return is_told or holds_runs(claimed.queue_name)
+    claimed, extensions = message.claimed, conf.extensions()
+    is_told = claimed.told_to is not None and concerns(claimed.told_to, End.ACCEPTED, extensions.ends)
+    return is_told or (bool(extensions.limits) and holds_runs(claimed.queue_name))
 
 
 class FollowedRun:

@@ -32,11 +32,9 @@ class BegunTasks(Part):
         outcomes = {item.id: item.outcome or RunOutcome.SUCCEEDED for item in settlements}
         return self._end(session_id, outcomes, self.rows("begun_tasks", ids=[*outcomes]))
 
-    def lose(self, sessions: Sequence[int]) -> None:
-        """End the runs of sessions that are gone."""
-        for session_id in sessions:
-            found = self.rows("begun_of_session", session=session_id)
-            self._end(session_id, dict.fromkeys((row[0] for row in found), RunOutcome.LOST), found)
+    def lose(self, session_id: int, found: Rows) -> None:
+        """End the runs of a session that is gone, which were found."""
+        self._end(session_id, dict.fromkeys((row[0] for row in found), RunOutcome.LOST), found)
 
     def _end(self, session_id: int, outcomes: Mapping[int, RunOutcome], found: Rows) -> set[int]:
         done = {id_ for id_ in sorted(outcomes) if self.rows("end_task", session=session_id, id=id_)}

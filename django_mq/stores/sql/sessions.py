@@ -189,7 +189,9 @@ class Sessions(Part, subjects.Sessions):
         self.rows("drop_stops", sessions=ids)
         lost = first_of(self.rows("lost_owners"))
         self.rows("drop_ownerships", sessions=[*ids, *lost])
-        self.runs.lose(ids)
+        for id_ in ids:
+            if begun := self.rows("begun_of_session", session=id_):
+                self.runs.lose(id_, begun)
         self.rows("drop_sessions", sessions=ids)
         return was_last
 

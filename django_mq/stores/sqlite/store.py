@@ -120,14 +120,14 @@ class SQLiteClaims(Claims):
 
     def _idle(self, session_id: int, request: ClaimRequest) -> ClaimResult | None:
         """Return an empty result if a look without a lock finds nothing to claim."""
-        if any(map(limits_of, request.queues)):
-            return None  # what is parked may be over its limit no more
         queues = {"queues": list(request.queues)}
         rows = self.database.rows
         if rows("claimable", **queues) or not rows("session_alive", session=session_id):
             return None
         due = rows("next_due", **queues)[0][0]
         if by_rules := [name for name in request.queues if self.queues.has_claim_rules(name)]:
+            if any(map(limits_of, by_rules)):
+                return None  # what is parked may be over its limit no more
             woken = rows("next_woken", queues=by_rules)[0][0]
             if woken is not None and woken <= 0:
                 return None

@@ -18,13 +18,13 @@ class Rates(ABC):
     def facts(self, queue: str) -> LimitFacts:
         """Return what is known of the keys of the queue's limits.
 
-        A slot counts while its message is claimed by the claim that took it, or while its run goes on. So whatever
-        ends a claim frees its slots.
+        A slot counts while its message is claimed by the claim that took it, or while its run goes on. So each way
+        in which a claim ends frees its slots.
         """
 
     @abstractmethod
     def use(self, queue: str, states: Mapping[LimitedKey, KeyState], slots: Sequence[Slot]) -> None:
-        """Write what keys have used, and who has slots, in a claim that has the queue's claim lock.
+        """Write what keys have used, and which messages have slots, in a claim that has the queue's claim lock.
 
         Slots whose messages are gone are deleted.
         """
