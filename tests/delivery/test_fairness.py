@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +12,15 @@ import pytest
 
 from django_mq.api import OutgoingMessage, apublish, publish, publish_many
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.fairness import FIRST
 from django_mq.errors import BodyTooLarge, ConfigurationError, InvalidMessage
-from django_mq.models import Message
+from django_mq.models import FairCounter, Message
 from django_mq.stores.registry import shared_store
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.stores.base import Store
 
 FAIR = {"fair_by": "tenant", "due_order": "keep_place"}
@@ -76,3 +82,50 @@ def test_weights_that_are_no_weights_are_refused(store: Store) -> None:
     for weights in ("acme=0", "acme=-1", "acme=nan", "acme=1000", "acme"):
         with pytest.raises(ConfigurationError, match=r"fair_weights has the line 'acme"):
             declare(store, "reports", FAIR | {"fair_weights": weights})
+
+
+#: Publishes in transactions, to keys in an order of its own. It ends with the first error.
+PUBLISHER = """
+import random, sys, django
+django.setup()
+from django.db import transaction
+from django_mq.api import OutgoingMessage, publish, publish_many
+
+seed, keys = sys.argv[1], sys.argv[2].split()
+random.seed(seed)
+for number in range(15):
+    with transaction.atomic():
+        for key in random.sample(keys, len(keys)):
+            publish("reports", number, headers={"tenant": key})
+        mixed = [random.choice(keys) for _ in range(60)]
+        publish_many(OutgoingMessage(queue="reports", body=number, headers={"tenant": key}) for key in mixed)
+        if random.random() < 0.2:
+            transaction.set_rollback(True)
+print("done")
+"""
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("keys", ["a", "a b c d e f g h"])
+def test_publishers_in_several_processes_never_end_in_a_deadlock(
+    committed_database: str, process_environment: Callable[[str], dict[str, str]], keys: str
+) -> None:
+    store = shared_store(committed_database)
+    declare(store, "reports", FAIR)
+    environment = process_environment(committed_database)
+
+    def start(seed: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PUBLISHER, str(seed), keys]
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    publishers = [start(seed) for seed in range(3)]
+    printed = [each.communicate(timeout=PATIENCE_SECONDS)[0] for each in publishers]
+    assert printed == ["done\n"] * 3
+
+    places = list(Message.objects.using(committed_database).order_by("place").values_list("place", flat=True))
+    assert len(places) > 1500
+    assert FIRST <= places[0] <= places[-1] < 0
+    # A transaction that publishes again may take a second counter of a key.
+    assert FairCounter.objects.using(committed_database).count() <= 10 * (len(keys.split()) + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -202,12 +203,18 @@ def test_a_queue_that_is_fair_no_more_delivers_placed_messages_first(
     assert bodies(claim(store, session)) == ["a1", "b1", "a2", "a3", "b2", "b3"]
 
 
-def test_a_message_waits_for_one_message_of_each_other_key_at_most(store: Store, session: int) -> None:
+@pytest.mark.parametrize(
+    ("noisy", "rounds"), [(500, 150), pytest.param(100_000, 400, marks=pytest.mark.once)], ids=str
+)
+def test_a_message_waits_for_one_message_of_each_other_key_at_most(
+    store: Store, session: int, noisy: int, rounds: int
+) -> None:
     declare(store, **FAIR)
-    publish(store, "noisy", *range(500))
+    for start in range(0, noisy, 1000):
+        publish(store, "noisy", *range(start, min(start + 1000, noisy)))
     random, published = Random(0), dict[str, int]()
     waits = []
-    for now in range(150):
+    for now in range(rounds):
         tenant = f"quiet {random.randrange(19)}"
         if tenant not in published:
             publish(store, tenant, "")
@@ -217,5 +224,24 @@ def test_a_message_waits_for_one_message_of_each_other_key_at_most(store: Store,
         if message.body.decode() in published:
             waits.append(now - published.pop(message.body.decode()))
 
-    assert len(waits) > 75
+    assert len(waits) > rounds / 2
     assert max(waits) < 20
+
+
+@pytest.mark.parametrize("each", [300, pytest.param(10_000, marks=pytest.mark.once)])
+def test_claims_share_by_weight_while_keys_publish(store: Store, session: int, each: int) -> None:
+    weights = {"one": 1, "two": 2, "four": 4}
+    declare(store, **FAIR, fair_weights="\n".join(f"{key}={weight}" for key, weight in weights.items()))
+    for key in weights:
+        publish(store, key, *range(each))
+    claimed = Counter[str]()
+    for _ in range(each // 140):
+        for message in claim(store, session, credit=70):
+            claimed[message.body.decode().rstrip("0123456789")] += 1
+            settle(store, session, message, Verdict.ACCEPT)
+        for key in weights:
+            publish(store, key, *range(40))
+
+    total = claimed.total()
+    shares = {key: claimed[key] / total * 7 for key in weights}
+    assert shares == pytest.approx(weights, rel=0.05)
