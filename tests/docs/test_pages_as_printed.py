@@ -103,6 +103,14 @@ ON_POSTGRESQL = f"""
 DATABASES["default"] = {POSTGRESQL!r}
 DJANGO_MQ = {{"QUEUES": {{"orders": {{}}}}}}
 """
+#: What the page prints, for the worker that runs beside it.
+BEAT = """
+from celery.schedules import crontab
+
+MORNING = crontab("0", "3", day_of_week="mon-fri")
+CELERY_BEAT_SCHEDULE = {"reports": {"task": "orders.tasks.make_reports", "schedule": MORNING}}
+CELERY_TIMEZONE = "Europe/Berlin"
+"""
 PAGES = (
     Page(
         "README.md",
@@ -112,6 +120,14 @@ PAGES = (
     ),
     Page("celery/switch.md", settings=FRESH, after="celery -A shop worker"),
     Page("celery/replace-celery-once.md", after="python manage.py mq_queues"),
+    Page(
+        "celery/replace-celery-beat.md",
+        settings=BEAT,
+        before="from tests.periodic.test_beat import fill; fill(one_off=False)",
+        beside="celery -A shop worker",
+        after="until python manage.py mq_periodic | grep 'on Monday through Friday'; do true; done",
+        prints=("Would import: daily, off.", "Imported: daily, off.", "At 03:00 on Monday through Friday"),
+    ),
     Page("celery/migrate.md", before="from shop.celery import app; app.send_task('orders.tasks.add')"),
     Page(
         "databases/mariadb.md",
@@ -293,7 +309,7 @@ def test_the_blocks_of_a_page_work_as_printed(
         reader.printed = ""
         if page.beside:
             beside = stack.enter_context(reader.terminal(page.beside))
-            read_until(beside, ENDLESS["python manage.py mq_worker"])
+            read_until(beside, next(text for command, text in ENDLESS.items() if page.beside.startswith(command)))
         for block in blocks(page.path, "python", "shell", "sql"):
             if block.language == "python":
                 put(reader, block, address)

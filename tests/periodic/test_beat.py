@@ -74,22 +74,29 @@ INSERT INTO django_celery_beat_periodictask VALUES
 NAMES = ("crontabschedule", "intervalschedule", "periodictask")
 
 
-@pytest.fixture
-def tables(alias: str) -> Iterator[str]:
-    """The columns of django-celery-beat that are read, with four entries."""
+def fill(alias: str = "default", *, one_off: bool = True) -> None:
+    """Make the tables, with their entries; without those that cannot be imported if ``one_off`` is false."""
     connection = connections[alias]
-    vendor = connection.vendor
+    is_postgresql = connection.vendor == "postgresql"
     kinds = {
-        "time": "timestamptz" if vendor == "postgresql" else "datetime",
-        "boolean": "boolean" if vendor == "postgresql" else "bool",
-        "true": "true" if vendor == "postgresql" else "1",
-        "false": "false" if vendor == "postgresql" else "0",
+        "time": "timestamptz" if is_postgresql else "datetime",
+        "boolean": "boolean" if is_postgresql else "bool",
+        "true": "true" if is_postgresql else "1",
+        "false": "false" if is_postgresql else "0",
     }
     with connection.cursor() as cursor:
         for statement in TABLES.format(**kinds).strip().rstrip(";").split(";\n"):
             cursor.execute(statement)
+        if not one_off:
+            cursor.execute("DELETE FROM django_celery_beat_periodictask WHERE name IN ('sun', 'once')")
+
+
+@pytest.fixture
+def tables(alias: str) -> Iterator[str]:
+    """The columns of django-celery-beat that are read, with four entries."""
+    fill(alias)
     yield alias
-    with connection.cursor() as cursor:
+    with connections[alias].cursor() as cursor:
         for name in NAMES:
             cursor.execute(f"DROP TABLE django_celery_beat_{name}")
 
