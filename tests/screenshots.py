@@ -69,7 +69,7 @@ def take_every_page(page: Page, folder: Path, scheme: str) -> None:
     """Take each page at both widths."""
     queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
     lists = ("queue", "message", "workersession", "consumer", "history", "attempt", "taskresult", "operation")
-    lists += ("binding", "insighthour", "archivebatch", "bulkjob")
+    lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage")
     pages = {name: f"{rows}/{name}/" for name in lists}
     pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/", "log": f"{queue}log/"}
     pages |= {"types": f"{rows}/history/types/", "publish": f"{rows}/message/add/", "new queue": f"{queue}add/"}
@@ -186,6 +186,32 @@ def fill() -> None:
     make_messages(sessions)
     make_past()
     make_the_rest()
+    make_periodic_messages()
+
+
+def make_periodic_messages() -> None:
+    """Write three periodic messages: with runs, changed by an operator, and for a queue that is gone."""
+    from django.utils import timezone
+
+    from django_mq.periodic import editor
+    from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+
+    report = {"queue": "reports", "target": "report.day", "body": {"days": 1}, "tz": "Europe/Berlin"}
+    rows = [
+        PeriodicMessage(name="daily report", cron="0 3 * * mon-fri", **report),
+        PeriodicMessage(name="shop.tasks.ping", every_seconds=30.0, queue="mails", source="code of shop"),
+        PeriodicMessage(name="old thumbnails", cron="*/10 * * * *", queue="pictures", missed="skip"),
+    ]
+    rows[1].declared = {**rows[1].values, "every_seconds": 60.0}
+    for row in rows:
+        editor.save(row, using="default")
+    now = timezone.now().replace(minute=0, second=0, microsecond=0)
+    for day, outcome in enumerate(("succeeded", "skipped", "succeeded", "dead", "missed"), 1):
+        due = now - timedelta(days=day)
+        ended = due + timedelta(seconds=4)
+        PeriodicRun.objects.create(
+            periodic=rows[0], due_at=due, outcome=outcome, ended_at=ended, message_id=uuid4(), queue_name="reports"
+        )
 
 
 def make_workers() -> list[int]:

@@ -91,6 +91,7 @@ class Fleet:
         from tests.proof.roles import QUEUE
 
         self.move(self.begin - self.now)
+        self.place.declare(history_days=100)  # all that was handled is counted
         for zone in ZONES:
             for line in LINES:
                 rules = {"missed": "all", "most_missed": 1000}
