@@ -59,6 +59,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "delivery.consumer.session._live": ModuleVariable("the open sessions", "forgets them: it holds no lease"),
     "delivery.consumer.session._unclosed": ModuleVariable("sessions that could not be closed", "forgets them"),
     "periodic.duty._next_looks": ModuleVariable("when the leader looks for ticks that are due", reset="clear"),
+    "periodic.releases._followed": ModuleVariable("the digests of what @periodic declares"),
     "periodic.decorator._declared": ModuleVariable("what @periodic has decorated"),
     "admin.retries._discover_once": ModuleVariable("that the admin has looked for the handlers"),
     "diagnosis.doctor.database._question": ModuleVariable("what the doctor asks a database", "asks anew"),

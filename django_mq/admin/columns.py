@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +50,10 @@ def time_text(moment: datetime) -> str:
     return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
 
 
-def second_text(moment: datetime) -> str:
+def second_text(moment: datetime, zone: tzinfo | None = None) -> str:
     """Return a time as ``time_text`` does, with its seconds, which no format of Django has."""
     clock = MINUTES.sub(r"\1i\1s", get_format("TIME_FORMAT").replace("P", "g:i a"))
-    local = timezone.localtime(moment)
+    local = timezone.localtime(moment, zone)
     return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, clock)}"
 
 

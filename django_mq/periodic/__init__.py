@@ -6,6 +6,7 @@ decorator.py   ``@periodic``: what code declares
 models.py      the rows, and their last runs
 publisher.py   publishes a tick: a message, a Celery task or a Django task
 duty.py        what the maintenance does: publish what is due soon
+releases.py    whether this process has the code of the newest declarations
 editor.py      what operators do: change, pause, resume, run now
 declared.py    how rows follow the code
 extension.py   how all this enters

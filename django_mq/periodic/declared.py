@@ -18,9 +18,11 @@ from django.db import IntegrityError, transaction
 from django_mq import conf
 from django_mq.engine.decisions.periodic import followed, is_old
 from django_mq.engine.options import Option
+from django_mq.errors import ConfigurationError
 from django_mq.periodic import editor
 from django_mq.periodic.decorator import declarations
 from django_mq.periodic.models import PeriodicMessage, PeriodicRelease
+from django_mq.periodic.releases import remember
 from django_mq.periodic.values import fields_of
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ def follow(alias: str, source: str, declared: Sequence[Declaration], *, anyway: 
     take over the rows of other projects that have their names.
     """
     digest = digest_of(declared)
+    remember(alias, source, digest)
     releases = PeriodicRelease.objects.using(alias).filter(source=source)
     known = list(releases.order_by("id").values_list("digest", flat=True))
     if known[-1:] == [digest] or not (known or declared):
@@ -104,20 +107,30 @@ def _write(alias: str, source: str, declared: Sequence[Declaration], *, adopt: b
                 others[declaration.name] or "an operator",
             )
             continue
-        row = mine.pop(declaration.name, None)
-        if row is None:
-            row = PeriodicMessage(name=declaration.name, source=source, **fields_of(declaration.values))
-            row.declared = dict(declaration.values)
-            editor.save(row, using=alias)
-        elif row.declared != declaration.values:
-            values = followed(row.values, row.declared or {}, declaration.values)
-            for name, value in fields_of(values).items():
-                setattr(row, name, value)
-            row.declared = dict(declaration.values)
-            editor.save(row, using=alias)
-        else:
-            continue
-        changed += 1
+        changed += _follow(mine.pop(declaration.name, None), declaration, source, alias)
     for row in mine.values():
         editor.delete(row)
     return changed + len(mine)
+
+
+def _follow(row: PeriodicMessage | None, declaration: Declaration, source: str, alias: str) -> bool:
+    """Let a row follow its declaration; return whether it was changed."""
+    if row is None:
+        row = PeriodicMessage(name=declaration.name, source=source, **fields_of(declaration.values))
+        row.declared = dict(declaration.values)
+        editor.save(row, using=alias)
+        return True
+    is_changed = row.declared != declaration.values
+    if is_changed:
+        values = followed(row.values, row.declared or {}, declaration.values)
+        for name, value in fields_of(values).items():
+            setattr(row, name, value)
+        row.declared = dict(declaration.values)
+        try:
+            editor.save(row, using=alias)
+        except ConfigurationError as error:
+            logger.warning("What an operator has changed contradicts the code, and stays as it is: %s", error)
+            return False
+    if row.is_gone:
+        editor.resume(row)  # this release may have what was gone
+    return is_changed

@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import OperationalError, transaction
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef, Q
 
 from django_mq.delivery.operator.verbs import cancel
 from django_mq.engine.decisions.periodic import (
@@ -37,6 +37,7 @@ from django_mq.models import Message
 from django_mq.models.times import UTCNow
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
+from django_mq.periodic.releases import knows
 from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ logger = logging.getLogger("django_mq.periodic")
 RETRY_SECONDS: Final = 5.0
 #: The most ticks of one row that one step publishes.
 MOST_TICKS: Final = 200
-#: How many runs of a row are kept.
+#: How many runs of a row are kept that have ended.
 RUNS_KEPT: Final = 100
 MISSED = PeriodicRun.TickOutcome.MISSED
 SKIPPED = PeriodicRun.TickOutcome.SKIPPED
@@ -115,12 +116,21 @@ def tried(row: PeriodicMessage) -> None:
     except (StoreError, OperationalError):
         raise
     except (TargetGone, UnknownQueue, InvalidMessage, WrongSchedule) as error:
-        pause_for(row, str(error))
+        if knows(row):
+            pause_for(row, str(error))
+        else:
+            logger.warning("The periodic message %r is left to newer code: %s", row.name, error)
+            postpone(row)
     except Exception:
         # Celery, and the modules of a project, may raise anything: the other rows go on.
         logger.exception("The periodic message %r could not be published, and is tried again", row.name)
-        row.look_at = now_of(row) + timedelta(seconds=RETRY_SECONDS)
-        PeriodicMessage.objects.using(row.alias).filter(pk=row.pk, next_at=row.next_at).update(look_at=row.look_at)
+        postpone(row)
+
+
+def postpone(row: PeriodicMessage) -> None:
+    """Try a row again after a moment."""
+    row.look_at = now_of(row) + timedelta(seconds=RETRY_SECONDS)
+    PeriodicMessage.objects.using(row.alias).filter(pk=row.pk, next_at=row.next_at).update(look_at=row.look_at)
 
 
 def pause_for(row: PeriodicMessage, reason: str) -> None:
@@ -251,8 +261,10 @@ def last_success(row: PeriodicMessage) -> datetime | None:
 
 
 def prune(row: PeriodicMessage) -> None:
-    """Delete the oldest runs of a row."""
+    """Delete the oldest runs of a row, but those whose messages are still there."""
     runs = PeriodicRun.objects.using(row.alias).filter(periodic=row)
-    oldest = runs.order_by("-id").values_list("id", flat=True)[RUNS_KEPT : RUNS_KEPT + 1].first()
+    ended = ~Q(outcome=PeriodicRun.TickOutcome.PENDING)
+    oldest = runs.filter(ended).order_by("-id").values_list("id", flat=True)[RUNS_KEPT : RUNS_KEPT + 1].first()
     if oldest is not None:
-        runs.filter(id__lte=oldest).exclude(outcome=PeriodicRun.TickOutcome.PENDING).delete()
+        messages = Message.objects.using(row.alias).filter(message_id=OuterRef("message_id"))
+        runs.filter(ended | ~Exists(messages), id__lte=oldest).delete()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.db.models import Max, Q
 from django.utils.translation import gettext as _
 
 from django_mq.engine.decisions.ends import End
-from django_mq.engine.decisions.periodic import is_too_old
+from django_mq.engine.decisions.periodic import LATE_SECONDS, is_too_old
+from django_mq.models.times import UTCNow
 from django_mq.periodic import duty
 from django_mq.periodic.beat import is_published_too
 from django_mq.periodic.declared import PROJECT, declare_all
@@ -17,6 +19,7 @@ from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import LISTENING
 from django_mq.seams.extension import Duty, Extension, Listening
 from django_mq.seams.findings import notice, problem
+from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,9 +32,16 @@ if TYPE_CHECKING:
 #: What is read of a row to know what it lacks.
 FIELDS: Final = (
     *("name", "is_gone", "is_paused", "paused_reason", "alert_seconds"),
-    *("succeeded_at", "created_at", "dropped_at"),
+    *("succeeded_at", "created_at", "dropped_at", "next_at"),
 )
-OUTCOMES: Final = {End.ACCEPTED: PeriodicRun.TickOutcome.SUCCEEDED, End.DEAD: PeriodicRun.TickOutcome.DEAD}
+#: A tick that is not published for so long is a problem.
+NOT_PUBLISHED: Final = timedelta(seconds=2 * LATE_SECONDS)
+OUTCOMES: Final = {
+    End.ACCEPTED: PeriodicRun.TickOutcome.SUCCEEDED,
+    End.DEAD: PeriodicRun.TickOutcome.DEAD,
+    End.EXPIRED: PeriodicRun.TickOutcome.EXPIRED,
+    **dict.fromkeys((End.CANCELLED, End.PURGED, End.REPLACED), PeriodicRun.TickOutcome.REMOVED),
+}
 
 
 def note_ends(store: Store, ended: Sequence[Ended]) -> None:
@@ -45,12 +55,18 @@ def find(alias: str) -> Iterator[Finding]:
 
     A scrape of the metrics asks for this: one statement, and a second one where a success may be too old.
     """
+    late = UTCNow() + (clock.offset - NOT_PUBLISHED)
     wanted = Q(is_gone=True) | Q(is_paused=False, alert_seconds__isnull=False) | Q(dropped_at__isnull=False)
+    wanted |= Q(is_paused=False, next_at__lt=late)
     found = list(duty.rows(alias).filter(wanted).only(*FIELDS).order_by("name"))
     for row in found:
         if row.is_gone:
             mend = _("Mend it, then run manage.py mq_periodic resume %(name)s.") % {"name": row.name}
             yield problem(_about(row), _("It is paused: %(reason)s") % {"reason": row.paused_reason}, mend)
+        elif not row.is_paused and row.next_at and duty.now_of(row) - row.next_at > NOT_PUBLISHED:
+            sentence = _("Its tick of %(due)s is not published.") % {"due": f"{row.next_at:%Y-%m-%d %H:%M:%S}"}
+            mend = _("Look at the log of the worker that is the leader: it may lack the code, or no worker runs.")
+            yield problem(_about(row), sentence, mend)
     for row, last in _overdue(found, alias):
         sentence = _("Its last success is older than %(seconds)g seconds: %(last)s.")
         values = {"seconds": row.alert_seconds, "last": f"{last:%Y-%m-%d %H:%M:%S}"}

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.consumer.handlers import registered
 from django_mq.delivery.publisher import publish
+from django_mq.delivery.queues import undeclared_among
 from django_mq.errors import DuplicateMessage, TargetGone
 from django_mq.models import Message
 from django_mq.seams.ends import with_mark
@@ -65,16 +66,49 @@ def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: st
     return WrittenTick(message_id, queue)
 
 
+def check_target(row: PeriodicMessage, *, using: str) -> None:
+    """Raise TargetGone for a queue, a handler or a task that does not exist, as far as this process can know."""
+    if row.kind == "message":
+        if undeclared_among([row.queue], using=using):
+            raise TargetGone(f"There is no queue {row.queue!r}; correct the name, or create the queue.")
+        _check_handler(row)
+    elif row.kind == "task":
+        _django_task_of(row)
+    else:
+        from celery import current_app  # noqa: PLC0415 - as below
+
+        if current_app.main != "default":  # the app of a process that has imported none
+            _celery_task_of(row)
+
+
 def _message(row: PeriodicMessage, deliver_at: datetime | None, using: str) -> Lookup:
-    options, handlers = row.options, registered(row.queue)
-    # Where this code has none for the queue, another program may have it.
-    if row.target and handlers and not any(each.type in {"", row.target} for each in handlers):
-        raise TargetGone(f"No handler of the queue {row.queue!r} takes messages of the type {row.target!r}.")
+    _check_handler(row)
+    options = row.options
     id_ = publish(row.queue, row.body, type=row.target, deliver_at=deliver_at, using=using, **options)
     return Lookup("message_id", id_, may_miss=True)
 
 
+def _check_handler(row: PeriodicMessage) -> None:
+    handlers = registered(row.queue)
+    # Where this code has none for the queue, another program may have it.
+    if row.target and handlers and not any(each.type in {"", row.target} for each in handlers):
+        raise TargetGone(f"No handler of the queue {row.queue!r} takes messages of the type {row.target!r}.")
+
+
 def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> Lookup:
+    task = _celery_task_of(row)
+    given: dict[str, Any] = dict(row.options)
+    if deliver_at is not None:
+        given["eta"] = deliver_at
+    if row.queue:
+        given["queue"] = row.queue
+    task_id = str(new_message_id())
+    result = task.apply_async(row.args, row.kwargs, task_id=task_id, **given)
+    # A unique task returns the result of the first one with its key, which may have ended.
+    return Lookup("correlation_id", result.id, may_miss=result.id != task_id)
+
+
+def _celery_task_of(row: PeriodicMessage) -> Any:
     from celery import current_app  # noqa: PLC0415 - only where a project has Celery's tasks
 
     current_app.loader.import_default_modules()
@@ -82,29 +116,26 @@ def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
         raise TargetGone(
             f"There is no Celery task {row.target!r}; correct the name, or delete the periodic message."
         )
-    given: dict[str, Any] = dict(row.options)
-    if deliver_at is not None:
-        given["eta"] = deliver_at
-    if row.queue:
-        given["queue"] = row.queue
-    task_id = str(new_message_id())
-    result = current_app.tasks[row.target].apply_async(row.args, row.kwargs, task_id=task_id, **given)
-    # A unique task returns the result of the first one with its key, which may have ended.
-    return Lookup("correlation_id", result.id, may_miss=result.id != task_id)
+    return current_app.tasks[row.target]
 
 
 def _django_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str) -> Lookup:
-    try:
-        task = import_string(row.target)
-        enqueue, configured, backend = task.enqueue, task.using, task.get_backend()
-    except (ImportError, AttributeError) as error:
-        raise TargetGone(f"{row.target!r} is no Django task: {error}") from error
-    if not any(each.__module__.startswith("django_mq.") for each in type(backend).__mro__):
-        raise TargetGone(f"{row.target!r} has another backend than those of django_mq.")
+    task = _django_task_of(row)
     given: dict[str, Any] = dict(row.options)
     if row.queue:
         given["queue_name"] = row.queue
     if deliver_at is not None:
         given["run_after"] = deliver_at
-    enqueue = configured(**given).enqueue if given else enqueue
+    enqueue = task.using(**given).enqueue if given else task.enqueue
     return Lookup("message_id", UUID(enqueue(*row.args, **row.kwargs).id), may_miss=True)
+
+
+def _django_task_of(row: PeriodicMessage) -> Any:
+    try:
+        task = import_string(row.target)
+        backend, _ = task.get_backend(), task.enqueue
+    except (ImportError, AttributeError) as error:
+        raise TargetGone(f"{row.target!r} is no Django task: {error}") from error
+    if not any(each.__module__.startswith("django_mq.") for each in type(backend).__mro__):
+        raise TargetGone(f"{row.target!r} has another backend than those of django_mq.")
+    return task

@@ -64,6 +64,8 @@ def test_one_is_made_and_changed_and_its_next_ticks_are_shown(admin_client: Clie
         ({"cron": "", "every_seconds": "0"}, "every_seconds is 0"),
         ({"tz": "Mars/Base"}, "There is no time zone"),
         ({"queue": ""}, "has the queue"),
+        ({"queue": "gone"}, "There is no queue"),
+        ({"kind": "task", "target": "gone.task"}, "is no Django task"),
         ({"options": '{"dedup_id": "x"}'}, "has the options"),
     ],
 )

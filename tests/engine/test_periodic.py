@@ -87,6 +87,11 @@ def test_what_an_operator_changed_stays_when_the_code_changes() -> None:
     assert changed_in(row, before) == ["cron"]
     assert followed(row, before, now) == {"cron": "0 5 * * *", "tz": "Europe/Berlin"}
     assert followed(before, before, now) == now
+    hourly = {"cron": "", "every_seconds": 3600}
+    assert followed(row | {"every_seconds": None}, before | {"every_seconds": None}, hourly) == {
+        "cron": "0 5 * * *",
+        "every_seconds": None,
+    }
 
 
 def test_code_is_old_if_newer_code_has_begun_since() -> None:

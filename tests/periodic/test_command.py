@@ -59,6 +59,7 @@ def test_periodic_messages_are_created_and_changed(alias: str) -> None:
         (["create", "report", "--set", "start_at=soon"], "Invalid isoformat"),
         (["create", "report", "--set", "every_seconds=60", "--set", "kind=mail"], "has the kind 'mail'"),
         (["create", "report", "--set", "every_seconds=0"], "every_seconds is 0"),
+        (["create", "report", "--set", "every_seconds=60", "--set", "queue=gone"], "no queue 'gone'"),
         (["pause"], "takes the names"),
         (["list", "report"], "takes no names"),
         (["pause", "missing"], "no periodic message 'missing'"),

@@ -16,10 +16,13 @@ from django_mq.integrations.celery.checks import check_beat
 from django_mq.integrations.celery.unique import UniqueTask
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
-from django_mq.periodic import editor
+from django_mq.periodic import editor, releases
 from django_mq.periodic.beat import published_too
+from django_mq.periodic.declared import digest_of, follow
+from django_mq.periodic.decorator import declaration_of
 from django_mq.periodic.extension import find
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.periodic.values import USUAL
 from django_mq.stores.registry import shared_store
 from tests.integrations.tasks.conftest import use
 from tests.periodic.conftest import a_row, look_now
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_django import Settings
+
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -105,6 +110,28 @@ def test_a_target_that_is_gone_pauses_the_row(
     editor.save(row, using=alias)
     editor.resume(row)
     assert Message.objects.using(alias).count() == 1
+
+
+def test_a_worker_of_an_earlier_release_pauses_nothing_and_a_new_one_goes_on(
+    alias: str, app: Celery, move: Callable[[timedelta], None]
+) -> None:
+    newest = declaration_of("new", {**USUAL, "kind": "celery", "target": "later", "every_seconds": 3600.0})
+    follow(alias, "code", [])
+    follow(alias, "code", [newest])
+    row = PeriodicMessage.objects.using(alias).get()
+    releases.remember(alias, "code", "of an earlier release")
+    move(HOUR)
+    look_now(alias)
+    assert list(PeriodicMessage.objects.using(alias).values_list("is_paused", "next_at")) == [(False, row.next_at)]
+    move(HOUR)
+    assert "is not published" in next(iter(find(alias))).sentence
+
+    releases.remember(alias, "code", digest_of([newest]))
+    look_now(alias)
+    assert PeriodicMessage.objects.using(alias).get().is_gone
+    app.task(name="later", shared=False)(note)
+    follow(alias, "code", [newest, declaration_of("another", newest.values | {"every_seconds": 60.0})])
+    assert PeriodicMessage.objects.using(alias).filter(is_paused=False).count() == 2
 
 
 def test_a_tick_whose_message_is_discarded_is_a_run_that_says_so(

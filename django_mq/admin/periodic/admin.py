@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.widgets import AdminTextareaWidget
+from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
@@ -14,10 +16,12 @@ from django_mq.admin import columns
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.periodic.actions import ACTIONS, PAUSE, RESUME, RUN
 from django_mq.admin.table import TableForm, alias
-from django_mq.errors import ConfigurationError
+from django_mq.errors import ConfigurationError, TargetGone
 from django_mq.models import History, Message
 from django_mq.periodic import editor
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun, with_last_run
+from django_mq.periodic.publisher import check_target
+from django_mq.periodic.values import DECLARED
 from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
@@ -34,8 +38,23 @@ RUNS_SHOWN = 20
 LINE = mark_safe("<br>")
 
 
+JSON_FIELDS = ("body", "args", "kwargs", "options")
+
+
 class PeriodicForm(TableForm):
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse what can never be published."""
+        cleaned = super().clean()
+        if not self.errors:
+            row = PeriodicMessage(**{name: value for name, value in (cleaned or {}).items() if name in DECLARED})
+            try:
+                check_target(row, using=alias())
+            except TargetGone as error:
+                raise ValidationError(str(error)) from error
+        return cleaned
+
     class Meta:
+        widgets: ClassVar = {name: AdminTextareaWidget(attrs={"rows": 3}) for name in JSON_FIELDS}
         model = PeriodicMessage
         fields: ClassVar = [
             *(
@@ -100,8 +119,8 @@ class PeriodicMessageAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("next ticks"))
     def ticks(self, row: PeriodicMessage) -> str:
-        found = [(columns.second_text(tick),) for tick in _ticks(row, 5)]
-        return format_html_join(LINE, "{}", found) or "-"
+        found = [(columns.second_text(tick, row.schedule.zone), row.tz) for tick in _ticks(row, 5)]
+        return format_html_join(LINE, "{}, {}", found) or "-"
 
     @admin.display(description=gettext_lazy("last run"))
     def last(self, row: Any) -> str:

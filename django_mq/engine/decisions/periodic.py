@@ -21,6 +21,8 @@ LOOK_SECONDS: Final = 60.0
 AHEAD_SECONDS: Final = 150.0
 #: A tick that is not published until so long after its time is missed.
 LATE_SECONDS: Final = 60.0
+#: Values that are one for operators.
+WHEN: Final = frozenset({"cron", "every_seconds"})
 #: Bounds of what a periodic message may say.
 LEAST_INTERVAL_SECONDS: Final = 1.0
 MOST_INTERVAL_SECONDS: Final = 366 * 86400.0
@@ -107,6 +109,8 @@ def changed_in(values: Mapping[str, Any], declared: Mapping[str, Any]) -> list[s
 def followed(values: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values for code that declares something else now: what an operator has changed stays."""
     kept = set(changed_in(values, before))
+    if kept & WHEN:
+        kept |= WHEN
     return {name: values[name] if name in kept else value for name, value in now.items()}
 
 

@@ -14,6 +14,7 @@ from django_mq.periodic import beat, editor
 from django_mq.periodic.declared import CODE, follow, source_of
 from django_mq.periodic.decorator import declarations
 from django_mq.periodic.models import PeriodicMessage, with_last_run
+from django_mq.periodic.publisher import check_target
 from django_mq.periodic.values import USUAL, fields_of
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Command(MQCommand):
             if action in {"create", "edit"}:
                 for field, value in values.items():
                     setattr(row, field, value)
+                row.check_values()
+                check_target(row, using=alias)
                 editor.save(row, using=alias)
                 done[name] = row.sentence
             else:
