@@ -12,6 +12,7 @@ from celery._state import _set_current_app, current_app
 
 from django_mq.api import Unique, cancel, consumer, publish
 from django_mq.delivery.consumer.handlers import forget
+from django_mq.errors import TargetGone
 from django_mq.integrations.celery.checks import check_beat
 from django_mq.integrations.celery.unique import UniqueTask
 from django_mq.integrations.celery.url import register
@@ -22,6 +23,7 @@ from django_mq.periodic.declared import digest_of, follow
 from django_mq.periodic.decorator import declaration_of
 from django_mq.periodic.extension import find
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.periodic.publisher import check_target
 from django_mq.periodic.values import USUAL
 from django_mq.stores.registry import shared_store
 from tests.integrations.tasks.conftest import use
@@ -90,7 +92,6 @@ def test_a_django_task_is_published_in_the_transaction_of_its_row(
         ({"kind": "celery", "queue": "", "target": "missing"}, "no Celery task 'missing'"),
         ({"kind": "task", "queue": "", "target": "nowhere.task"}, "no Django task"),
         ({"kind": "task", "queue": "", "target": "os.path.join"}, "no Django task"),
-        ({"kind": "task", "queue": "", "target": "tests.integrations.tasks.work.add"}, "another backend"),
     ],
 )
 def test_a_target_that_is_gone_pauses_the_row(
@@ -110,6 +111,16 @@ def test_a_target_that_is_gone_pauses_the_row(
     editor.save(row, using=alias)
     editor.resume(row)
     assert Message.objects.using(alias).count() == 1
+
+
+def test_a_django_task_of_another_backend_is_refused(alias: str, settings: Settings) -> None:
+    use(settings)
+    task = import_module("tests.integrations.tasks.work").add
+    library = next(each.__module__ for each in type(task).__mro__ if not each.__module__.startswith("django_mq"))
+    settings.TASKS = {"default": {"BACKEND": f"{library.rpartition('.')[0]}.backends.dummy.DummyBackend"}}
+
+    with pytest.raises(TargetGone, match="another backend"):
+        check_target(PeriodicMessage(kind="task", target=task.module_path), using=alias)
 
 
 def test_a_worker_of_an_earlier_release_pauses_nothing_and_a_new_one_goes_on(
