@@ -24,7 +24,10 @@ class BegunTask(models.Model):
 
     class Meta:
         db_table = "django_mq_run"
-        indexes = [models.Index("session_id", name="django_mq_run_session")]
+        indexes = [
+            models.Index("session_id", name="django_mq_run_session"),
+            models.Index("message_id", name="django_mq_run_message"),
+        ]
 
     def __str__(self) -> str:
         return str(self.message_id)

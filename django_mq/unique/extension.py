@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.seams.extension import Duty, Extension, Panel
+from django_mq.engine.decisions.ends import End
+from django_mq.seams.extension import Duty, Extension, Listening, Panel
 from django_mq.seams.findings import notice
 
 if TYPE_CHECKING:
@@ -62,8 +63,16 @@ def find(alias: str) -> Iterator[Finding]:
         )
 
 
+#: Keeps the runs of unique tasks whose messages are gone when they begin: until then they have their keys.
+LISTENING = Listening(
+    name="unique",
+    ends=frozenset({End.ACCEPTED}),
+    wants=lambda message: message.unique is not None and message.unique.outlives,
+    tell=lambda _store, _ended: None,
+)
 EXTENSION = Extension(
     name="unique",
+    ends=(LISTENING,),
     findings=(find,),
     duties=(Duty(name="prune_keys", run=prune, interval_seconds=INTERVAL_SECONDS, leader_only=True),),
     panels=(Panel(page="message", title=_("Unique key"), content=show),),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import BooleanField, Case, Exists, OuterRef, Q, Value, When
 
 from django_mq.models import Message, UniqueKey
+from django_mq.models.run import BegunTask
 from django_mq.models.times import UTCNow
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ LONG: Final = timedelta(days=1)
 def with_standing(keys: QuerySet[UniqueKey]) -> QuerySet[Any]:
     """Return keys with ``is_free``: no message is there any longer, or the time has passed."""
     of_key = Message.objects.filter(message_id=OuterRef("message_id"))
+    run = BegunTask.objects.filter(message_id=OuterRef("message_id"))
     is_over = Q(until=UniqueKey.Until.WINDOW, ends_at__lte=UTCNow())
-    is_gone = ~Q(until=UniqueKey.Until.WINDOW) & ~Exists(of_key)
+    is_gone = ~Q(until=UniqueKey.Until.WINDOW) & ~Exists(of_key) & ~Exists(run)
     is_free = Case(When(is_over | is_gone, then=Value(True)), default=Value(False), output_field=BooleanField())
     told: QuerySet[Any] = keys.annotate(is_free=is_free)
     return told

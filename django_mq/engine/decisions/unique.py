@@ -157,6 +157,8 @@ class UniqueClaim:
     owner: str
     #: Whether the message continues the work of one that was published before: it is never refused.
     continues: bool = False
+    #: Whether the run goes on after the message is gone: that of a task that is acknowledged when it begins.
+    outlives: bool = False
     #: The message that has the key; a store writes it where the claim's own message is dropped, or replaces it.
     first: First | None = None
 

@@ -75,7 +75,12 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         coming = [
             Holder(0, Standing.WAITING) for mine in entering if any(each.id == str(message_id) for each in mine)
         ]
-        return first_holder([*map(_holder_of, self._found(message_id)), *coming])
+        running = [Holder(0, Standing.BEGUN)] if self._runs(message_id) else []
+        return first_holder([*map(_holder_of, self._found(message_id)), *coming, *running])
+
+    def _runs(self, message_id: UUID) -> bool:
+        """Whether the run of a message goes on that is gone."""
+        return any(run.ended.message_id == message_id for run in self.broker.runs.values())
 
     def _found(self, message_id: UUID) -> Iterator[LiveMessage]:
         for queue in self.broker.queues.values():
@@ -122,7 +127,8 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         return len(stale)
 
     def _is_stale(self, first: First, now: float) -> bool:
-        if any(self._found(first.message_id)) and first.ends_at is None:
+        is_there = any(self._found(first.message_id)) or self._runs(first.message_id)
+        if is_there and first.ends_at is None:
             return False
         return is_free(first.until, first.ends_at, Standing.GONE, now)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: The header with the rule of a unique task.
 UNIQUE: Final = "x-unique"
+#: In this header: the task is acknowledged when it begins, and has its key until it is finished.
+EARLY: Final = "acknowledged_early"
 DEFAULT: Final = Unique()
 FIELDS: Final = tuple(each.name for each in fields(Unique))
 #: The options of what waits for a task, and what it is called.
@@ -68,6 +70,9 @@ def claim_in(headers: Mapping[str, Any], *, queue: str, owner: str) -> UniqueCla
     header = headers.get(UNIQUE)
     if header is None:
         return None
+    if isinstance(header, dict):
+        outlives = header.get(EARLY) is True
+        header = {name: value for name, value in header.items() if name != EARLY}
     if not isinstance(header, dict) or not set(header) <= set(FIELDS) or not header.get("key"):
         raise _wrong(header)
     given: dict[str, Any] = {
@@ -78,7 +83,9 @@ def claim_in(headers: Mapping[str, Any], *, queue: str, owner: str) -> UniqueCla
         raise InvalidMessage(f"The header {UNIQUE}: {problem}")
     text(rule.key, f"The key in the header {UNIQUE}")
     task, continues = str(headers.get("task") or ""), bool(headers.get("retries"))
-    return claim_of(rule, queue=queue, type_=task, owner=owner, arguments=None, continues=continues)
+    claim = claim_of(rule, queue=queue, type_=task, owner=owner, arguments=None, continues=continues)
+    claim.outlives = outlives
+    return claim
 
 
 def _wrong(header: object) -> InvalidMessage:
@@ -107,6 +114,8 @@ class UniqueTask(Task):  # type: ignore[type-arg] # only its stubs are generic
             return super().apply_async(args, kwargs, task_id, *rest, **options)
         self._check(rule, options)
         header = header_of(rule, self.name, self._arguments(args or (), kwargs or {}))
+        if rule.until == "finished" and not self.acks_late:
+            header[EARLY] = True
         options["headers"] = {**(options.get("headers") or {}), UNIQUE: header}
         with publishing() as met:
             result = super().apply_async(args, kwargs, task_id, *rest, **options)
@@ -115,11 +124,6 @@ class UniqueTask(Task):  # type: ignore[type-arg] # only its stubs are generic
     def _check(self, rule: Any, options: Mapping[str, Any]) -> None:
         if not isinstance(rule, Unique):
             raise ConfigurationError(f"unique of task {self.name} is {shown(rule)}; give a Unique.")
-        if rule.until == "finished" and not self.acks_late:
-            raise ConfigurationError(
-                f"Task {self.name} is unique until it is finished, but its message is gone when it begins. Set"
-                " acks_late=True, or until='begins'."
-            )
         followers = [word for name, word in FOLLOWERS.items() if options.get(name)]
         if rule.second != "raise" and followers:
             raise InvalidMessage(

@@ -90,7 +90,6 @@ def test_a_rollback_frees_the_key_of_a_task(app: Celery, rows: Rows, committed_d
 def test_a_task_that_cannot_be_unique_is_refused_before_it_is_written(app: Celery, rows: Rows) -> None:
     task = report(app)
     table = [
-        ({"unique": Unique(key="a")}, ConfigurationError, "acks_late"),  # it is gone when it begins
         ({"unique": {"key": "a"}}, ConfigurationError, "give a Unique"),
         ({"unique": Unique(until="never")}, InvalidMessage, "until"),
         ({"unique": Unique(until="begins", arguments=("order",))}, InvalidMessage, "order"),

@@ -614,7 +614,9 @@ def test_ends_are_told_only_where_tasks_are_ours(settings: Settings) -> None:
         ({"a": {"BACKEND": "no.such"}}, []),
     ):
         settings.TASKS = backends
-        assert [each.name for each in conf.extensions().ends if each.name not in (ON_DEAD, LISTENING)] == names
+        assert [
+            each.name for each in conf.extensions().ends if each.name not in (ON_DEAD, LISTENING, "unique")
+        ] == names
 
 
 def test_a_task_that_was_removed_after_an_attempt_keeps_its_error(alias: str, work: Any, run: Run) -> None:

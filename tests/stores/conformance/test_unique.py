@@ -12,6 +12,7 @@ import pytest
 from django_mq.engine.decisions.unique import Unique, claim_of, debounce
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull, UniqueKeyHeld
+from django_mq.stores.records import Settlement
 from django_mq.stores.registry import private_store
 from tests.stores.builders import a_message, claim, declare, ids, pass_time, settle
 from tests.stores.conftest import AS_PUBLISHER, IN_BOTH_WAYS, needs_rows
@@ -107,6 +108,19 @@ def test_a_dead_letter_has_no_key(store: Store, session: int) -> None:
         [held] = claim(store, session, queue)
         settle(store, session, held, Verdict.DEAD, reason="failed")
         assert is_admitted(store, queue=queue)
+
+
+def test_a_run_that_goes_on_after_its_message_keeps_the_key_until_it_ends(store: Store, session: int) -> None:
+    declare(store)
+    admit(store, unique(told_to="unique"))
+    [held] = claim(store, session)
+    settle(store, session, held, Verdict.BEGIN, told_to=held.told_to)
+    assert not claim(store, session)
+    assert not is_admitted(store)
+    assert store.unique_keys.prune(10) == 0
+    ended = Settlement(held.id, held.claim, Verdict.END, told_to=held.told_to)
+    assert not store.settlements.settle(session, [ended])
+    assert is_admitted(store)
 
 
 def test_keys_count_within_a_queue_or_a_type(store: Store) -> None:

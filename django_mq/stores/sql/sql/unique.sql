@@ -26,9 +26,11 @@ SELECT message_id, owner, until, first_at, ends_at, {now} FROM django_mq_uniquek
 -- whether it has run.
 SELECT {key_holder} AND state < 2 {for_update}
 
--- name: key_holders. Finds a message that has a key, in any state.
--- Locks: nothing. Index: django_mq_message_once. Returns: as lock_waiting_holder.
+-- name: key_holders. Finds a message that has a key, in any state, or a run that goes on after its message is gone.
+-- Locks: nothing. Index: django_mq_message_once, django_mq_run_message. Returns: as lock_waiting_holder; a run is claimed.
 SELECT {key_holder}
+UNION ALL
+SELECT r.id, 2, '', (0 = 0) FROM django_mq_run r WHERE r.message_id = %(message_id)s
 
 -- name: _key_holder
 id, state, dead_reason, (redelivered OR attempts > 0) FROM django_mq_message WHERE message_id = %(message_id)s
@@ -62,10 +64,10 @@ SET body = %(body)s, content_type = %(content_type)s, content_encoding = %(conte
 WHERE id = %(id)s AND state < 2
 {returning:id}
 
--- name: _is_stale. Whether no message has this key any longer.
+-- name: _is_stale. Whether no message has this key any longer, and no run that goes on after it.
 ({it}.ends_at <= {now} OR ({it}.ends_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM django_mq_message m WHERE m.message_id = {it}.message_id
-)))
+) AND NOT EXISTS (SELECT 1 FROM django_mq_run r WHERE r.message_id = {it}.message_id)))
 
 -- name: stale_keys. Looks at so many unique keys, from a digest on, and finds those that no message has any longer.
 -- Locks: nothing. Index: the digests of django_mq_uniquekey, and django_mq_message_once for each row. Returns: digests.
