@@ -69,6 +69,9 @@ def test_a_message_that_waits_for_its_next_attempt_has_begun_and_a_dead_one_is_g
     ]
     for state, reason, has_run, standing in table:
         assert standing_of(state, reason, has_run=has_run) is standing, (state, reason, has_run)
+    # What has expired runs no more, unless it runs now.
+    expired = {State.SCHEDULED: Standing.GONE, State.READY: Standing.GONE, State.CLAIMED: Standing.BEGUN}
+    assert {state: standing_of(state, "", has_run=False, has_expired=True) for state in expired} == expired
 
 
 @given(RULES, st.sampled_from(["begins", "finished"]), st.sampled_from(Standing), st.booleans(), st.booleans())
@@ -139,6 +142,7 @@ def test_a_rule_that_cannot_be_is_named() -> None:
         {"until": "window", "seconds": True},
         {"until": "window", "seconds": 1e12},
         {"wait_seconds": 0},
+        {"wait_seconds": 0.0001},
         {"debounce_seconds": 5},
         {"debounce_seconds": 5, "at_most_seconds": 10},
         {"debounce_seconds": 5, "at_most_seconds": 1, "until": "begins", "second": "replace"},

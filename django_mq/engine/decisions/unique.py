@@ -29,6 +29,8 @@ REPLACEABLE: Final = ("body", "time", "priority")
 LONGEST_SECONDS: Final = 366 * 86_400.0
 #: How long a publisher waits for another transaction that has published with the same key.
 WAIT_SECONDS: Final = 5.0
+#: Databases count milliseconds; none at all would mean for ever.
+LEAST_WAIT_SECONDS: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,8 @@ class Unique:
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and 0 < value <= LONGEST_SECONDS):
                 yield f"{name} is {shown(value)}; give seconds, more than 0 and at most a year."
-        if not (_is_number(self.wait_seconds) and 0 < self.wait_seconds <= 3600):
-            yield f"wait_seconds is {shown(self.wait_seconds)}; give seconds, more than 0 and at most an hour."
+        if not (_is_number(self.wait_seconds) and LEAST_WAIT_SECONDS <= self.wait_seconds <= 3600):
+            yield f"wait_seconds is {shown(self.wait_seconds)}; give {LEAST_WAIT_SECONDS} seconds to an hour."
         if (self.until == "window") != (self.seconds is not None):
             yield "seconds and until='window' belong together; give both or neither."
         if (self.debounce_seconds is None) != (self.at_most_seconds is None):
@@ -123,13 +125,13 @@ class Standing(Enum):
 
     WAITING = auto()
     BEGUN = auto()
-    #: It was settled, removed, or is a dead letter.
+    #: It was settled, removed, or is a dead letter, or it has expired and waits for its removal.
     GONE = auto()
 
 
-def standing_of(state: State | int, dead_reason: str, *, has_run: bool) -> Standing:
+def standing_of(state: State | int, dead_reason: str, *, has_run: bool, has_expired: bool = False) -> Standing:
     """Return how a live message stands. One that waits for its next attempt has begun."""
-    if is_dead_letter(int(state), dead_reason):
+    if is_dead_letter(int(state), dead_reason) or (has_expired and state != CLAIMED):
         return Standing.GONE
     return Standing.BEGUN if state == CLAIMED or has_run else Standing.WAITING
 

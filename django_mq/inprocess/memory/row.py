@@ -174,10 +174,10 @@ class LiveMessage:
         self.entry.message = replace(self.entry.message, headers=self.headers)
 
     def replace_body(self, message: NewMessage) -> None:
-        given = {name: getattr(message, name) for name in ("body", "content_type", "content_encoding")}
+        given = {name: getattr(message, name) for name in ("body", "type", "content_type", "content_encoding")}
         self.message, size = replace(self.message, **given), len(message.body)
         self.queue.inner.contents.statistics.enqueued_bytes += size - self.entry.message.size
-        self.entry.message = replace(self.entry.message, size=size)
+        self.entry.message = replace(self.entry.message, type=message.type, size=size)
 
     def count_release(self) -> None:
         """Count that the message is given back for a while without an attempt."""

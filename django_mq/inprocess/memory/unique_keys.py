@@ -10,6 +10,7 @@ from datetime import UTC, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from django_mq.engine.decisions.expiry import is_expired
 from django_mq.engine.decisions.unique import First, Standing, ends_at, is_free, standing_of
 from django_mq.inprocess.memory.part import Part
 from django_mq.inprocess.memory.row import row_of
@@ -76,7 +77,8 @@ class UniqueKeys(Part, subjects.UniqueKeys):
             Holder(0, Standing.WAITING) for mine in entering if any(each.id == str(message_id) for each in mine)
         ]
         running = [Holder(0, Standing.BEGUN)] if self._runs(message_id) else []
-        return first_holder([*map(_holder_of, self._found(message_id)), *coming, *running])
+        now = self.broker.now().timestamp()
+        return first_holder([*(_holder_of(row, now) for row in self._found(message_id)), *coming, *running])
 
     def _runs(self, message_id: UUID) -> bool:
         """Whether the run of a message goes on that is gone."""
@@ -133,6 +135,6 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         return is_free(first.until, first.ends_at, Standing.GONE, now)
 
 
-def _holder_of(row: LiveMessage) -> Holder:
-    has_run = row.entry.redelivered or row.attempts > 0
-    return Holder(row.id, standing_of(row.state, row.entry.cause, has_run=has_run))
+def _holder_of(row: LiveMessage, now: float) -> Holder:
+    has_run, has_expired = row.entry.redelivered or row.attempts > 0, is_expired(row.entry, now)
+    return Holder(row.id, standing_of(row.state, row.entry.cause, has_run=has_run, has_expired=has_expired))

@@ -85,7 +85,8 @@ def _in_binary(message: NewMessage) -> list[bytes | None]:
     return [None if value is None else encode(value) for encode, value in values]
 
 
-def _wait_of(claim: UniqueClaim) -> str:
+def wait_of(claim: UniqueClaim) -> str:
+    """Return how long a publisher waits for a lock, in milliseconds."""
     return str(round(claim.rule.wait_seconds * 1000))
 
 
@@ -98,7 +99,7 @@ def _key_in_binary(claim: UniqueClaim) -> tuple[bytes | None, ...]:
         claim.rule.until.encode(),
         claim.owner.encode(),
         None if seconds is None else pack("!d", seconds),
-        _wait_of(claim).encode(),
+        wait_of(claim).encode(),
     )
 
 
@@ -161,7 +162,7 @@ class PostgreSQLPublications(Publications):
                 result = run_prepared(driver, self.database.text(name), TYPES_WITH_KEY, values)
             found = [(result.get_value(row, 0), result.get_value(row, 1)) for row in range(result.ntuples)]
         else:
-            given = _at_once(message) | key_parameters(message, claim) | {"milliseconds": _wait_of(claim)}
+            given = _at_once(message) | key_parameters(message, claim) | {"milliseconds": wait_of(claim)}
             with nullcontext() if is_own else self.database.transaction():
                 found = [row[:2] for row in self.database.rows(name, **given)]
         return any(each[0] for each in found), any(each[1] is not None for each in found)

@@ -18,7 +18,7 @@ from django_mq.stores.base import Features
 from django_mq.stores.connections import IDLE_SECONDS, has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
-from django_mq.stores.postgresql.publications import PostgreSQLPublications
+from django_mq.stores.postgresql.publications import PostgreSQLPublications, wait_of
 from django_mq.stores.postgresql.results import PostgreSQLTaskResults
 from django_mq.stores.postgresql.settings import OpenTransaction, isolation_in, problems, untended
 from django_mq.stores.records import LockHolder, Renewal, Space
@@ -209,7 +209,7 @@ class PostgreSQLUniqueKeys(UniqueKeys):
     @contextmanager
     def patient(self, claim: UniqueClaim) -> Iterator[None]:
         with refusing(claim):
-            [[before, _]] = self.rows("limit_lock_waits", milliseconds=str(round(claim.rule.wait_seconds * 1000)))
+            [[before, _]] = self.rows("limit_lock_waits", milliseconds=wait_of(claim))
             yield
             # After an error the savepoint restores it.
             self.rows("restore_lock_waits", before=before)
@@ -222,9 +222,9 @@ class PostgreSQLUniqueKeys(UniqueKeys):
         return {digest for digest, _ in rows if digest is not None}
 
     def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
-        milliseconds = str(round(claim.rule.wait_seconds * 1000))
+        parameters = key_parameters(message, claim) | {"milliseconds": wait_of(claim)}
         with refusing(claim):
-            [[taken, _]] = self.rows("take_key", **key_parameters(message, claim), milliseconds=milliseconds)
+            [[taken, _]] = self.rows("take_key", **parameters)
         return taken is not None
 
 

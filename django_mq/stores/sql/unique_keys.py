@@ -68,8 +68,8 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         # What runs is not locked: its worker would wait for this transaction.
         for name in ("lock_waiting_holder", "key_holders"):
             holder = first_holder(
-                Holder(id_, standing_of(state, dead_reason, has_run=bool(has_run)))
-                for id_, state, dead_reason, has_run in self.rows(name, message_id=message_id)
+                Holder(id_, standing_of(state, dead_reason, has_run=bool(has_run), has_expired=bool(has_expired)))
+                for id_, state, dead_reason, has_run, has_expired in self.rows(name, message_id=message_id)
             )
             if holder is not NO_HOLDER:
                 return holder
@@ -91,6 +91,7 @@ class UniqueKeys(Part, subjects.UniqueKeys):
             "replace_body",
             id=id_,
             body=message.body,
+            type=message.type,
             content_type=message.content_type,
             content_encoding=message.content_encoding,
         )

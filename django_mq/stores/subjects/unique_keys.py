@@ -22,7 +22,7 @@ TRIES = 3
 
 
 #: The fields of a message that replacing its body, or its time, changes.
-BODY = ("body", "content_type", "content_encoding")
+BODY = ("body", "type", "content_type", "content_encoding")
 TIME = ("deliver_at", "delay_seconds")
 
 
@@ -149,7 +149,7 @@ class UniqueKeys(ABC):
 
     @abstractmethod
     def replace_body(self, id_: int, message: NewMessage) -> None:
-        """Give a waiting message the body of this one. Its headers stay: queues and consumers go by them."""
+        """Give a waiting message the body of this one, and its type. The headers stay: queues order by them."""
 
     @abstractmethod
     def reschedule(self, id_: int, deliver_at: datetime) -> None: ...

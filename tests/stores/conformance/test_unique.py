@@ -12,7 +12,7 @@ import pytest
 from django_mq.engine.decisions.unique import Unique, claim_of, debounce
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull, UniqueKeyHeld
-from django_mq.stores.records import Settlement
+from django_mq.stores.records import Parked, Settlement
 from django_mq.stores.registry import private_store
 from tests.stores.builders import a_message, claim, declare, ids, pass_time, settle
 from tests.stores.conftest import AS_PUBLISHER, IN_BOTH_WAYS, needs_rows
@@ -121,6 +121,28 @@ def test_a_run_that_goes_on_after_its_message_keeps_the_key_until_it_ends(store:
     ended = Settlement(held.id, held.claim, Verdict.END, told_to=held.told_to)
     assert not store.settlements.settle(session, [ended])
     assert is_admitted(store)
+
+
+def test_a_message_that_has_expired_has_no_key(store: Store, session: int) -> None:
+    declare(store)
+    admit(store, unique(body=b"1", ttl_seconds=10.0))
+    admit(store, unique(Unique(key="b"), body=b"2", ttl_seconds=10.0, priority=9))
+    [running] = claim(store, session, credit=1)
+    pass_time(store, 11)
+    assert not is_admitted(store, Unique(key="b"))
+    settle(store, session, running, Verdict.ACCEPT)
+    assert admit(store, unique(DROP, body=b"3")) != [0]
+    assert 3 in bodies(store, session)
+
+
+def test_a_parked_message_is_replaced_with_its_type(store: Store, session: int) -> None:
+    declare(store)
+    [row] = admit(store, unique(body=b"1", type="old"))
+    assert store.parking.park([Parked(row, "tenant")]) == {row}
+    assert admit(store, unique(Unique(key="a", second="replace"), body=b"2", type="new")) == [0]
+    assert store.parking.free("orders", "tenant", 1) == 1
+    [got] = claim(store, session)
+    assert (got.id, bytes(got.body), got.type) == (row, b"2", "new")
 
 
 def test_keys_count_within_a_queue_or_a_type(store: Store) -> None:

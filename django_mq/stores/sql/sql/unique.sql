@@ -22,18 +22,19 @@ WHERE {is_stale:django_mq_uniquekey}
 SELECT message_id, owner, until, first_at, ends_at, {now} FROM django_mq_uniquekey WHERE digest = %(digest)s {for_update}
 
 -- name: lock_waiting_holder. Finds a message that waits and has a key. Claims pass it until the commit.
--- Locks: the rows it finds. Index: django_mq_message_once. Returns: id, state, the reason of a dead letter, and
--- whether it has run.
-SELECT {key_holder} AND state < 2 {for_update}
+-- Locks: the rows it finds. Index: django_mq_message_once. Returns: id, state, the reason of a dead letter, whether it
+-- has run, and whether it has expired.
+SELECT {key_holder} AND state IN (0, 1, 7) {for_update}
 
 -- name: key_holders. Finds a message that has a key, in any state, or a run that goes on after its message is gone.
 -- Locks: nothing. Index: django_mq_message_once, django_mq_run_message. Returns: as lock_waiting_holder; a run is claimed.
 SELECT {key_holder}
 UNION ALL
-SELECT r.id, 2, '', (0 = 0) FROM django_mq_run r WHERE r.message_id = %(message_id)s
+SELECT r.id, 2, '', (0 = 0), (0 = 1) FROM django_mq_run r WHERE r.message_id = %(message_id)s
 
 -- name: _key_holder
-id, state, dead_reason, (redelivered OR attempts > 0) FROM django_mq_message WHERE message_id = %(message_id)s
+id, state, dead_reason, (redelivered OR attempts > 0), (expires_at IS NOT NULL AND expires_at <= {now})
+FROM django_mq_message WHERE message_id = %(message_id)s
 
 -- name: give_key. Gives a unique key to another message.
 -- Locks: the row it changes. Index: the digests of django_mq_uniquekey. Returns: one row.
@@ -55,13 +56,13 @@ DELETE FROM django_mq_uniquekey WHERE digest = %(digest)s AND message_id = %(mes
 -- Locks: the row it deletes. Index: the digests of django_mq_uniquekey. Returns: one row if it was there.
 DELETE FROM django_mq_uniquekey WHERE digest = %(digest)s {returning:digest}
 
--- name: replace_body. Gives a waiting message another body. It is to be asked again what it meets: a selector may name
--- its size.
+-- name: replace_body. Gives a waiting message another body, and its type. It is to be asked again what it meets: a
+-- selector may name its type and its size.
 -- Locks: the row it changes. Index: the primary key. Returns: one row.
 UPDATE django_mq_message
-SET body = %(body)s, content_type = %(content_type)s, content_encoding = %(content_encoding)s,
+SET body = %(body)s, type = %(type)s, content_type = %(content_type)s, content_encoding = %(content_encoding)s,
     meets = CASE WHEN meets IS NOT NULL THEN 0 END
-WHERE id = %(id)s AND state < 2
+WHERE id = %(id)s AND state IN (0, 1, 7)
 {returning:id}
 
 -- name: _is_stale. Whether no message has this key any longer, and no run that goes on after it.
