@@ -75,9 +75,9 @@ def periodic(
         "every_seconds": every.total_seconds() if isinstance(every, timedelta) else every,
         "tz": tz,
         "body": body,
-        "args": list(args),
-        "kwargs": dict(kwargs or {}),
-        "options": dict(options or {}),
+        "args": list(args) if isinstance(args, tuple) else args,
+        "kwargs": {} if kwargs is None else kwargs,
+        "options": {} if options is None else options,
         "missed": missed,
         "most_missed": most_missed,
         "overlap": overlap,
@@ -87,7 +87,10 @@ def periodic(
         "alert_seconds": alert_seconds,
     }
     # What is decorated may not be finished: a shared task of Celery makes an app if it is looked at too early.
-    check(name or "of this function", values | {"kind": "message", "queue": "queue", "target": "", "options": {}})
+    unknown = {"kind": "message", "queue": "queue", "target": ""}
+    if isinstance(options, dict):
+        unknown["options"] = {}
+    check(name or "of this function", values | unknown)
 
     def register(target: Target) -> Target:
         _declared.append((target, name, values))
@@ -134,10 +137,4 @@ def name_of(target: Any) -> str:
 def declaration_of(name: str, values: Mapping[str, Any]) -> Declaration:
     """Return a declaration. Raises ConfigurationError and WrongSchedule for values that cannot be."""
     check(name, values)
-    try:
-        plain = json.loads(json.dumps(values_of(values), cls=DjangoJSONEncoder))
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"The periodic message {name!r} has what JSON cannot express: {error}."
-        ) from error
-    return Declaration(name, plain)
+    return Declaration(name, json.loads(json.dumps(values_of(values), cls=DjangoJSONEncoder)))

@@ -13,7 +13,7 @@ from django_mq.engine.decisions.periodic import Missed, Overlap, changed_in
 from django_mq.errors import ConfigurationError
 from django_mq.models.times import UTCDateTimeField
 from django_mq.periodic.ticks import MOST_CHARACTERS, Schedule, schedule
-from django_mq.periodic.values import DECLARED, check, values_of
+from django_mq.periodic.values import DECLARED, TARGET_LENGTH, check, values_of
 from django_mq.stores.clock import clock
 
 
@@ -54,7 +54,7 @@ class PeriodicMessage(models.Model):
     )
     target = models.CharField(
         _("type or task"),
-        max_length=255,
+        max_length=TARGET_LENGTH,
         blank=True,
         default="",
         help_text=_("The type of the message, the name of the Celery task, or the path of the Django task."),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from django.core.serializers.json import DjangoJSONEncoder
+
+from django_mq.delivery.validation import check_json
 from django_mq.engine.decisions.periodic import problems_of
-from django_mq.engine.options import WHAT_A_NAME_IS, is_name
+from django_mq.engine.options import WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.errors import ConfigurationError, shown
 from django_mq.periodic.ticks import schedule
 
@@ -45,13 +49,17 @@ OPTIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 #: The most characters of a name.
 NAME_LENGTH: Final = 200
+#: The most characters of a type, or of the name of a task.
+TARGET_LENGTH: Final = 255
 
 
 def check(name: str, values: Mapping[str, Any]) -> None:
     """Raise WrongSchedule, or ConfigurationError, for values that cannot be."""
     about = f"The periodic message {shown(name)}"
-    if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH:
-        raise ConfigurationError(f"{about} has a wrong name; give 1 to {NAME_LENGTH} characters.")
+    if not isinstance(name, str) or not name or not is_storable(name, NAME_LENGTH):
+        raise ConfigurationError(
+            f"{about} has a wrong name; give 1 to {NAME_LENGTH} characters, none of them null."
+        )
     if problem := next(problems_of(values), None):
         raise ConfigurationError(f"{about} cannot be: {problem}.")
     schedule(
@@ -61,21 +69,43 @@ def check(name: str, values: Mapping[str, Any]) -> None:
         start_at=values["start_at"],
         end_at=values["end_at"],
     )
+    _check_target(about, values)
+    _check_contents(about, values)
+
+
+def _check_target(about: str, values: Mapping[str, Any]) -> None:
     if values["kind"] not in OPTIONS:
         raise ConfigurationError(
             f"{about} has the kind {shown(values['kind'])}; give one of {', '.join(OPTIONS)}."
         )
     if values["kind"] == "message" and not is_name(values["queue"]):
         raise ConfigurationError(f"{about} has the queue {shown(values['queue'])}; {WHAT_A_NAME_IS}.")
+    for field, limit in (("queue", NAME_LENGTH), ("target", TARGET_LENGTH)):
+        if not isinstance(values[field], str) or not is_storable(values[field], limit):
+            found = f"{about} has the {field} {shown(values[field])}"
+            raise ConfigurationError(f"{found}; give at most {limit} characters, none of them null.")
     if values["kind"] != "message" and not values["target"]:
         raise ConfigurationError(f"{about} names no task; give its name.")
+
+
+def _check_contents(about: str, values: Mapping[str, Any]) -> None:
     if not isinstance(values["args"], list) or not isinstance(values["kwargs"], dict):
         raise ConfigurationError(f"{about} has wrong arguments; give a list of args, and a dictionary of kwargs.")
+    for field in ("body", "args", "kwargs", "options"):
+        _check_json(f"{about} has a wrong value of {field}", values[field])
     options, known = values["options"], OPTIONS[values["kind"]]
     if not isinstance(options, dict) or options.keys() - known:
         raise ConfigurationError(
             f"{about} has the options {shown(options)}; it may have {', '.join(sorted(known))}."
         )
+
+
+def _check_json(about: str, value: Any) -> None:
+    """Raise ConfigurationError for a value that a JSON column cannot store."""
+    try:
+        check_json(json.dumps(value, cls=DjangoJSONEncoder, allow_nan=False), "it")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{about}: {str(error).rstrip('.')}.") from error
 
 
 def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,6 +138,9 @@ USUAL = {
         ({"alert_seconds": 0}, "alert_seconds is 0"),
         ({"start_at": NOON.replace(tzinfo=None)}, "without a time zone"),
         ({"start_at": NOON, "end_at": NOON}, "not after start_at"),
+        ({"start_at": "2024-01-01"}, "give an aware datetime"),
+        ({"end_at": NOON.date()}, "give an aware datetime"),
+        ({"start_at": NOON.replace(year=9999)}, "before the year 9001"),
     ],
 )
 def test_impossible_values_are_named(given: dict[str, object], words: str | None) -> None:

@@ -140,6 +140,13 @@ def test_handlers_and_tasks_are_declared_beside_their_code(alias: str, settings:
         ({}, "a cron line or every_seconds"),
         ({"cron": "0 3 * * *", "missed": "never"}, "missed is 'never'"),
         ({"cron": "0 3 * * *", "name": "n" * 201}, "wrong name"),
+        ({"cron": "0 3 * * *", "name": "null\0"}, "wrong name"),
+        ({"cron": "0 3 * * *", "body": object()}, "wrong value of body"),
+        ({"cron": "0 3 * * *", "body": {"n": float("nan")}}, "wrong value of body"),
+        ({"cron": "0 3 * * *", "kwargs": {"text": "\0"}}, "null character"),
+        ({"cron": "0 3 * * *", "args": "abc"}, "wrong arguments"),
+        ({"cron": "0 3 * * *", "kwargs": [1]}, "wrong arguments"),
+        ({"cron": "0 3 * * *", "options": "abc"}, "has the options"),
     ],
 )
 def test_impossible_declarations_are_refused_where_they_stand(given: dict[str, Any], words: str) -> None:

@@ -5,14 +5,13 @@ A tick is a time at which a periodic message is due. Another package says when t
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
 
 #: A leader looks at least so often for what operators have changed.
 LOOK_SECONDS: Final = 60.0
@@ -28,6 +27,8 @@ LEAST_INTERVAL_SECONDS: Final = 1.0
 MOST_INTERVAL_SECONDS: Final = 366 * 86400.0
 MOST_JITTER_SECONDS: Final = 86400.0
 MOST_MISSED: Final = 1000
+#: Dates end with the year 9999, and ticks are looked for ahead.
+LAST_YEAR: Final = 9000
 
 
 class Missed(StrEnum):
@@ -145,11 +146,16 @@ def problems_of(values: Mapping[str, Any]) -> Iterator[str]:
     yield from _problems_of_span(values["start_at"], values["end_at"])
 
 
-def _problems_of_span(start: datetime | None, end: datetime | None) -> Iterator[str]:
+def _problems_of_span(start: Any, end: Any) -> Iterator[str]:
     for name, moment in (("start_at", start), ("end_at", end)):
+        if moment is not None and not isinstance(moment, datetime):
+            yield f"{name} is {moment!r}; give an aware datetime"
+            return
         if moment is not None and moment.utcoffset() is None:
             yield f"{name} is {moment}, without a time zone; give an aware datetime"
             return
+    if start is not None and start.year > LAST_YEAR:
+        yield f"start_at is {start}; give a time before the year {LAST_YEAR + 1}"
     if start is not None and end is not None and start >= end:
         yield f"end_at is {end}, which is not after start_at, {start}"
 
