@@ -125,10 +125,10 @@ def test_a_run_that_goes_on_after_its_message_keeps_the_key_until_it_ends(store:
 
 def test_a_message_that_has_expired_has_no_key(store: Store, session: int) -> None:
     declare(store)
-    admit(store, unique(body=b"1", ttl_seconds=10.0))
-    admit(store, unique(Unique(key="b"), body=b"2", ttl_seconds=10.0, priority=9))
+    admit(store, unique(body=b"1", ttl_seconds=1000.0))
+    admit(store, unique(Unique(key="b"), body=b"2", ttl_seconds=1000.0, priority=9))
     [running] = claim(store, session, credit=1)
-    pass_time(store, 11)
+    pass_time(store, 1001)
     assert not is_admitted(store, Unique(key="b"))
     settle(store, session, running, Verdict.ACCEPT)
     assert admit(store, unique(DROP, body=b"3")) != [0]
@@ -157,14 +157,14 @@ def test_keys_count_within_a_queue_or_a_type(store: Store) -> None:
 
 def test_the_time_moves_with_each_message_up_to_the_bound(store: Store, session: int) -> None:
     declare(store)
-    rule = debounce(10, at_most_seconds=25, key="a")
+    rule = debounce(1000, at_most_seconds=2500, key="a")
     for body in (b"1", b"2", b"3"):
         admit(store, unique(rule, body=body))
         assert not bodies(store, session)
-        pass_time(store, 8)
-    assert not bodies(store, session)  # 24 seconds after the first one, 8 after the last one
+        pass_time(store, 800)
+    assert not bodies(store, session)  # 2400 seconds after the first one, 800 after the last one
     admit(store, unique(rule, body=b"4"))
-    pass_time(store, 2)
+    pass_time(store, 200)
     assert bodies(store, session) == [4]  # at the bound
     admit(store, unique(rule, body=b"5"))
     assert not bodies(store, session)
