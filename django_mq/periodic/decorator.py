@@ -87,7 +87,7 @@ def periodic(
         "alert_seconds": alert_seconds,
     }
     # What is decorated may not be finished: a shared task of Celery makes an app if it is looked at too early.
-    unknown = {"kind": "message", "queue": "queue", "target": ""}
+    unknown: dict[str, Any] = {"kind": "message", "queue": "queue", "target": ""}
     if isinstance(options, dict):
         unknown["options"] = {}
     check(name or "of this function", values | unknown)
@@ -137,4 +137,11 @@ def name_of(target: Any) -> str:
 def declaration_of(name: str, values: Mapping[str, Any]) -> Declaration:
     """Return a declaration. Raises ConfigurationError and WrongSchedule for values that cannot be."""
     check(name, values)
-    return Declaration(name, json.loads(json.dumps(values_of(values), cls=DjangoJSONEncoder)))
+    # What ``publish`` takes as a timedelta, it takes as seconds, too.
+    options = {
+        key: each.total_seconds() if isinstance(each, timedelta) else each
+        for key, each in values["options"].items()
+    }
+    return Declaration(
+        name, json.loads(json.dumps(values_of({**values, "options": options}), cls=DjangoJSONEncoder))
+    )

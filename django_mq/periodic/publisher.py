@@ -134,7 +134,7 @@ def _django_task_of(row: PeriodicMessage) -> Any:
     try:
         task = import_string(row.target)
         backend, _ = task.get_backend(), task.enqueue
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise TargetGone(f"{row.target!r} is no Django task: {error}") from error
     if not any(each.__module__.startswith("django_mq.") for each in type(backend).__mro__):
         raise TargetGone(f"{row.target!r} has another backend than those of django_mq.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,10 @@ def a_declaration(name: str = "report", **values: Any) -> Declaration:
 def note(n: int) -> int:
     """Return what it was given."""
     return n
+
+
+def test_a_time_to_live_may_be_a_timedelta() -> None:
+    assert a_declaration(options={"ttl": timedelta(minutes=1)}).values["options"] == {"ttl": 60.0}
 
 
 def lines(alias: str) -> dict[str, str]:

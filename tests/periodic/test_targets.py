@@ -92,6 +92,7 @@ def test_a_django_task_is_published_in_the_transaction_of_its_row(
         ({"kind": "celery", "queue": "", "target": "missing"}, "no Celery task 'missing'"),
         ({"kind": "task", "queue": "", "target": "nowhere.task"}, "no Django task"),
         ({"kind": "task", "queue": "", "target": "os.path.join"}, "no Django task"),
+        ({"kind": "task", "queue": "", "target": ".."}, "no Django task"),
     ],
 )
 def test_a_target_that_is_gone_pauses_the_row(
