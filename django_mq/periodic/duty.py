@@ -33,7 +33,7 @@ from django_mq.engine.decisions.periodic import (
     step_for,
 )
 from django_mq.errors import InvalidMessage, StoreError, TargetGone, UnknownQueue, WrongSchedule
-from django_mq.models import Message
+from django_mq.models import BegunTask, Message
 from django_mq.models.times import UTCNow
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
@@ -246,7 +246,9 @@ def last_run(row: PeriodicMessage) -> PeriodicRun | None:
     run = ticks.order_by("-due_at", "-id").first()
     if run is None or run.message_id is None or run.ended_at is not None:
         return run
-    if not Message.objects.using(alias).filter(message_id=run.message_id).exists():
+    # In this order: a task that begins has its message or its run.
+    found = (each.objects.using(alias).filter(message_id=run.message_id) for each in (Message, BegunTask))
+    if not any(each.exists() for each in found):
         # It was cancelled, or has expired, or a worker of an earlier release has ended it.
         run.outcome, run.ended_at = PeriodicRun.TickOutcome.REMOVED, now_of(row)
         run.save(update_fields=["outcome", "ended_at"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.db.models import Max, Q
 from django.utils.translation import gettext as _
 
-from django_mq.engine.decisions.ends import End
+from django_mq.engine.decisions.ends import End, RunOutcome
 from django_mq.engine.decisions.periodic import LATE_SECONDS, is_too_old
 from django_mq.models.times import UTCNow
 from django_mq.periodic import duty
@@ -42,12 +42,21 @@ OUTCOMES: Final = {
     End.EXPIRED: PeriodicRun.TickOutcome.EXPIRED,
     **dict.fromkeys((End.CANCELLED, End.PURGED, End.REPLACED), PeriodicRun.TickOutcome.REMOVED),
 }
+#: A run that is retried has not ended.
+OUTCOMES_OF_RUNS: Final = {
+    RunOutcome.SUCCEEDED: PeriodicRun.TickOutcome.SUCCEEDED,
+    RunOutcome.FAILED: PeriodicRun.TickOutcome.DEAD,
+    RunOutcome.LOST: PeriodicRun.TickOutcome.DEAD,
+    RunOutcome.REVOKED: PeriodicRun.TickOutcome.REMOVED,
+}
 
 
 def note_ends(store: Store, ended: Sequence[Ended]) -> None:
     """Write how runs have ended. Raises StoreError."""
     for each in ended:
-        store.periodic.end(each.message_id, OUTCOMES[each.end].value)  # type: ignore[attr-defined]  # of databases
+        outcome = OUTCOMES[each.end] if each.outcome is None else OUTCOMES_OF_RUNS.get(each.outcome)
+        if outcome is not None:
+            store.periodic.end(each.message_id, outcome.value)  # type: ignore[attr-defined]  # of databases
 
 
 def find(alias: str) -> Iterator[Finding]:

@@ -13,9 +13,10 @@ from django.db import connections
 
 from django_mq.api import Reject, cancel
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.engine.decisions.ends import End, Ended, RunOutcome
 from django_mq.models import Message
 from django_mq.periodic import duty, editor
-from django_mq.periodic.extension import find
+from django_mq.periodic.extension import find, note_ends
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
@@ -244,6 +245,39 @@ def test_a_pause_takes_back_what_was_published_ahead(alias: str, move: Callable[
     assert (Message.objects.using(alias).count(), runs(alias), row.next_at) == (0, [], None)
     editor.resume(row)
     assert [due for due, _ in runs(alias)] == [first]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "noted"),
+    [
+        (None, "succeeded"),
+        (RunOutcome.SUCCEEDED, "succeeded"),
+        (RunOutcome.FAILED, "dead"),
+        (RunOutcome.LOST, "dead"),
+        (RunOutcome.REVOKED, "removed"),
+        (RunOutcome.RETRIED, ""),
+    ],
+)
+def test_a_run_has_the_outcome_of_its_task(alias: str, outcome: RunOutcome | None, noted: str) -> None:
+    row = a_row(alias)
+    id_ = editor.run_now(row)
+    assert id_ is not None
+    text = {"type": "", "headers": "{}", "content_type": "", "content_encoding": ""}
+    ended = Ended(
+        row=1,
+        message_id=id_,
+        queue="reports",
+        end=End.ACCEPTED,
+        properties=None,
+        body=b"",
+        outcome=outcome,
+        **text,
+    )
+    store = shared_store(alias)
+    with store.database.transaction():
+        note_ends(store, [ended])
+
+    assert PeriodicRun.objects.using(alias).get().outcome == noted
 
 
 def test_run_now_publishes_beside_the_ticks(alias: str) -> None:
