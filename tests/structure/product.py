@@ -428,6 +428,82 @@ def limited_handlers() -> None:
     forget("limited")
 
 
+def fair_handlers() -> None:
+    """Let the messages of three tenants, one with double weight, share a queue."""
+    from django.core.management import call_command
+
+    from django_mq.api import OutgoingMessage, consumer, publish, publish_many
+    from django_mq.delivery.consumer.handlers import forget
+    from django_mq.errors import MQError
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare
+
+    store = shared_store("default")
+    declare(store, "fair", fair_by="tenant", fair_weights="a 2")
+    for wrong in ("a", "a 0", "a 2\na 3"):
+        with suppress(MQError):
+            declare(store, "wrongly fair", fair_by="tenant", fair_weights=wrong)
+
+    @consumer("fair")
+    def fair(message: Any) -> None:
+        pass
+
+    tenants = ("a", "b", 3, "a" * 40)
+    publish_many([OutgoingMessage(queue="fair", headers={"tenant": tenants[i % 4]}) for i in range(30)])
+    publish("fair", headers={"tenant": "late"}, delay=0.01)
+    publish("fair")
+    with suppress(MQError):
+        publish("fair", headers={"tenant": "x" * 10_000})
+    while store.queues.counts()["fair"].total:
+        call_command("mq_worker", "--queues=fair", "--until-empty", stdout=StringIO())
+    forget("fair")
+
+
+def periodic_messages() -> None:
+    """Publish what is due of rows with each rule for missed ticks and for runs that last, and follow code."""
+    from django_mq.errors import MQError
+    from django_mq.periodic import editor
+    from django_mq.periodic.declared import follow
+    from django_mq.periodic.decorator import declaration_of
+    from django_mq.periodic.duty import _next_looks, look
+    from django_mq.periodic.extension import find
+    from django_mq.periodic.models import PeriodicMessage
+    from django_mq.periodic.values import USUAL
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare
+
+    store, now = shared_store("default"), datetime.now(UTC)
+    declare(store, "reports")
+    usual: dict[str, Any] = {"queue": "reports", "every_seconds": 1.0, "alert_seconds": 1}
+    for missed in ("skip", "once", "all"):
+        for overlap in ("skip", "queue", "replace"):
+            row = PeriodicMessage(
+                name=f"{missed} {overlap}", missed=missed, overlap=overlap, jitter_seconds=0.5, **usual
+            )
+            editor.save(row, using="default")
+            PeriodicMessage.objects.filter(pk=row.pk).update(
+                next_at=now - timedelta(seconds=99), look_at=now, created_at=now - timedelta(seconds=99)
+            )
+    for _ in range(3):
+        _next_looks.clear()
+        look(store, 1000)
+    list(find("default"))
+    wrong = (
+        {"cron": "* * * * *"},
+        {"every_seconds": 0, "jitter_seconds": -1, "most_missed": 0, "missed": "some", "overlap": "some"},
+        {"alert_seconds": 0, "start_at": datetime.now(), "end_at": now},  # noqa: DTZ005 - what is refused
+        {"start_at": now, "end_at": now},
+    )
+    for values in wrong:
+        with suppress(MQError):
+            editor.save(PeriodicMessage(name="wrong", **(usual | values)), using="default")
+    for every in (60.0, 70.0, 60.0):
+        declared = {**USUAL, "every_seconds": every, "kind": "message", "queue": "reports"}
+        follow("default", "code:structure", [declaration_of("declared", declared)])
+        PeriodicMessage.objects.filter(name="declared").update(most_missed=7)
+    PeriodicMessage.objects.all().delete()
+
+
 def _ask_for_impossible_retries() -> None:
     from django_mq.api import Release, consumer
     from django_mq.errors import ConfigurationError

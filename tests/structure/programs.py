@@ -75,6 +75,8 @@ AT_WORK: Final = (
     product.handlers_with_rules,
     product.handlers_with_retries,
     product.limited_handlers,
+    product.fair_handlers,
+    product.periodic_messages,
 )
 
 

@@ -197,22 +197,19 @@ class Database(Connection):
 
     @property
     def in_transaction(self) -> bool:
-        return bool(self.connection.in_atomic_block) or not self._commits_each_statement
+        opened = self.connection.connection is not None
+        commits_each = self.connection.autocommit if opened else self.connection.settings_dict["AUTOCOMMIT"]
+        return bool(self.connection.in_atomic_block) or not commits_each
 
     @property
     def in_test(self) -> bool:
         blocks: list[Any] = self.connection.atomic_blocks
         return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001 - as Django's durable blocks
 
-    @property
-    def _commits_each_statement(self) -> bool:
-        opened = self.connection.connection is not None
-        return bool(self.connection.autocommit if opened else self.connection.settings_dict["AUTOCOMMIT"])
-
     def after_commit(self, callback: Callable[[], None]) -> None:
         if self.connection.in_atomic_block:
             transaction.on_commit(callback, using=self.connection.alias, robust=True)
-        elif self._commits_each_statement:
+        elif not self.in_transaction:
             callback()
 
     def last_after_commit(self) -> Callable[[], None] | None:
