@@ -337,18 +337,6 @@ class PostgreSQLDatabase(Database):
             known.is_direct = bool(driver.info.backend_pid == self.backend())
         return known.is_direct
 
-    def often(self, name: str, /, **params: Any) -> Rows:
-        with self.alone(), translating(self.connection):
-            self.connection.ensure_connection()
-            if self.may_prepare():
-                try:
-                    return self.prepared_rows(name, self.fitted(params))
-                except InvalidSqlStatementName:
-                    # The project has dropped prepared statements: an error like any other in a transaction.
-                    prepared_on(self.connection.connection).is_direct = False
-                    raise
-        return self.rows(name, **params)
-
     def reset_connection(self) -> bool:
         connection, driver = self.connection, self.connection.connection
         options = connection.settings_dict.get("OPTIONS", {})
@@ -370,8 +358,7 @@ class PostgreSQLDatabase(Database):
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:
         self.connection.ensure_connection()
         cursor = prepared_on(self.connection.connection).cursor
-        answer = self._executed(cursor, name, params, prepare=True)
-        return answer.fetchall() if answer.description else []
+        return self._executed(cursor, name, params, prepare=True).fetchall()
 
     def _executed(
         self, cursor: RawCursor[Any], name: str, params: Mapping[str, Any], *, prepare: bool

@@ -85,10 +85,6 @@ class Database(Connection):
     def rows(self, name: str, /, **params: Any) -> Rows:
         return self.run(name, self.fitted(params))
 
-    def often(self, name: str, /, **params: Any) -> Rows:
-        """Run a statement that publishers run often, prepared where this saves time."""
-        return self.rows(name, **params)
-
     def insert(self, name: str, /, **params: Any) -> Rows:
         """Run a statement that writes rows; return none if one of them exists already."""
         return self.rows(name, **params)

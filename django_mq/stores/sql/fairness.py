@@ -170,7 +170,7 @@ class FairPlaces(Part):
     def _level(self, queue_id: int, number: int, keys: list[str]) -> LevelCounters:
         """Read how far the level and its keys have come, and lock a counter of each if one is free."""
         level = LevelCounters()
-        rows = self.database.often(
+        rows = self.database.rows(
             "fair_level", queue_id=queue_id, level=number, keys=keys, first=FIRST, limit=HEAD
         )
         for kind, key, id_, place, seen, flag in sorted(rows, key=itemgetter(0, 2, 3)):
@@ -194,7 +194,7 @@ class FairPlaces(Part):
             }
             if not free:
                 break
-            for row in self.database.often("lock_counters", ids=list(free)):
+            for row in self.database.rows("lock_counters", ids=list(free)):
                 level.own[free[row[0]]] = Counter(*row)
 
     def _write(self, queue_id: int, number: int, level: LevelCounters, rows: Iterable[dict[str, Any]]) -> None:
@@ -208,7 +208,7 @@ class FairPlaces(Part):
                 added.append(row | {"level": number})
         for name, counters in (("set_counters", changed), ("add_counters", added)):
             if counters:
-                self.database.often(name, queue_id=queue_id, counters=json.dumps(counters))
+                self.database.rows(name, queue_id=queue_id, counters=json.dumps(counters))
 
 
 def _arriving(queue: QueueRecord, new: Iterable[Sequence[Any]]) -> dict[int, dict[str, Arriving]]:
