@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,9 @@ def test_a_django_task_of_another_backend_is_refused(alias: str, settings: Setti
 def test_a_worker_of_an_earlier_release_pauses_nothing_and_a_new_one_goes_on(
     alias: str, app: Celery, move: Callable[[timedelta], None]
 ) -> None:
-    newest = declaration_of("new", {**USUAL, "kind": "celery", "target": "later", "every_seconds": 3600.0})
+    start = datetime.now(UTC) + timedelta(seconds=600)
+    values = {**USUAL, "kind": "celery", "target": "later", "every_seconds": 3600.0, "start_at": start}
+    newest = declaration_of("new", values)
     follow(alias, "code", [])
     follow(alias, "code", [newest])
     row = PeriodicMessage.objects.using(alias).get()
@@ -142,7 +144,7 @@ def test_a_worker_of_an_earlier_release_pauses_nothing_and_a_new_one_goes_on(
     look_now(alias)
     assert PeriodicMessage.objects.using(alias).get().is_gone
     app.task(name="later", shared=False)(note)
-    follow(alias, "code", [newest, declaration_of("another", newest.values | {"every_seconds": 60.0})])
+    follow(alias, "code", [newest, declaration_of("another", values | {"every_seconds": 60.0})])
     assert PeriodicMessage.objects.using(alias).filter(is_paused=False).count() == 2
 
 
