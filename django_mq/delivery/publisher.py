@@ -232,20 +232,19 @@ def publish(
     if exchange is not None or is_watched():
         return publish_many([outgoing], using=using)[0]
     store = shared_store(using or conf.load().DATABASE)
-    [message] = keyed(store, [check(outgoing)], [body])
+    message = check(outgoing)
+    conf.middleware()  # a wrong one is reported before the database is asked
+    if (fair := fairness_in(store, message.queue_name)) is not None:
+        message = _keyed(message, fair, body)
     hints.announce(passed(store, [message], partial(append, store)), store)
     return known_by(message)
 
 
-def keyed(store: Store, messages: list[NewMessage], bodies: Sequence[Any]) -> list[NewMessage]:
-    """Return the messages; in a queue that keys share, a field of a body is the key if no header is."""
+def fair_queues(store: Store, messages: Iterable[NewMessage]) -> dict[str, Fairness]:
+    """Return how keys share those queues of the messages that are shared."""
     conf.middleware()  # a wrong one is reported before the database is asked
     names = {message.queue_name for message in messages}
-    fair = {name: found for name in names if (found := fairness_in(store, name)) is not None}
-    if not fair:
-        return messages
-    pairs = zip(messages, bodies, strict=True)
-    return [_keyed(message, fair.get(message.queue_name), body) for message, body in pairs]
+    return {name: found for name in names if (found := fairness_in(store, name)) is not None}
 
 
 def fairness_in(store: Store, queue: str) -> Fairness | None:
@@ -257,9 +256,8 @@ def fairness_in(store: Store, queue: str) -> Fairness | None:
     return None if known is None else known.fairness
 
 
-def _keyed(message: NewMessage, fair: Fairness | None, body: Any) -> NewMessage:
-    if fair is None:
-        return message
+def _keyed(message: NewMessage, fair: Fairness, body: Any) -> NewMessage:
+    """Return the message with its key: if no header says it, a field of the body does."""
     field = body.get(fair.header) if isinstance(body, Mapping) else getattr(body, fair.header, None)
     headers = headers_in(message.headers)
     found = fair.with_key(headers, field)
@@ -297,20 +295,24 @@ def _prepare(
     new_ids = new_uuids(len(given))
     ids: list[UUID] = []
     copies: list[NewMessage] = []
-    bodies: list[Any] = []
     for each in given:
         if isinstance(each, tuple) and len(each) == 2:
             message = check_body(*each, next(new_ids))
             copies.append(message)
-            bodies.append(each[1])
         else:
             outgoing = as_outgoing(each)
             message = check(outgoing)
-            routed = _routed(outgoing, message, alias)
-            copies += routed
-            bodies += [outgoing.body] * len(routed)
+            copies += _routed(outgoing, message, alias)
         ids.append(message.message_id)
-    return keyed(shared_store(alias), copies, bodies), ids
+    if fair := fair_queues(shared_store(alias), copies):
+        bodies = {id_: as_outgoing(each).body for id_, each in zip(ids, given, strict=True)}
+        copies = [
+            _keyed(message, fair[message.queue_name], bodies[message.message_id])
+            if message.queue_name in fair
+            else message
+            for message in copies
+        ]
+    return copies, ids
 
 
 def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[NewMessage]:
@@ -507,16 +509,12 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
             return
     names = {message.queue_name for message in messages}
     constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
-    if constrained or any(_is_keyed(message) for message in messages):
+    # Another message may keep out one with an id or a key.
+    if constrained or any(each.dedup_id is not None or each.unique is not None for each in messages):
         messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
         waiting_for_capacity(store, constrained, lambda: store.admission.append(messages, again=again))
     elif messages:
         store.publications.append_many(messages, again=again)
-
-
-def _is_keyed(message: NewMessage) -> bool:
-    """Whether another message may keep this one out."""
-    return message.dedup_id is not None or message.unique is not None
 
 
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:

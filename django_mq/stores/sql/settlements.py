@@ -212,7 +212,7 @@ class Settlements(Part, subjects.Settlements):
         settled = [item for item in settlements if item.id in done]
         if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
             self.messages.record_attempts(session_id, failed)
-        if released := [item.id for item in settled if item.verdict in STAYING]:
+        if released := [item.id for item in settled if item.verdict is RELEASE or item.verdict is PARK]:
             self.messages.drop_replaced(released)
         if declined := [item.id for item in settled if item.verdict is DECLINE]:
             self.messages.drop_replaced(declined)
@@ -243,18 +243,16 @@ class Settlements(Part, subjects.Settlements):
 def statements(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
     """Yield the statements for settlements without failures and dead messages."""
     yield from verdicts(session_id, settlements)
-    if ids := [item.id for item in settlements if item.verdict in STAYING]:
+    if ids := [item.id for item in settlements if item.verdict is RELEASE or item.verdict is PARK]:
         # A released message that a later value has replaced is removed.
         yield "remove", {"ids": ids, "outcome": REPLACED, "reason": BY_LATER_VALUE}
 
 
-#: Of messages that stay, and that a later value may have replaced meanwhile.
-STAYING = (RELEASE, PARK)
-
-
 def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
+    left = len(settlements)  # most often all have the first of the verdicts
     for verdict, name, how in KINDS:
-        if chosen := [item for item in settlements if item.verdict is verdict]:
+        if left and (chosen := [item for item in settlements if item.verdict is verdict]):
+            left -= len(chosen)
             yield name, fence(session_id, chosen) | how(chosen)
 
 
