@@ -245,7 +245,7 @@ FAULTS = (
     fault("a last value keeps the old one", ("older_values", "state < 3", "state = 2")),
     fault("a value in advance replaces nothing", ("_early", "IS NOT NULL", "IS NULL")),
     fault("a value in advance arrives late", ("sql/capacities.py", "if row[4]:", "if not row[4]:")),
-    fault("due messages do not come first", ("_place", "q.due_order = 'keep_place'", "q.due_order <> ''")),
+    fault("due messages do not come first", ("_due_place", "q.due_order = 'keep_place'", "q.due_order <> ''")),
     fault(
         "a new priority keeps the place",
         ("prioritise", "level = moving.level, ", ""),
