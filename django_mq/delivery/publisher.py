@@ -474,8 +474,10 @@ def marked(messages: Sequence[NewMessage], listening: Sequence[Listening]) -> li
     """Return the messages, each with the listenings that are told its ends."""
     if not any(each.wants for each in listening):
         return list(messages)
-    marks = [mark_of(message, listening) for message in messages]
-    return [replace(each, told_to=mark) if mark else each for each, mark in zip(messages, marks, strict=True)]
+    marks = [(each, mark_of(each, listening)) for each in messages]
+    return [
+        replace(each, told_to=f"{each.told_to or ''} {mark}".strip()) if mark else each for each, mark in marks
+    ]
 
 
 def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> None:

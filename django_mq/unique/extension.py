@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.decisions.ends import End
+from django_mq.engine.decisions.unique import RUNS
 from django_mq.seams.extension import Duty, Extension, Listening, Panel
 from django_mq.seams.findings import notice
 
@@ -63,13 +64,8 @@ def find(alias: str) -> Iterator[Finding]:
         )
 
 
-#: Keeps the runs of unique tasks whose messages are gone when they begin: until then they have their keys.
-LISTENING = Listening(
-    name="unique",
-    ends=frozenset({End.ACCEPTED}),
-    wants=lambda message: message.unique is not None and message.unique.outlives,
-    tell=lambda _store, _ended: None,
-)
+#: Celery's messages name it themselves: no publish asks.
+LISTENING = Listening(name=RUNS, ends=frozenset({End.ACCEPTED}), wants=None, tell=lambda _store, _ended: None)
 EXTENSION = Extension(
     name="unique",
     ends=(LISTENING,),

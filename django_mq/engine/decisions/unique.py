@@ -25,6 +25,8 @@ UNTIL: Final = ("begins", "finished", "window")
 WITHIN: Final = ("queue", "type")
 SECOND: Final = ("raise", "drop", "replace")
 REPLACEABLE: Final = ("body", "time", "priority")
+#: The listening by which the run of a message is kept that is gone when it begins: until the end it has the key.
+RUNS: Final = "unique"
 #: The longest time of a rule in seconds: a year.
 LONGEST_SECONDS: Final = 366 * 86_400.0
 #: How long a publisher waits for another transaction that has published with the same key.
@@ -159,8 +161,6 @@ class UniqueClaim:
     owner: str
     #: Whether the message continues the work of one that was published before: it is never refused.
     continues: bool = False
-    #: Whether the run goes on after the message is gone: that of a task that is acknowledged when it begins.
-    outlives: bool = False
     #: The message that has the key; a store writes it where the claim's own message is dropped, or replaces it.
     first: First | None = None
 

@@ -31,7 +31,7 @@ from django_mq.engine.decisions.routing import address_in
 from django_mq.engine.decisions.verdict import Decision, Ending, Verdict, verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
-from django_mq.integrations.celery.unique import claim_in
+from django_mq.integrations.celery.unique import claim_in, mark_in
 from django_mq.stores.clock import clock
 from django_mq.stores.records import NewMessage, Settlement, storable
 
@@ -142,6 +142,7 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         correlation_id=_short(message["properties"].get("correlation_id"), "correlation_id"),
         dedup_id=_dedup_id(headers),
         unique=claim_in(headers, queue=queue, owner=str(message["properties"].get("correlation_id") or "")),
+        told_to=mark_in(headers),
         deliver_at=eta(headers),
         # A task that Celery knows to expire is delivered: the worker revokes it and records that.
         ttl_seconds=None if is_task and headers.get("expires") else expiration_seconds(properties),

@@ -17,7 +17,7 @@ from celery import Task
 
 from django_mq.delivery.codecs import encode_json
 from django_mq.delivery.validation import text
-from django_mq.engine.decisions.unique import Unique, by_arguments, claim_of
+from django_mq.engine.decisions.unique import RUNS, Unique, by_arguments, claim_of
 from django_mq.errors import ConfigurationError, InvalidMessage, shown
 
 if TYPE_CHECKING:
@@ -65,13 +65,18 @@ def header_of(rule: Unique, task: str, arguments: Mapping[str, Any]) -> dict[str
     return {name: value for name in FIELDS if (value := getattr(keyed, name)) != getattr(DEFAULT, name)}
 
 
+def mark_in(headers: Mapping[str, Any]) -> str | None:
+    """Return the mark of a task whose message is gone when it begins, and that has its key until its run ends."""
+    header = headers.get(UNIQUE)
+    return RUNS if isinstance(header, dict) and header.get(EARLY) is True else None
+
+
 def claim_in(headers: Mapping[str, Any], *, queue: str, owner: str) -> UniqueClaim | None:
     """Return what a task claims by its header. Raises InvalidMessage for a header that cannot be one."""
     header = headers.get(UNIQUE)
     if header is None:
         return None
     if isinstance(header, dict):
-        outlives = header.get(EARLY) is True
         header = {name: value for name, value in header.items() if name != EARLY}
     if not isinstance(header, dict) or not set(header) <= set(FIELDS) or not header.get("key"):
         raise _wrong(header)
@@ -83,9 +88,7 @@ def claim_in(headers: Mapping[str, Any], *, queue: str, owner: str) -> UniqueCla
         raise InvalidMessage(f"The header {UNIQUE}: {problem}")
     text(rule.key, f"The key in the header {UNIQUE}")
     task, continues = str(headers.get("task") or ""), bool(headers.get("retries"))
-    claim = claim_of(rule, queue=queue, type_=task, owner=owner, arguments=None, continues=continues)
-    claim.outlives = outlives
-    return claim
+    return claim_of(rule, queue=queue, type_=task, owner=owner, arguments=None, continues=continues)
 
 
 def _wrong(header: object) -> InvalidMessage:
