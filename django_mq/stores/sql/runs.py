@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -13,7 +14,7 @@ from django_mq.stores.sql.ends import Ends, Marked
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from django_mq.stores.records import Settlement
+    from django_mq.stores.records import Receipt, Settlement
     from django_mq.stores.sql.database import Rows
 
 
@@ -23,9 +24,13 @@ class BegunTasks(Part):
 
     ends: Ends
 
-    def begin(self, session_id: int, ids: Sequence[int]) -> None:
+    def begin(self, session_id: int, receipts: Sequence[Receipt]) -> None:
         """Keep what is known of messages that the session holds, before they are accepted."""
-        self.rows("begin_tasks", session=session_id, ids=list(ids))
+        by_claim = defaultdict[int, list[int]](list)
+        for id_, claim in receipts:
+            by_claim[claim].append(id_)
+        for claim, ids in by_claim.items():
+            self.rows("begin_tasks", session=session_id, claim=claim, ids=ids)
 
     def end(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         """End runs of the session; return the row ids of those that had not ended before."""

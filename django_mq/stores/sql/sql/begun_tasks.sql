@@ -5,7 +5,7 @@ INSERT INTO django_mq_run (
 SELECT m.id, m.claim, m.session_id, q.name, m.message_id, m.type, m.headers, m.properties, m.told_to, {now}
 FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
-WHERE m.id {in:ids} AND m.session_id = %(session)s
+WHERE m.id {in:ids} AND m.session_id = %(session)s AND m.claim = %(claim)s
 
 -- name: _begun_task. What is known of a run.
 r.id, r.told_to, r.message_id, r.queue_name, r.type, r.headers{as:text}, r.properties{as:text}
