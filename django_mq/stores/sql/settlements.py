@@ -166,7 +166,8 @@ class Settlements(Part, subjects.Settlements):
         expired = [item for item in held if item.verdict is Verdict.EXPIRE]
         leaving = self._leaving([item.id for item in expired])
         staying = [item for item in held if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
-        self.runs.begin(session_id, [item.receipt for item in held if item.verdict is Verdict.BEGIN])
+        if beginning := [item.receipt for item in held if item.verdict is Verdict.BEGIN]:
+            self.runs.begin(session_id, beginning)
         done = set[int]()
         for name, params in verdicts(session_id, staying):
             done.update(self._write(name, **params))
