@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django_mq import conf
@@ -18,7 +17,7 @@ from django_mq.seams.findings import problem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.engine.decisions.keyed_limits import KeyedLimit
+    from django_mq.engine.decisions.keyed_limits import KeyedLimit, LimitFacts
     from django_mq.seams.findings import Finding
     from django_mq.stores.base import Store
 
@@ -114,8 +113,8 @@ class LimitedClaims:
     def holds_runs(self, queue: str) -> bool:
         return any(isinstance(each, Concurrency) for each in limits_of(queue))
 
-    def opened(self, store: Store, queue: str) -> OpenKeyedLimits:
-        return OpenKeyedLimits(limits_of(queue), store.rates.facts(queue), partial(store.rates.use, queue))
+    def opened(self, store: Store, queue: str, facts: LimitFacts) -> OpenKeyedLimits:  # noqa: ARG002 - the facts suffice
+        return OpenKeyedLimits(limits_of(queue), facts)
 
 
 def find(alias: str) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from django_mq.engine.decisions.claim_limits import OpenLimit
+    from django_mq.engine.decisions.keyed_limits import LimitFacts
 
 
 @runtime_checkable
@@ -18,5 +19,8 @@ class ClaimLimit(Protocol):
     def holds_runs(self, queue: str) -> bool:
         """Return whether a task that is acknowledged when it begins uses the limit until it has ended."""
 
-    def opened(self, store: Any, queue: str) -> OpenLimit:
-        """Return the limit for one claim, whose transaction is open. No other claim of the queue overlaps it."""
+    def opened(self, store: Any, queue: str, facts: LimitFacts) -> OpenLimit:
+        """Return the limit for one claim, whose transaction is open. No other claim of the queue overlaps it.
+
+        ``facts`` are those of limits by key, which the claim has read.
+        """

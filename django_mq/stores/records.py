@@ -126,7 +126,7 @@ class QueueRecord(QueueOptions):
     @property
     def may_pass_many(self) -> bool:
         """Whether a claim may pass many messages before those that it takes."""
-        return self.has_groups or self.priorities_differ or self.has_claim_limits
+        return self.has_groups or self.priorities_differ
 
     @property
     def has_claim_limits(self) -> bool:

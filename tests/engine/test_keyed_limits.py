@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -29,6 +29,9 @@ from django_mq.engine.decisions.rates import Rate, Used
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import OutOfRange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ONE = Rate(1, 10.0)
 
@@ -149,16 +152,17 @@ class Opened:
         known: dict[str, Any] = {"used": {}, "held": {}, "allowed": {}, "running": {}, "waiting": {}} | given
         self.states: dict[Any, KeyState] = {}
         self.slots: list[Slot] = []
-        self.limit = OpenKeyedLimits(limits, LimitFacts(now, **known), self._write)
+        self.limit = OpenKeyedLimits(limits, LimitFacts(now, **known))
         self.limits = OpenLimits[Message]([self.limit], lambda item: item)
 
-    def _write(self, states: Any, slots: Any) -> None:
-        self.states |= states
-        self.slots += slots
+    def write(self, taken: Sequence[Message]) -> None:
+        for used in self.limits.writes([((number, 7), item) for number, item in enumerate(taken)]):
+            self.states |= used.states
+            self.slots += used.slots
 
     def take(self, *items: Message) -> list[Message]:
         taken = [item for item in items if self.limits.allow(item)]
-        self.limits.write([((number, 7), item) for number, item in enumerate(taken)])
+        self.write(taken)
         return taken
 
 
@@ -183,7 +187,7 @@ def test_what_is_not_leased_has_used_nothing() -> None:
     opened = Opened(Throttle(name="api", rate=ONE, key="group"))
     opened.limit.takes(message(group="a"))
     opened.limit.takes(message(group="b"))
-    opened.limit.writes([((2, 7), message(group="b"))])
+    opened.write([message(group="b")])
 
     assert opened.states == {("api", "b"): KeyState(Used(10.0, 0.0), None)}
 
@@ -226,7 +230,7 @@ def test_a_claim_frees_as_many_of_a_waiting_key_as_may_begin() -> None:
     assert opened.limit.frees(0) == [Freed("gone:x", 1000)]
     opened.limit.freed(Freed("slots:a", 2), 1)
     opened.limit.freed(Freed("api:a", 2), 2)
-    opened.limit.writes([])
+    opened.write([])
     assert {place: state.waiting_until for place, state in opened.states.items()} == {("slots", "a"): None}
 
 

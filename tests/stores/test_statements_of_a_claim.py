@@ -27,7 +27,7 @@ class Most(NamedTuple):
     """The most of each: SQLite looks without a lock first, MariaDB reads what PostgreSQL's lease returns."""
 
     default: int = 6
-    postgresql: int = 3
+    postgresql: int = 2
     mariadb: int = 4
 
 
@@ -123,7 +123,7 @@ def test_on_postgresql_taking_over_groups_costs_no_round_trip(store: SQLStore) -
     def claim() -> None:
         taken.extend(item.group_key for item in store.claims.settle_and_claim(sessions[1], [], request).claimed)
 
-    assert (round_trips_to_postgresql(store, claim), len(taken)) == (3, 3)
+    assert (round_trips_to_postgresql(store, claim), len(taken)) == (2, 3)
 
 
 def count_of_a_claim(store: SQLStore, session: int) -> int:
@@ -150,7 +150,7 @@ def test_on_postgresql_settlements_travel_with_the_claim(store: SQLStore) -> Non
         store, lambda: held.extend(store.claims.settle_and_claim(session, given, request).claimed)
     )
 
-    assert (len(held), count) == (4, 3)
+    assert (len(held), count) == (4, 2)
 
 
 @pytest.mark.parametrize("store", ["postgresql"], indirect=True)

@@ -40,7 +40,7 @@ DURABLE: Final = ("sqlite", "postgresql")
 WIDE: Final = 20
 #: Most round trips of a claim from a queue without rules, and with; the others are only shown.
 PLAIN_BOUNDS: Final = {"postgresql": 1}
-RULED_BOUNDS: Final = {"postgresql": 3, "mariadb": 6}
+RULED_BOUNDS: Final = {"postgresql": 2, "mariadb": 6}
 
 
 class Measure(NamedTuple):

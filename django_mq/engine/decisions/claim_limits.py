@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from django_mq.engine.decisions.keyed_limits import Usage
     from django_mq.engine.message import Message
 
 #: The most messages that one claim refuses.
@@ -41,7 +42,9 @@ class Freed(NamedTuple):
 class OpenLimit:
     """A limit with what has been used of it, for one claim of one queue. A limit overrides what it needs."""
 
-    #: Whether it reads the bodies of messages, which takes a statement more. Larger bodies are empty for it.
+    #: Whether it reads more of messages than their groups, which takes a statement more.
+    reads_messages: bool = True
+    #: Whether it reads the bodies of messages, too, which takes another one. Larger bodies are empty for it.
     reads_bodies: bool = False
     #: In how many seconds a claim may bring something that the limit has parked before; None if that is not known.
     next_seconds: float | None = None
@@ -60,10 +63,10 @@ class OpenLimit:
     def takes(self, message: Message) -> None:
         """Use the limit for a message that the claim brings."""
 
-    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> None:
-        """Write what has been used, by row id and claim token of what is leased, in the claim's transaction.
+    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> Usage | None:
+        """Return what the claim writes of limits by key, by row id and claim token of what is leased.
 
-        They may be fewer than were taken.
+        They may be fewer than were taken. A limit that keeps something else may write it here.
         """
 
 
@@ -80,9 +83,22 @@ class OpenLimits(Generic[C]):
         self.dropped: list[C] = []
 
     @property
+    def reads_messages(self) -> bool:
+        return any(each.reads_messages for each in self.opened)
+
+    @property
+    def reads_bodies(self) -> bool:
+        return any(each.reads_bodies for each in self.opened)
+
+    @property
+    def refused(self) -> int:
+        """How many messages were refused."""
+        return len(self.parked) + len(self.dropped)
+
+    @property
     def is_full(self) -> bool:
         """Whether the claim refuses no further message, but ends."""
-        return len(self.parked) + len(self.dropped) >= MOST_REFUSED
+        return self.refused >= MOST_REFUSED
 
     @property
     def next_seconds(self) -> float | None:
@@ -112,8 +128,7 @@ class OpenLimits(Generic[C]):
             limit.takes(message)
         return True
 
-    def write(self, taken: Sequence[tuple[tuple[int, int], C]]) -> None:
-        """Let every limit write what it has used."""
+    def writes(self, taken: Sequence[tuple[tuple[int, int], C]]) -> list[Usage]:
+        """Return what the claim writes of each limit."""
         leased = [(receipt, self.message_of(item)) for receipt, item in taken]
-        for limit in self.opened:
-            limit.writes(leased)
+        return [used for limit in self.opened if (used := limit.writes(leased)) is not None]

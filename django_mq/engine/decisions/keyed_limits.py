@@ -21,7 +21,7 @@ from django_mq.engine.message import Message, header_text
 from django_mq.errors import OutOfRange, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from django_mq.engine.options import QueueOptions
 
@@ -91,6 +91,13 @@ class Slot(NamedTuple):
     claim: int
 
 
+class Usage(NamedTuple):
+    """What a claim writes of the limits of a queue."""
+
+    states: Mapping[LimitedKey, KeyState]
+    slots: Sequence[Slot]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedLimit:
     """A limit of the messages of each key.
@@ -119,6 +126,16 @@ class KeyedLimit:
                 f"The key of the limit {self.name!r} is {shown(self.key)}; use '', 'group', 'type', or 'header:',"
                 " 'body:' or 'argument:' with a name."
             )
+
+    @property
+    def reads_message(self) -> bool:
+        """Whether it asks more of a message than its group."""
+        return bool(self.type or self._header) or self.key not in {"", "group"}
+
+    @property
+    def _header(self) -> str:
+        """The header that it reads besides its key, blank for none."""
+        return ""
 
     @property
     def reads_body(self) -> bool:
@@ -170,6 +187,10 @@ class Throttle(KeyedLimit):
     rate: Rate
     weight: str = ""
     drops: bool = False
+
+    @property
+    def _header(self) -> str:
+        return self.weight
 
     def weight_of(self, message: Message) -> float:
         """Return the number that a message counts as: 1 where the header is no number above 0."""
@@ -235,16 +256,12 @@ def parking_key(place: LimitedKey) -> str:
 class OpenKeyedLimits(OpenLimit):
     """The limits by key of a queue, for one claim."""
 
-    def __init__(
-        self,
-        limits: Sequence[KeyedLimit],
-        facts: LimitFacts,
-        write: Callable[[Mapping[LimitedKey, KeyState], Sequence[Slot]], None],
-    ) -> None:
+    def __init__(self, limits: Sequence[KeyedLimit], facts: LimitFacts) -> None:
         self._rates = [each for each in limits if isinstance(each, Throttle)]
         self._slots = [each for each in limits if isinstance(each, Concurrency)]
         self._by_name = {each.name: each for each in limits}
-        self._facts, self._write = facts, write
+        self._facts = facts
+        self.reads_messages = any(each.reads_message for each in limits)
         self.reads_bodies = any(each.reads_body for each in limits)
         self._used, self._running, self._waiting = dict(facts.used), dict(facts.running), dict(facts.waiting)
 
@@ -323,8 +340,8 @@ class OpenKeyedLimits(OpenLimit):
         for _, place in self._of(self._slots, message):
             self._running[place] = self._running.get(place, 0) + 1
 
-    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> None:
-        """Write what the leased messages have used; those that were taken and not leased have used nothing."""
+    def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> Usage | None:
+        """Return what the leased messages have used; those that were taken and not leased have used nothing."""
         used = dict(self._facts.used)
         changed = {place for _, message in taken for place in self._take(used, message)}
         before = self._facts.waiting
@@ -332,9 +349,8 @@ class OpenKeyedLimits(OpenLimit):
         slots = [
             Slot(*place, *receipt) for receipt, message in taken for _, place in self._of(self._slots, message)
         ]
-        if changed or slots:
-            states = {place: KeyState(used.get(place, FREE), self._waiting.get(place)) for place in changed}
-            self._write(states, slots)
+        states = {place: KeyState(used.get(place, FREE), self._waiting.get(place)) for place in changed}
+        return Usage(states, slots) if states or slots else None
 
     def _of(self, limits: Sequence[L], message: Message) -> Iterator[tuple[L, LimitedKey]]:
         for limit in limits:

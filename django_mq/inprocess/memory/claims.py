@@ -209,9 +209,11 @@ class Claim:
 
     def _opened(self, name: str, request: ClaimRequest) -> OpenLimits[ReadyRow] | None:
         """Open the limits of a queue, and make ready what they let go on now; None without limits."""
-        opened = [each.opened(self.broker.store, name) for each in limits_of(name)]
-        if not opened:
+        declared = limits_of(name)
+        if not declared:
             return None
+        store = self.broker.store
+        opened = [each.opened(store, name, store.rates.facts(name)) for each in declared]
         limits = OpenLimits[ReadyRow](opened, lambda item: with_body(item.row))
         for limit, freed in list(limits.frees(max(0, min(request.slots, limit_of(request, name))))):
             limit.freed(freed, self.parking.free(name, freed.key, freed.most))
@@ -249,7 +251,8 @@ class Claim:
                 self.parking.park([Parked(item.row.id, key, after) for item, (key, after, _) in limits.parked])
                 for item in limits.dropped:
                     head.queue.inner.control.discard(item.row.entry, Cause.LIMITED)
-                limits.write([(item.row.receipt, item) for of, item in chosen if of is head])
+                for used in limits.writes([(item.row.receipt, item) for of, item in chosen if of is head]):
+                    self.broker.store.rates.use(head.queue.name, *used)
                 self.looks += [0.0] * limits.is_full
                 self.looks += [after for after in (limits.next_seconds,) if after is not None]
         self.seen += len(seen)

@@ -38,6 +38,7 @@ from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusin
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from django_mq.engine.decisions.claim_limits import Freed
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.dead_letters import Copy
     from django_mq.stores.records import (
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         Renewal,
         Settlement,
     )
-    from django_mq.stores.sql.database import Rows, Statement
+    from django_mq.stores.sql.database import Asking, Rows, Statement
 
 
 #: The positions in a claimed row of the queue's name, the suspect flag and the body.
@@ -150,12 +151,13 @@ class MySQLMessages(Messages):
 class MySQLParking(Parking):
     """Lock, then write, and leave out what others have locked."""
 
-    def park(self, parked: Sequence[Parked]) -> frozenset[int]:
-        with self.database.transaction():
-            ready = {*first_of(self._locked([item.id for item in parked], [READY]))}
-            for name, params in parking([item for item in parked if item.id in ready]):
-                self.rows(name, **params)
+    def park_with(self, ask: Asking, parked: Sequence[Parked]) -> frozenset[int]:
+        ready = {*first_of(self._locked([item.id for item in parked], [READY]))}
+        ask(parking([item for item in parked if item.id in ready]))
         return frozenset(ready)
+
+    def free_with(self, _: Asking, queue: str, frees: Sequence[Freed]) -> list[int]:
+        return [self.free(queue, key, most) for key, most in frees]
 
     def free(self, queue: str, key: str, limit: int) -> int:
         with self.database.transaction():

@@ -20,6 +20,7 @@ from django_mq.engine.decisions.arbiter import LEFT_SECONDS, OPTIONS, Award, Sub
 from django_mq.engine.decisions.claim import ANY_SIZE, allowed, fitting, limit_of, merged, next_batch, order_of
 from django_mq.engine.decisions.claim_limits import MOST_BODY_BYTES, OpenLimits
 from django_mq.engine.decisions.selection import Assignment, may_want
+from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import SessionLost, StoreError
 from django_mq.stores import errors, queue_records
@@ -29,14 +30,16 @@ from django_mq.stores.sql.conditions import Condition, condition_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import LIMITED
 from django_mq.stores.sql.queues import PAGE
+from django_mq.stores.sql.rates import facts_of, using
 from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Situation
-    from django_mq.engine.message import Message
+    from django_mq.engine.decisions.keyed_limits import LimitFacts
     from django_mq.engine.selector import Selector
+    from django_mq.seams.limits import ClaimLimit
     from django_mq.stores.records import ClaimRequest, Settlement
     from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.ends import Ends
@@ -156,10 +159,11 @@ class Asked(NamedTuple):
 
     limits: OpenLimits[Ready] | None
     known: dict[int, Message]
-    reads_bodies: bool = False
 
 
 UNLIMITED = Asked(None, {})
+#: A message of which limits ask no more than the group.
+NOT_READ = Message(id="")
 
 
 class Claim(NamedTuple):
@@ -270,8 +274,11 @@ class Claims(Part, subjects.Claims):
         if name in request.wanted or self.declines.have(session_id, [name]):
             return PAGE
         record = queue_records.remembered(self.database.alias, name)
-        is_wide = record is not None and record.may_pass_many
-        return PAGE if is_wide else max(1, min(PAGE, limit_of(request, name)))
+        if record is not None and record.may_pass_many:
+            return PAGE
+        # Limits read what they are asked of a page, and a claim brings no more than there are slots.
+        most = request.slots if record is not None and record.has_claim_limits else PAGE
+        return max(1, min(most, PAGE, limit_of(request, name)))
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         with self.database.transaction():
@@ -377,18 +384,25 @@ class Claims(Part, subjects.Claims):
         locking = self._locking(locked)
         if self.promotes_at_once and request.promote:
             locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
-        answers = ask([*settling, *locking])
-        limits = {name: opened for name in locked if (opened := self._opened(name, request)) is not None}
+        declared = {name: found for name in locked if (found := limits_of(name))}
         sizes = {name: self._page_size(session_id, request, name) for name in names}
         wanted = {name: prefilter(request, name, every=name in locked) for name in names}
-        facts = self._facts(ask, session_id, sizes, wanted)
+        before = [*settling, *locking, *[("rates_facts", {"queue": name}) for name in declared]]
+        # A statement behind the lock sees what the claim before has written, in the same round trip, too.
+        answers = ask([*before, *self._asking_facts(session_id, sizes, wanted)])
+        facts = self._known(session_id, sizes, answers[len(before) :])
+        limits = {
+            name: self._opened(name, found, facts_of(rows))
+            for (name, found), rows in zip(declared.items(), answers[len(settling) + len(locking) :], strict=False)
+        }
+        freed = [name for name, each in limits.items() if self._frees(ask, name, each.limits, request)]
         promoting = request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values())
         waking = [name for name in locked if facts[name].is_waking]
         if promoting:
             self.queues.promote(PROMOTE_LIMIT, names)
         if waking:
             self.parking.free_due(PROMOTE_LIMIT, waking)
-        if promoting or waking:
+        if promoting or waking or freed:
             facts = self._facts(ask, session_id, sizes, wanted)
         heads: list[Chosen] = []
         for name, each in facts.items():
@@ -421,11 +435,18 @@ class Claims(Part, subjects.Claims):
         wanted: Mapping[str, dict[str, Any]] = NO_CONDITIONS,
     ) -> dict[str, Facts]:
         """Read the facts of each queue, with a page of this size of what is wanted. Raises SessionLost."""
-        given = [
-            {"session": session_id, "queue": name, "limit": size} | wanted.get(name, {})
+        return self._known(session_id, sizes, ask(self._asking_facts(session_id, sizes, wanted)))
+
+    def _asking_facts(
+        self, session_id: int, sizes: Mapping[str, int], wanted: Mapping[str, dict[str, Any]]
+    ) -> list[Statement]:
+        return [
+            ("facts", {"session": session_id, "queue": name, "limit": size} | wanted.get(name, {}))
             for name, size in sizes.items()
         ]
-        answers = ask([("facts", each) for each in given])
+
+    def _known(self, session_id: int, sizes: Mapping[str, int], answers: Sequence[Rows]) -> dict[str, Facts]:
+        """Return the facts of each queue from their rows. Raises SessionLost."""
         found = {name: self._facts_of(rows, sizes[name]) for name, rows in zip(sizes, answers, strict=True)}
         if not all(facts.alive for facts in found.values()):
             raise SessionLost
@@ -470,17 +491,21 @@ class Claims(Part, subjects.Claims):
         begin = time.monotonic()
         while True:
             there = page
-            if page and (assignment is not None or limits is not None or any(facts.selectors)):
+            is_read = limits is not None and limits.reads_messages
+            if page and (assignment is not None or is_read or any(facts.selectors)):
                 ids = [item.id for item in page]
-                known.update(self.messages.described(name, ids, ask))
-                if asked.reads_bodies:
-                    known.update(self.messages.with_bodies(known, readable_of(page), ask))
+                if limits is not None and limits.reads_bodies:
+                    known.update(self.messages.with_bodies(name, ids, readable_of(page), ask))
+                else:
+                    known.update(self.messages.described(name, ids, ask))
                 # A session that does not know the rules of the queue yet may have taken some meanwhile.
                 there = [item for item in page if item.id in known]
             award.consider(undeclined(there, declined), lambda item: item.id in passed)
             if len(page) < size or award.is_done:
                 break
-            is_enough = award.beginning >= request.slots or begin < self._look_behind_at[name]
+            # What limits refuse is parked: no claim reads it again.
+            is_early = begin < self._look_behind_at[name] and not (limits is not None and limits.refused)
+            is_enough = award.beginning >= request.slots or is_early
             if award.chosen and is_enough and size >= most:
                 break
             size, last = min(size * GROWTH, LARGEST_PAGE), page[-1]
@@ -495,17 +520,24 @@ class Claims(Part, subjects.Claims):
         more = len(page) >= size and not award.is_done
         return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over, limits)
 
-    def _opened(self, name: str, request: ClaimRequest) -> Asked | None:
-        """Open the limits of a queue, and make ready what they let go on now; None without limits."""
-        declared = limits_of(name)
-        if not declared:
-            return None
+    def _opened(self, name: str, declared: Sequence[ClaimLimit], facts: LimitFacts) -> Asked:
+        """Open the limits of a queue."""
         known: dict[int, Message] = {}
-        opened = [each.opened(self.ends.store, name) for each in declared]
-        limits = OpenLimits[Ready](opened, lambda item: replace(known[item.id], group=item.group))
-        for limit, freed in list(limits.frees(max(0, min(request.slots, limit_of(request, name))))):
-            limit.freed(freed, self.parking.free(name, freed.key, freed.most))
-        return Asked(limits, known, any(each.reads_bodies for each in opened))
+        opened = [each.opened(self.ends.store, name, facts) for each in declared]
+        return Asked(
+            OpenLimits(opened, lambda item: replace(known.get(item.id, NOT_READ), group=item.group)), known
+        )
+
+    def _frees(self, ask: Asking, name: str, limits: OpenLimits[Ready] | None, request: ClaimRequest) -> bool:
+        """Make ready what the limits let go on now; return whether there is something."""
+        most = max(0, min(request.slots, limit_of(request, name)))
+        found = [] if limits is None else [*limits.frees(most)]
+        if not found:
+            return False
+        counts = self.parking.free_with(ask, name, [freed for _, freed in found])
+        for (limit, freed), amount in zip(found, counts, strict=True):
+            limit.freed(freed, amount)
+        return any(counts)
 
     def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
@@ -526,8 +558,9 @@ class Claims(Part, subjects.Claims):
         chosen, token = [by_id[id_] for id_ in ids], next(self.tokens)
         for head in heads:
             if head.limits is not None:
-                self._refuse(head.limits)
-                head.limits.write([((item.id, token), item) for of, item in chosen if of is head])
+                self._refuse(ask, head.limits)
+                for used in head.limits.writes([((item.id, token), item) for of, item in chosen if of is head]):
+                    moving += using(head.name, *used)
         if not ids:
             ask(moving, is_last=True)
             return Claim(ClaimResult())
@@ -539,9 +572,10 @@ class Claims(Part, subjects.Claims):
         missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
         return Claim(ClaimResult(claimed=claimed, left=left), missed)
 
-    def _refuse(self, limits: OpenLimits[Ready]) -> None:
+    def _refuse(self, ask: Asking, limits: OpenLimits[Ready]) -> None:
         if limits.parked:
-            self.parking.park([Parked(item.id, key, seconds) for item, (key, seconds, _) in limits.parked])
+            parked = [Parked(item.id, key, seconds) for item, (key, seconds, _) in limits.parked]
+            self.parking.park_with(ask, parked)
         if limits.dropped:
             self.messages.remove([item.id for item in limits.dropped], LIMITED)
 

@@ -158,12 +158,15 @@ class Messages(Part):
         [rows] = (ask or self.database.each)([("described", {"ids": list(ids)})])
         return {row[0]: described(name, row[1:]) for row in rows}
 
-    def with_bodies(self, known: Mapping[int, Message], ids: Sequence[int], ask: Asking) -> dict[int, Message]:
-        """Return messages with their bodies and content types."""
-        [rows] = ask([("bodies_to_limit", {"ids": list(ids)})])
-        return {
+    def with_bodies(
+        self, name: str, ids: Sequence[int], readable: Sequence[int], ask: Asking
+    ) -> dict[int, Message]:
+        """Return the same messages, the readable ones with their bodies and content types."""
+        rows, bodies = ask([("described", {"ids": list(ids)}), ("bodies_to_limit", {"ids": list(readable)})])
+        known = {row[0]: described(name, row[1:]) for row in rows}
+        return known | {
             id_: replace(known[id_], content_type=content_type, body=bytes(body))
-            for id_, content_type, body in rows
+            for id_, content_type, body in bodies
             if id_ in known
         }
 

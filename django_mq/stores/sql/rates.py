@@ -17,34 +17,46 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django_mq.engine.decisions.keyed_limits import KeyState, LimitedKey, Slot
+    from django_mq.stores.sql.database import Rows, Statement
 
 #: Kinds of rows of facts, as in the statement.
 NOW, USED, HELD, ALLOWED, RUNNING = range(5)
 
 
+def facts_of(rows: Rows) -> LimitFacts:
+    """Return the facts from the rows of ``rates_facts``."""
+    found: dict[int, dict[LimitedKey, list[float | None]]] = {kind: {} for kind in range(5)}
+    for kind, limit, key, *numbers in rows:
+        found[kind][limit, key] = [None if number is None else float(number) for number in numbers]
+    [[now, *_]] = found[NOW].values()
+    used, held = found[USED], found[HELD]
+    return LimitFacts(
+        now or 0.0,
+        {place: Used(free_at or 0.0, seen_at or 0.0) for place, (free_at, seen_at, *_) in used.items()},
+        {place: until for place, (until, *_) in held.items() if until is not None},
+        {place: allowed(*numbers) for place, numbers in found[ALLOWED].items()},
+        {place: int(count or 0) for place, (count, *_) in found[RUNNING].items()},
+        {place: until for place, (_, _, until, _) in used.items() if until is not None},
+    )
+
+
+def using(queue: str, states: Mapping[LimitedKey, KeyState], slots: Sequence[Slot]) -> list[Statement]:
+    """Return the statements that write what keys have used."""
+    found: list[Statement] = [("end_slots", {"queue": queue})]
+    if states:
+        keys = [[*place, *state.used, state.waiting_until] for place, state in sorted(states.items())]
+        found.append(("use_limits", {"queue": queue, "states": json.dumps(keys)}))
+    if slots:
+        found.append(("add_slots", {"queue": queue, "slots": json.dumps(slots)}))
+    return found
+
+
 class Rates(Part, subjects.Rates):
     def facts(self, queue: str) -> LimitFacts:
-        found: dict[int, dict[LimitedKey, list[float | None]]] = {kind: {} for kind in range(5)}
-        for kind, limit, key, *numbers in self.rows("rates_facts", queue=queue):
-            found[kind][limit, key] = [None if number is None else float(number) for number in numbers]
-        [[now, *_]] = found[NOW].values()
-        used, held = found[USED], found[HELD]
-        return LimitFacts(
-            now or 0.0,
-            {place: Used(free_at or 0.0, seen_at or 0.0) for place, (free_at, seen_at, *_) in used.items()},
-            {place: until for place, (until, *_) in held.items() if until is not None},
-            {place: allowed(*numbers) for place, numbers in found[ALLOWED].items()},
-            {place: int(count or 0) for place, (count, *_) in found[RUNNING].items()},
-            {place: until for place, (_, _, until, _) in used.items() if until is not None},
-        )
+        return facts_of(self.rows("rates_facts", queue=queue))
 
     def use(self, queue: str, states: Mapping[LimitedKey, KeyState], slots: Sequence[Slot]) -> None:
-        if states:
-            keys = [[*place, *state.used, state.waiting_until] for place, state in sorted(states.items())]
-            self.rows("use_limits", queue=queue, states=json.dumps(keys))
-        self.rows("end_slots", queue=queue)
-        if slots:
-            self.rows("add_slots", queue=queue, slots=json.dumps(slots))
+        self.database.each(using(queue, states, slots))
 
     def hold(self, queue: str, limit: str, key: str, seconds: float) -> None:
         self.rows("hold_key", queue=queue, limit_name=limit, limited_key=key, hold_seconds=seconds)

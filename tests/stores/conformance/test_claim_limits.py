@@ -35,7 +35,7 @@ class AtOnce(OpenLimit):
     def holds_runs(self, queue: str) -> bool:
         return False
 
-    def opened(self, store: Any, queue: str) -> AtOnce:
+    def opened(self, store: Any, queue: str, facts: Any) -> AtOnce:
         assert store.queues.find(queue) is not None  # a limit may read in the claim's transaction
         self.taken: Counter[str | None] = Counter()
         return self
@@ -58,7 +58,7 @@ class PerTime(AtOnce):
     def __init__(self, rate: Rate) -> None:
         self.rate, self.used, self.now = rate, {"": UNUSED}, 0.0
 
-    def opened(self, store: Any, queue: str) -> PerTime:
+    def opened(self, store: Any, queue: str, facts: Any) -> PerTime:
         self.before = dict(self.used)
         return self
 
