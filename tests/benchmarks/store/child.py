@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ROLES = {
     "drain": ("tests.benchmarks.store.draining", "prepare_drain"),
     "drain_small": ("tests.benchmarks.store.draining", "prepare_small_drain"),
+    "drain_limited": ("tests.benchmarks.store.limiting", "prepare_drain"),
     "drain_raw": ("tests.benchmarks.store.draining", "prepare_raw_drain"),
     "drain_bulk": ("tests.benchmarks.store.bulks", "prepare_worker"),
     "write_effects": ("tests.benchmarks.store.bulks", "prepare_loop"),

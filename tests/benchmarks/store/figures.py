@@ -23,6 +23,7 @@ HIGH = (
     "publish_fair",
     "publish_fair_many",
     "drain_fair",
+    "drain_limited",
 )
 #: Measures whose ratio to the raw limit should be low.
 LOW = ("pickup_p50", "pickup_p99", "claim_10m_ready", "claim_1m_scheduled", "claim_after_churn")
@@ -43,6 +44,7 @@ ON_POSTGRESQL = {
     "publish_fair": 0.2,
     "publish_fair_many": 0.5,
     "drain_fair": 0.7,
+    "drain_limited": 0.33,
     "pickup_p50": 1.5,
     "pickup_p99": 3.0,
     "claim_10m_ready": 1.15,

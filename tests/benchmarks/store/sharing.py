@@ -29,7 +29,7 @@ def measure(environment: Environment) -> Iterator[Measure]:
     yield _compared(alias, "publish_fair", environment.repeats * ROUNDS, lambda: _publish(alias, part))
     amount = environment.amount(20_000, 5000)
     yield _compared(
-        alias, "publish_fair_many", environment.repeats, lambda: rate(amount, lambda: _fill(alias, amount))
+        alias, "publish_fair_many", environment.repeats, lambda: rate(amount, lambda: fill(alias, amount))
     )
     amount = environment.amount(100_000, 10_000)
     yield _compared(alias, "drain_fair", environment.repeats, lambda: _drain(alias, amount))
@@ -57,7 +57,8 @@ def _publish(alias: str, amount: int) -> float:
     return rate(amount, work)
 
 
-def _fill(alias: str, amount: int) -> None:
+def fill(alias: str, amount: int) -> None:
+    """Publish messages of all keys in turn."""
     for start in range(0, amount, BATCH):
         batch = range(start, min(start + BATCH, amount))
         publish_many(
@@ -68,6 +69,6 @@ def _fill(alias: str, amount: int) -> None:
 
 def _drain(alias: str, amount: int) -> float:
     shared_store(alias).deletions.purge(QUEUE)
-    _fill(alias, amount)
+    fill(alias, amount)
     [answer] = side_by_side("drain", alias, 1)
     return amount / (float(answer["end"]) - float(answer["begin"]))
