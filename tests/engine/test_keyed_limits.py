@@ -148,12 +148,14 @@ def test_some_queues_cannot_have_a_limit() -> None:
 class Opened:
     """The limits of one claim, and what they have written."""
 
-    def __init__(self, *limits: KeyedLimit, now: float = 0.0, **given: Any) -> None:
+    def __init__(
+        self, *limits: KeyedLimit, now: float = 0.0, free_slots: int = 1000, ahead: int = 0, **given: Any
+    ) -> None:
         known: dict[str, Any] = {"used": {}, "held": {}, "allowed": {}, "running": {}, "waiting": {}} | given
         self.states: dict[Any, KeyState] = {}
         self.slots: list[Slot] = []
         self.limit = OpenKeyedLimits(limits, LimitFacts(now, **known))
-        self.limits = OpenLimits[Message]([self.limit], lambda item: item)
+        self.limits = OpenLimits[Message]([self.limit], lambda item: item, slots=free_slots, ahead=ahead)
 
     def write(self, taken: Sequence[Message]) -> None:
         for used in self.limits.writes([((number, 7), item) for number, item in enumerate(taken)]):
@@ -214,6 +216,23 @@ def test_so_many_of_a_key_run_at_once_and_each_has_a_slot() -> None:
         ("slots", "b"): 0.0,
     }
     assert opened.limits.next_seconds == SLOT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("limit", "taken"),
+    [
+        (Concurrency(name="slots", at_once=4, key="group"), "aabb"),
+        (Concurrency(name="slots", at_once=1, key="group"), "a"),
+        (Throttle(name="api", rate=Rate(1, 10.0, burst=6), key="group"), "aaabb"),
+        (Throttle(name="api", rate=Rate(1, 10.0), key="group"), "a"),
+    ],
+)
+def test_what_waits_in_memory_leaves_half_of_a_limit_and_parks_nothing(limit: KeyedLimit, taken: str) -> None:
+    opened = Opened(limit, free_slots=1, ahead=10)
+
+    assert opened.limits.most == 11
+    assert "".join(item.group or "" for item in opened.take(*of_groups("aaaaaabb"))) == taken
+    assert (opened.limits.parked, opened.limits.next_seconds) == ([], None)
 
 
 def test_a_claim_frees_as_many_of_a_waiting_key_as_may_begin() -> None:

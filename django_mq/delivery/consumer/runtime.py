@@ -140,16 +140,17 @@ class ConsumerRuntime:
         refill: int | Mapping[str, int],
         byte_credit: Mapping[str, ByteCredit] = NO_LIMITS,
         wanted: Mapping[str, Sequence[Wanted]] = NO_SELECTIONS,
+        ahead: int = 0,
     ) -> list[Claimed]:
         """Claim, settle, or do nothing, as the fetcher decides; return the claimed messages in order.
 
         ``limits`` names the queues to claim from now, and how much of each; ``wanted`` has the selectors of the
-        handlers, where they have some. Raises SessionLost and other StoreErrors.
+        handlers, where they have some; ``ahead`` is as in ClaimRequest. Raises SessionLost and other StoreErrors.
         """
         if self.session.quiet:
             limits, credit = {}, 0
         self.fetcher.restrict(tuple(limits), limits, byte_credit, wanted)
-        claimed = self.fetcher.fetch(credit=credit, slots=slots, refill=refill)
+        claimed = self.fetcher.fetch(credit=credit, slots=slots, refill=refill, ahead=ahead)
         if claimed:
             self._claimed_at = time.monotonic()
             if self._paused:
@@ -372,13 +373,15 @@ class Fetcher:
         self._news.update(set(queues).difference(self.queues))
         self.queues = queues
 
-    def fetch(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> list[Claimed]:
+    def fetch(
+        self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1, ahead: int = 0
+    ) -> list[Claimed]:
         """Claim if there is a reason to, or write pressing settlements; return the claimed messages in order.
 
         Without a free slot a claim waits until ``refill`` credit has gathered, altogether or in a queue that may
         have messages: one round trip then brings several. Raises SessionLost and StoreUnavailable.
         """
-        answer = self.answer(credit=credit, slots=slots, refill=refill)
+        answer = self.answer(credit=credit, slots=slots, refill=refill, ahead=ahead)
         if isinstance(answer, ClaimRequest):
             return self._claim(answer)
         # With a backlog the next claim is near, and takes the settlements along.
@@ -387,10 +390,12 @@ class Fetcher:
             self.session.settle_and_claim(None)
         return []
 
-    def answer(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> ClaimRequest | float:
+    def answer(
+        self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1, ahead: int = 0
+    ) -> ClaimRequest | float:
         """Return the claim to make now, or the time on the monotonic clock until which to wait for a reason."""
         self._notice(slots)
-        return self._request(credit, slots) if self._wants_claim(credit, slots, refill) else self.due_at
+        return self._request(credit, slots, ahead) if self._wants_claim(credit, slots, refill) else self.due_at
 
     def _notice(self, slots: int) -> None:
         """Look if a message is due, a slot is free again, or a settlement may make messages ready."""
@@ -436,12 +441,13 @@ class Fetcher:
         given = self._byte_credit.get(queue)
         return given is None or given.is_worth_a_claim
 
-    def _request(self, credit: int, slots: int) -> ClaimRequest:
+    def _request(self, credit: int, slots: int, ahead: int) -> ClaimRequest:
         queues = self._in_turn()
         return ClaimRequest(
             queues=queues,
             credit=credit,
             slots=max(slots, 0),
+            ahead=ahead,
             listed=self.listed,
             promote=self._promote,
             full_scan=self._full_scan,

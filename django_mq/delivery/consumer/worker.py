@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections
 
 from django_mq import conf, outages
+from django_mq.delivery.consumer.ahead import Ahead
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
 from django_mq.delivery.consumer.lease import Driver, Loop, Workload
@@ -69,6 +70,7 @@ class Shift:
         self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin), of_process)
         self.admission = ExclusiveQueues(runtime.session)
         self.recall = Recall(runtime.session, self.dispatcher)
+        self.ahead = Ahead(self.session.queues)
 
     def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
         policy = queue_records.last_read(self.session.alias, message.queue_name)
@@ -195,7 +197,7 @@ class Worker:
         # Waking costs a system call: only a waiting loop needs it, and only for enough credit.
         # In a queue with rules, the next message may wait for this settlement.
         if self._waiting and (
-            self.runtime.fetcher.last.constrained
+            (self.runtime.fetcher.last.constrained and self._may_want_more())
             or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, self.session.settlements.ended)
         ):
             self.wake.set(CREDIT)
@@ -335,6 +337,7 @@ class Worker:
         if buffered:
             self._shift.recall.drop_stopped()
             self._shift.recall.give_to_others()
+            self._give_back_stale()
         self._shift.admission.ask_if_due()
         if self._overruns.may_come:
             self._give_up()
@@ -349,7 +352,8 @@ class Worker:
             self.stop(at_once=at_once)
 
     def _claim(self) -> int:
-        dispatcher, wanted = self._shift.dispatcher, self._wanted()
+        dispatcher, ahead = self._shift.dispatcher, self._ahead()
+        wanted = self._wanted()
         if dispatcher.has_closed_groups:
             self.session.flush()
             dispatcher.open_groups(self.session.receipts)
@@ -358,10 +362,13 @@ class Worker:
             credit=sum(wanted.values()),
             # A suspect is claimed only if it begins at once: else another message, which waits, could be at fault.
             slots=0 if self._pool.gathers and self._buffered() else self._slots(),
-            refill=dispatcher.refills(),
+            refill=self._refills(),
             byte_credit=dispatcher.byte_credit(),
             wanted=dispatcher.selections(),
+            ahead=ahead,
         )
+        if claimed and self._has_limits:
+            self._shift.ahead.claimed(len(claimed), self._unfinished)
         mine = (message for message in claimed if self._is_for_a_handler(message))
         for message in dispatcher.offer(mine, self.runtime.fetcher.last.grouped):
             self.session.release(message)
@@ -397,18 +404,51 @@ class Worker:
 
     def _wanted(self) -> dict[str, int]:
         """Return how much to claim of each queue: no more than can begin, while other workers have free slots."""
-        wanted = self._shift.dispatcher.wanted()
-        if not self._shift.recall.yields:
+        wanted, yields = self._shift.dispatcher.wanted(), self._shift.recall.yields
+        if not (yields or self._has_limits):
             return wanted
-        slots = self._slots()
-        return {name: min(amount, slots) for name, amount in wanted.items() if slots}
+        slots, limited = self._slots(), self._shift.ahead.limited
+        ahead = self._ahead()
+        most = dict.fromkeys(wanted if yields else limited, slots + (0 if yields else ahead))
+        given = {name: min(amount, most.get(name, amount)) for name, amount in wanted.items()}
+        return {name: amount for name, amount in given.items() if amount}
+
+    @property
+    def _has_limits(self) -> bool:
+        """Whether one of the queues has limits that a message uses up which waits in memory."""
+        return bool(conf.extensions().limits and self._shift.ahead.limited)
+
+    def _ahead(self) -> int:
+        """Return how many messages of queues with limits to claim that do not begin at once, but soon."""
+        if not self._has_limits or self._pool.gathers:
+            return 0
+        return self._shift.ahead.amount(self._unfinished, self._slots())
+
+    def _refills(self) -> dict[str, int]:
+        """Return how much credit of each queue should gather; where there are limits, it has if there is some."""
+        refills = self._shift.dispatcher.refills()
+        return refills | dict.fromkeys(self._shift.ahead.limited, 1) if self._has_limits else refills
+
+    def _may_want_more(self) -> bool:
+        """Whether a settlement is a reason to claim: not while enough of a queue with limits is claimed ahead."""
+        return not self._has_limits or self._unfinished <= self._shift.ahead.enough or self._slots() > 0
+
+    def _give_back_stale(self) -> None:
+        """Give back what was claimed ahead, and has not begun: what was quick has become slow."""
+        if self._has_limits and not self._pool.gathers and self._shift.ahead.stale_seconds <= 0:
+            self._shift.recall.give_back(self._shift.ahead.limited)
 
     def _slots(self) -> int:
         """How many more messages could begin at once."""
         return max(0, self._pool.free - self._buffered() + self._shift.dispatcher.behind)
 
     def _buffered(self) -> int:
-        return max(0, self.session.held - self._pool.running - len(self.session.settlements))
+        return max(0, self._unfinished - self._pool.running)
+
+    @property
+    def _unfinished(self) -> int:
+        """How many messages of this session have no outcome yet."""
+        return self.session.held - len(self.session.settlements)
 
     # Waiting.
 
@@ -417,6 +457,8 @@ class Worker:
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
             seconds = self.runtime.wait_seconds()
+            if self._has_limits and self._buffered():
+                seconds = min(seconds, max(0.0, self._shift.ahead.stale_seconds))
             # What begins while this thread waits is held already.
             watches = is_timed or (self._overruns.may_come and self.session.held)
             self.runtime.wait(min(seconds, WATCH_SECONDS) if watches else seconds)
@@ -431,7 +473,7 @@ class Worker:
             return False
         wanted = self._wanted()
         fetcher.restrict(tuple(wanted), wanted, dispatcher.byte_credit())
-        if fetcher.has_gathered(sum(wanted.values()), dispatcher.refills()):
+        if fetcher.has_gathered(sum(wanted.values()), self._refills()):
             return True
         return not (self._pool.running or self._buffered())
 

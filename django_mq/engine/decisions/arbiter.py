@@ -278,7 +278,7 @@ class Award(Generic[C]):
                 self.left = True
             elif self._may_have(self._session, item):
                 if not self._is_allowed(item):
-                    self._leave_group(item)
+                    self._pass(item)
                     continue
                 self._take(self._session)
                 self._choose(item, self._first)
@@ -287,9 +287,11 @@ class Award(Generic[C]):
     def _is_allowed(self, item: C) -> bool:
         return self.limits is None or self.limits.allow(item)
 
-    def _leave_group(self, item: Candidate) -> None:
-        """Let the next message of the group be asked: this one is parked, and leaves its group."""
-        if self._situation.grouped and item.group is not None:
+    def _pass(self, item: Candidate) -> None:
+        """Pass a message that the limits do not allow. If it is parked, it leaves its group to the next one."""
+        if self.limits is not None and self.limits.stays_ready:
+            self._close(item)
+        elif self._situation.grouped and item.group is not None:
             self._waiting.discard(item.group)
 
     def _choose(self, item: C, chosen: list[tuple[int, C]]) -> None:
@@ -356,8 +358,11 @@ class Award(Generic[C]):
         """Choose a message behind others of its group, if credit is left in the end. A suspect has to wait."""
         if item.suspect or not self._may_have(self._session, item):
             self._close(item)
-        elif len(self._behind) < self._credit and self._is_allowed(item):
-            self._choose(item, self._behind)
+        elif len(self._behind) < self._credit:
+            if self._is_allowed(item):
+                self._choose(item, self._behind)
+            elif self.limits is not None and self.limits.stays_ready:
+                self._close(item)
 
     def _may_have(self, session: int, item: Candidate) -> bool:
         """Whether the session has, or could take, a slot, and no other session owns the message's group."""

@@ -60,6 +60,10 @@ class OpenLimit:
         """Return what a message over the limit waits for; None if it may begin."""
         raise NotImplementedError
 
+    def may_wait(self, message: Message) -> bool:  # noqa: ARG002 - as above
+        """Whether a message that may begin may wait for that in a worker's memory, for a very short time."""
+        return False
+
     def takes(self, message: Message) -> None:
         """Use the limit for a message that the claim brings."""
 
@@ -76,9 +80,16 @@ C = TypeVar("C")
 class OpenLimits(Generic[C]):
     """The limits of one claim of one queue, and what they have refused."""
 
-    def __init__(self, opened: Sequence[OpenLimit], message_of: Callable[[C], Message]) -> None:
+    def __init__(
+        self, opened: Sequence[OpenLimit], message_of: Callable[[C], Message], *, slots: int, ahead: int = 0
+    ) -> None:
+        """Ask these, for a claim that brings as many as there are ``slots``, and ``ahead`` more that may wait."""
         self.opened = opened
         self.message_of = message_of
+        self._slots, self._ahead = max(0, slots), ahead
+        self._allowed = 0
+        #: Whether the last message that was not allowed stays ready, as it must not wait in memory.
+        self.stays_ready = False
         self.parked: list[tuple[C, Refusal]] = []
         self.dropped: list[C] = []
 
@@ -94,6 +105,11 @@ class OpenLimits(Generic[C]):
     def refused(self) -> int:
         """How many messages were refused."""
         return len(self.parked) + len(self.dropped)
+
+    @property
+    def most(self) -> int:
+        """How many messages the claim may bring."""
+        return self._slots + self._ahead
 
     @property
     def is_full(self) -> bool:
@@ -114,8 +130,14 @@ class OpenLimits(Generic[C]):
                 yield limit, freed
 
     def allow(self, item: C) -> bool:
-        """Use all limits for the message; use none, and note the refusal, if one of them refuses it."""
+        """Use all limits for the message; use none if one of them refuses it, and note that."""
         message = self.message_of(item)
+        # What is over its limit here is not parked: the claim has all that begins at once.
+        self.stays_ready = self._allowed >= self._slots and not all(
+            limit.may_wait(message) for limit in self.opened
+        )
+        if self.stays_ready:
+            return False
         for limit in self.opened:
             if (refusal := limit.refuses(message)) is None:
                 continue
@@ -124,6 +146,7 @@ class OpenLimits(Generic[C]):
             else:
                 self.parked.append((item, refusal))
             return False
+        self._allowed += 1
         for limit in self.opened:
             limit.takes(message)
         return True

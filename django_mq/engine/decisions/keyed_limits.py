@@ -314,7 +314,8 @@ class OpenKeyedLimits(OpenLimit):
                 self._waiting[place] = 0.0
                 return Refusal(parking_key(place), PARKED_SECONDS)
         waits = [
-            (self._wait(limit, place, message), limit, place) for limit, place in self._of(self._rates, message)
+            (self._wait(limit, place, limit.weight_of(message)), limit, place)
+            for limit, place in self._of(self._rates, message)
         ]
         over = [(seconds, place) for seconds, limit, place in waits if seconds > 0 and not limit.drops]
         if any(seconds > 0 and limit.drops for seconds, limit, _ in waits):
@@ -332,11 +333,22 @@ class OpenKeyedLimits(OpenLimit):
         if known is None or until < known or self._seconds_until(known) <= 0:
             self._waiting[place] = until
 
+    def may_wait(self, message: Message) -> bool:
+        """Whether half of each limit stays free for what begins at once: then what waits keeps nothing from it."""
+        return all(
+            2 * (self._running.get(place, 0) + 1) <= self._at_once(limit, place)
+            for limit, place in self._of(self._slots, message)
+        ) and all(self._leaves_half(limit, place, message) for limit, place in self._of(self._rates, message))
+
+    def _leaves_half(self, limit: Throttle, place: LimitedKey, message: Message) -> bool:
+        half, weight = self._rate(limit, place).burst / 2, limit.weight_of(message)
+        return weight <= half and self._wait(limit, place, weight + half) <= 0
+
     def takes(self, message: Message) -> None:
         self._take(self._used, message)
         for limit, place in self._of(self._rates, message):
             if place in self._waiting:
-                self._wait_again(place, self._wait(limit, place, message))
+                self._wait_again(place, self._wait(limit, place, limit.weight_of(message)))
         for _, place in self._of(self._slots, message):
             self._running[place] = self._running.get(place, 0) + 1
 
@@ -369,9 +381,9 @@ class OpenKeyedLimits(OpenLimit):
     def _held_seconds(self, place: LimitedKey) -> float:
         return self._facts.held.get(place, 0.0) - self._facts.now
 
-    def _wait(self, limit: Throttle, place: LimitedKey, message: Message) -> float:
+    def _wait(self, limit: Throttle, place: LimitedKey, weight: float) -> float:
         rate, used = self._rate(limit, place), self._used.get(place, UNUSED)
-        return max(self._held_seconds(place), wait_seconds(rate, used, self._facts.now, limit.weight_of(message)))
+        return max(self._held_seconds(place), wait_seconds(rate, used, self._facts.now, weight))
 
     def _take(self, used: dict[LimitedKey, Used], message: Message) -> list[LimitedKey]:
         places = []

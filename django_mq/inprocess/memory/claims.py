@@ -201,7 +201,7 @@ class Claim:
             assignment = Assignment[ReadyRow](wanted, lambda item: item.row.entry.message)
         credit, limits = limit_of(request, queue.name), self._opened(queue.name, request)
         if limits is not None:
-            credit = min(credit, max(0, request.slots))
+            credit = min(credit, limits.most)
         mine = self.session.number
         candidates = (_candidate(queue, entry) for entry in queue.inner.browse() if consumer.wants(entry))
         found = award(candidates, mine, credit, situation, assignment=assignment, limits=limits)
@@ -214,8 +214,10 @@ class Claim:
             return None
         store = self.broker.store
         opened = [each.opened(store, name, store.rates.facts(name)) for each in declared]
-        limits = OpenLimits[ReadyRow](opened, lambda item: with_body(item.row))
-        for limit, freed in list(limits.frees(max(0, min(request.slots, limit_of(request, name))))):
+        limits = OpenLimits[ReadyRow](
+            opened, lambda item: with_body(item.row), slots=request.slots, ahead=request.ahead
+        )
+        for limit, freed in list(limits.frees(max(0, min(limits.most, limit_of(request, name))))):
             limit.freed(freed, self.parking.free(name, freed.key, freed.most))
         return limits
 

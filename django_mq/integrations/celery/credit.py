@@ -7,7 +7,6 @@ count, for one claim.
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -183,37 +182,3 @@ def byte_credit_of(consumers: Mapping[str, Consumer], most: int | None) -> dict[
 def window_of(channels: Collection[ChannelQoS]) -> int:
     """Return the smallest prefetch count of the channels, 1 without one."""
     return min((qos.limit or 1 for qos in channels), default=1)
-
-
-#: How long claimed messages last, in seconds: it bounds how late a more urgent one may be.
-AHEAD_SECONDS = 0.05
-#: The most messages that one statement claims.
-MOST_AHEAD = 500
-
-
-class AdaptivePrefetch:
-    """How much a transport claims beyond Celery's prefetch count.
-
-    Celery's prefetch count is a few messages for each process, and a statement for a few messages costs more than
-    tasks that take a millisecond. So a transport whose tasks are quick claims what they finish within
-    ``AHEAD_SECONDS``. Since only the pace since the last claim counts, slow tasks and idle workers claim no more
-    than the prefetch count.
-    """
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-        self._settled = 0
-        self._limit = 0
-
-    def amount(self, settled: int) -> int:
-        """Return how many messages may be claimed and unsettled, by how many were ever settled.
-
-        It is at most twice the last claim: one quick task proves little.
-        """
-        seconds = time.monotonic() - self._since
-        pace = (settled - self._settled) / seconds if seconds > 0 else 0.0
-        return min(MOST_AHEAD, self._limit, int(pace * AHEAD_SECONDS))
-
-    def claimed(self, settled: int, held: int) -> None:
-        """Measure anew after a claim, after which so many are held."""
-        self._since, self._settled, self._limit = time.monotonic(), settled, 2 * held

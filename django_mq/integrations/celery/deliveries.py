@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
+from django_mq.engine.decisions.ahead import STALE_SECONDS, Pace
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
 from django_mq.engine.decisions.claim import open_queues
 from django_mq.engine.decisions.selection import Wanted
@@ -25,7 +26,7 @@ from django_mq.engine.decisions.verdict import ending_of
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.selector import Selector
 from django_mq.errors import CorruptMessage, StoreError
-from django_mq.integrations.celery.credit import AdaptivePrefetch, byte_credit_of, credit_of, window_of
+from django_mq.integrations.celery.credit import byte_credit_of, credit_of, window_of
 from django_mq.integrations.celery.message import judged, payload_of
 from django_mq.notifications.base import volatile_topic
 from django_mq.stores.connections import apart_from_event_loops
@@ -144,7 +145,7 @@ class TransportConsumers:
         # The channels that consume durable queues.
         self._channels: frozenset[ChannelQoS] = frozenset()
         self.buffer = PrefetchBuffer(self, declarations, redis_order=address.redis_order)
-        self._adaptive_prefetch = AdaptivePrefetch()
+        self._pace = Pace(time.monotonic())
         # The Celery worker that this transport serves, None outside of one, and the consumers that it last showed.
         self._worker: ServedWorker | None = None
         self._shown: tuple[ConsumerInfo, ...] = ()
@@ -332,7 +333,7 @@ class TransportConsumers:
         if runtime is None:
             return
         settled = sum(qos.settled for qos in self._channels)
-        ahead = self._adaptive_prefetch.amount(settled) if self._may_claim_ahead(runtime) else 0
+        ahead = self._pace.amount(settled, time.monotonic()) if self._may_claim_ahead(runtime) else 0
         consumers = {**self._durable(), **self._handlers}
         limits, credit = credit_of(consumers, ahead)
         byte_credit = byte_credit_of({queue: consumers[queue] for queue in limits}, self._address.credit_bytes)
@@ -349,7 +350,7 @@ class TransportConsumers:
             limits, credit=credit, slots=slots, refill=refill, byte_credit=byte_credit, wanted=wanted
         )
         if claimed:
-            self._adaptive_prefetch.claimed(settled, len(claimed))
+            self._pace.claimed(settled, len(claimed), time.monotonic())
             self.buffer.add(claimed)
             # Settling may happen in signal handlers, where only what is remembered can be asked.
             self._declarations.refresh({message.queue_name for message in claimed})
@@ -439,8 +440,6 @@ class TransportConsumers:
 
 #: How long callbacks run, in seconds, until the worker's loop gets its turn.
 PORTION_SECONDS = 0.02
-#: Messages that have waited for so long, in seconds, go back to their places.
-STALE_SECONDS = 0.2
 
 
 class PrefetchBuffer:

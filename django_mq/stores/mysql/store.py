@@ -38,7 +38,6 @@ from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusin
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from django_mq.engine.decisions.claim_limits import Freed
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.dead_letters import Copy
     from django_mq.stores.records import (
@@ -151,13 +150,20 @@ class MySQLMessages(Messages):
 class MySQLParking(Parking):
     """Lock, then write, and leave out what others have locked."""
 
-    def park_with(self, ask: Asking, parked: Sequence[Parked]) -> frozenset[int]:
-        ready = {*first_of(self._locked([item.id for item in parked], [READY]))}
-        ask(parking([item for item in parked if item.id in ready]))
-        return frozenset(ready)
+    def park(self, parked: Sequence[Parked]) -> frozenset[int]:
+        with self.database.transaction():
+            found = self.parking(self.database.each, parked)
+            self.database.each(found)
+            return frozenset(id_ for _, given in found for id_ in given["ids"])
 
-    def free_with(self, _: Asking, queue: str, frees: Sequence[Freed]) -> list[int]:
-        return [self.free(queue, key, most) for key, most in frees]
+    def parking(self, ask: Asking, parked: Sequence[Parked]) -> list[Statement]:  # noqa: ARG002 - the steps are those of ``rows``
+        ready = {*first_of(self._locked([item.id for item in parked], [READY]))}
+        return parking([item for item in parked if item.id in ready])
+
+    def free_with(
+        self, ask: Asking, frees: Sequence[tuple[str, str, int]], then: Sequence[Statement]
+    ) -> tuple[list[int], list[Rows]]:
+        return [self.free(*each) for each in frees], ask(then)
 
     def free(self, queue: str, key: str, limit: int) -> int:
         with self.database.transaction():

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Situation
+    from django_mq.engine.decisions.claim_limits import Freed, OpenLimit
     from django_mq.engine.decisions.keyed_limits import LimitFacts
     from django_mq.engine.selector import Selector
     from django_mq.seams.limits import ClaimLimit
@@ -277,7 +278,7 @@ class Claims(Part, subjects.Claims):
         if record is not None and record.may_pass_many:
             return PAGE
         # Limits read what they are asked of a page, and a claim brings no more than there are slots.
-        most = request.slots if record is not None and record.has_claim_limits else PAGE
+        most = request.slots + request.ahead if record is not None and record.has_claim_limits else PAGE
         return max(1, min(most, PAGE, limit_of(request, name)))
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
@@ -392,18 +393,19 @@ class Claims(Part, subjects.Claims):
         answers = ask([*before, *self._asking_facts(session_id, sizes, wanted)])
         facts = self._known(session_id, sizes, answers[len(before) :])
         limits = {
-            name: self._opened(name, found, facts_of(rows))
+            name: self._opened(name, found, facts_of(rows), request)
             for (name, found), rows in zip(declared.items(), answers[len(settling) + len(locking) :], strict=False)
         }
-        freed = [name for name, each in limits.items() if self._frees(ask, name, each.limits, request)]
         promoting = request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values())
         waking = [name for name in locked if facts[name].is_waking]
         if promoting:
             self.queues.promote(PROMOTE_LIMIT, names)
         if waking:
             self.parking.free_due(PROMOTE_LIMIT, waking)
-        if promoting or waking or freed:
-            facts = self._facts(ask, session_id, sizes, wanted)
+        freeing = self._freeing(limits, request)
+        if promoting or waking or freeing:
+            again = self._asking_facts(session_id, sizes, wanted)
+            facts = self._known(session_id, sizes, self._freed(ask, freeing, again))
         heads: list[Chosen] = []
         for name, each in facts.items():
             # A queue that has just become constrained is claimed from the next time, with its lock.
@@ -480,7 +482,7 @@ class Claims(Part, subjects.Claims):
         wanted = request.wanted.get(name, ())
         credit, assignment = limit_of(request, name), None
         if limits is not None:  # what waits in a worker's memory would use its limit up
-            credit = min(credit, max(0, request.slots))
+            credit = min(credit, limits.most)
         if wanted:
             credit = min(credit, sum(each.limit for each in wanted))
         if len(wanted) > 1 or (wanted and not prefilter(request, name, every=True)):
@@ -520,24 +522,35 @@ class Claims(Part, subjects.Claims):
         more = len(page) >= size and not award.is_done
         return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over, limits)
 
-    def _opened(self, name: str, declared: Sequence[ClaimLimit], facts: LimitFacts) -> Asked:
+    def _opened(
+        self, name: str, declared: Sequence[ClaimLimit], facts: LimitFacts, request: ClaimRequest
+    ) -> Asked:
         """Open the limits of a queue."""
         known: dict[int, Message] = {}
         opened = [each.opened(self.ends.store, name, facts) for each in declared]
-        return Asked(
-            OpenLimits(opened, lambda item: replace(known.get(item.id, NOT_READ), group=item.group)), known
-        )
 
-    def _frees(self, ask: Asking, name: str, limits: OpenLimits[Ready] | None, request: ClaimRequest) -> bool:
-        """Make ready what the limits let go on now; return whether there is something."""
-        most = max(0, min(request.slots, limit_of(request, name)))
-        found = [] if limits is None else [*limits.frees(most)]
-        if not found:
-            return False
-        counts = self.parking.free_with(ask, name, [freed for _, freed in found])
-        for (limit, freed), amount in zip(found, counts, strict=True):
+        def message_of(item: Ready) -> Message:
+            return replace(known.get(item.id, NOT_READ), group=item.group)
+
+        return Asked(OpenLimits(opened, message_of, slots=request.slots, ahead=request.ahead), known)
+
+    def _freeing(self, limits: Mapping[str, Asked], request: ClaimRequest) -> list[tuple[str, OpenLimit, Freed]]:
+        """Return what the limits of each queue let go on now."""
+        return [
+            (name, limit, freed)
+            for name, asked in limits.items()
+            if asked.limits is not None
+            for limit, freed in asked.limits.frees(max(0, min(asked.limits.most, limit_of(request, name))))
+        ]
+
+    def _freed(
+        self, ask: Asking, freeing: Sequence[tuple[str, OpenLimit, Freed]], then: Sequence[Statement]
+    ) -> list[Rows]:
+        """Make messages ready that were parked, and return what is asked then."""
+        counts, answers = self.parking.free_with(ask, [(name, *freed) for name, _, freed in freeing], then)
+        for (_, limit, freed), amount in zip(freeing, counts, strict=True):
             limit.freed(freed, amount)
-        return any(counts)
+        return answers
 
     def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
@@ -558,7 +571,7 @@ class Claims(Part, subjects.Claims):
         chosen, token = [by_id[id_] for id_ in ids], next(self.tokens)
         for head in heads:
             if head.limits is not None:
-                self._refuse(ask, head.limits)
+                moving += self._refusing(ask, head.limits)
                 for used in head.limits.writes([((item.id, token), item) for of, item in chosen if of is head]):
                     moving += using(head.name, *used)
         if not ids:
@@ -572,12 +585,12 @@ class Claims(Part, subjects.Claims):
         missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
         return Claim(ClaimResult(claimed=claimed, left=left), missed)
 
-    def _refuse(self, ask: Asking, limits: OpenLimits[Ready]) -> None:
-        if limits.parked:
-            parked = [Parked(item.id, key, seconds) for item, (key, seconds, _) in limits.parked]
-            self.parking.park_with(ask, parked)
+    def _refusing(self, ask: Asking, limits: OpenLimits[Ready]) -> list[Statement]:
+        """Remove what limits drop, and return the statements that park what they refuse."""
         if limits.dropped:
             self.messages.remove([item.id for item in limits.dropped], LIMITED)
+        parked = [Parked(item.id, key, seconds) for item, (key, seconds, _) in limits.parked]
+        return self.parking.parking(ask, parked) if parked else []
 
     def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]], token: int) -> dict[str, Any]:
         firsts: dict[Hashable, int] = {}

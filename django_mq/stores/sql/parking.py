@@ -12,9 +12,8 @@ from django_mq.stores.subjects import parking as subjects
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from django_mq.engine.decisions.claim_limits import Freed
     from django_mq.stores.records import Parked
-    from django_mq.stores.sql.database import Asking, Statement
+    from django_mq.stores.sql.database import Asking, Rows, Statement
 
 
 def stored_key(key: str) -> str:
@@ -39,19 +38,26 @@ def parking(parked: Sequence[Parked]) -> list[Statement]:
 class Parking(Part, subjects.Parking):
     def park(self, parked: Sequence[Parked]) -> frozenset[int]:
         with self.database.transaction():
-            return self.park_with(self.database.each, parked)
+            each = self.database.each
+            return frozenset(row[0] for rows in each(self.parking(each, parked)) for row in rows)
 
-    def park_with(self, ask: Asking, parked: Sequence[Parked]) -> frozenset[int]:
-        """Park in the steps of a claim."""
-        return frozenset(row[0] for rows in ask(parking(parked)) for row in rows)
+    def parking(self, ask: Asking, parked: Sequence[Parked]) -> list[Statement]:  # noqa: ARG002 - of those that lock first
+        """Return the statements that park, in the steps of a claim; each returns the ids that it has parked."""
+        return parking(parked)
 
     def free(self, queue: str, key: str, limit: int) -> int:
         return len(self.rows("free", queue=queue, key=stored_key(key), limit=limit))
 
-    def free_with(self, ask: Asking, queue: str, frees: Sequence[Freed]) -> list[int]:
-        """Free messages of each key in the steps of a claim; return how many of each."""
-        given = [{"queue": queue, "key": stored_key(key), "limit": most} for key, most in frees]
-        return [len(rows) for rows in ask([("free", each) for each in given])]
+    def free_with(
+        self, ask: Asking, frees: Sequence[tuple[str, str, int]], then: Sequence[Statement]
+    ) -> tuple[list[int], list[Rows]]:
+        """Free so many messages of each queue and key in the steps of a claim, and ask something then.
+
+        Return how many of each are free, and the answers.
+        """
+        given = [{"queue": queue, "key": stored_key(key), "limit": most} for queue, key, most in frees]
+        answers = ask([*(("free", each) for each in given), *then])
+        return [len(rows) for rows in answers[: len(given)]], answers[len(given) :]
 
     def free_due(self, limit: int, queues: Collection[str] | None = None) -> int:
         return len(self.rows("free_due", limit=limit, every=queues is None, queues=list(queues or ())))

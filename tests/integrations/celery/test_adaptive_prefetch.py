@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from kombu import Connection, Consumer, Producer, Queue
 
-from django_mq.integrations.celery.credit import MOST_AHEAD, AdaptivePrefetch
 from django_mq.models import Message
 from tests.support.waiting import wait_until
 
@@ -18,31 +17,6 @@ THINGS = Queue("things")
 PREFETCH = 4
 #: So many settled in next to no time, or in any time that a test may take.
 VERY_MANY = 10**12
-
-
-def test_whoever_has_settled_nothing_claims_nothing_ahead() -> None:
-    ahead = AdaptivePrefetch()
-
-    ahead.claimed(settled=7, held=PREFETCH)
-
-    assert ahead.amount(settled=7) == 0
-
-
-def test_what_is_claimed_ahead_at_most_doubles() -> None:
-    ahead = AdaptivePrefetch()
-    assert ahead.amount(settled=VERY_MANY) == 0
-
-    ahead.claimed(settled=0, held=PREFETCH)
-
-    assert ahead.amount(settled=VERY_MANY) == 2 * PREFETCH
-
-
-def test_what_is_claimed_ahead_is_bounded() -> None:
-    ahead = AdaptivePrefetch()
-
-    ahead.claimed(settled=0, held=MOST_AHEAD)
-
-    assert ahead.amount(settled=VERY_MANY) == MOST_AHEAD
 
 
 class Worker:

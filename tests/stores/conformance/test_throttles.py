@@ -16,7 +16,7 @@ from django_mq.errors import OutOfRange, RateLimited
 from django_mq.limits import concurrency, declared, rate_limit, throttle
 from django_mq.limits.learned import Hold, LearnedLimits, hold_all
 from django_mq.models import History
-from tests.stores.builders import claim, ids, look, lose_worker, open_session, pass_time, publish, settle
+from tests.stores.builders import claim, declare, ids, look, lose_worker, open_session, pass_time, publish, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,6 +84,27 @@ def test_what_is_over_a_rate_limit_is_removed_with_its_outcome(
     assert ids(claim(store, session, slots=10)) == rows[:2]
     assert store.queues.counts()[orders].total == 2
     assert [row.outcome for row in finished()] == [History.Outcome.LIMITED] * 3
+
+
+def test_what_a_worker_begins_soon_is_brought_too_and_leaves_half_of_a_limit_free(
+    store: Store, orders: str, session: int
+) -> None:
+    concurrency(orders, 4, key=TENANT)
+    many = [publish(store, **of("a")) for _ in range(5)]
+    other = publish(store, **of("b"))
+
+    assert ids(claim(store, session, slots=1, ahead=9)) == [*many[:2], other]
+    assert store.queues.counts()[orders].parked == 0
+    assert ids(claim(store, open_session(store), slots=9)) == many[2:4]
+
+
+def test_in_a_group_nothing_overtakes_what_must_not_wait(store: Store, session: int) -> None:
+    declare(store, grouping="shared")
+    concurrency("orders", 2)
+    [first, *_] = [publish(store, group_key="a") for _ in range(3)]
+    publish(store, group_key="b")
+
+    assert ids(claim(store, session, slots=1, ahead=9, in_order=frozenset({"orders"}))) == [first]
 
 
 def test_the_key_may_be_in_the_body(store: Store, orders: str, session: int) -> None:
