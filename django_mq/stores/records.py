@@ -343,8 +343,8 @@ class ClaimRequest:
     first one alone has more; and those of a queue with ``byte_credit`` no more than it allows. The session runs
     the messages of a group one after the other if their queue is named ``in_order``: then a claim may bring
     several of a group. Of a queue in ``wanted``, it brings only messages that belong to one of these handlers, and
-    of each no more than its limit: see ``decisions/selection.py``. A queue with limits by key gives as many as there
-    are ``slots``, and ``ahead`` more that the session begins soon, as far as the limits let them wait.
+    of each no more than its limit: see ``decisions/selection.py``. A queue with limits by key gives as many as
+    there are ``slots``, and ``ahead`` more that the session begins soon, as far as the limits let them wait.
 
     A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
     ``Store.subscribe``. A claim for a target names no queue: the queues that the target reads take turns.
