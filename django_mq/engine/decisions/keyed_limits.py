@@ -58,6 +58,9 @@ class Allowed(NamedTuple):
     at_once: int | None = None
 
 
+NOTHING_OF_ITS_OWN: Final = Allowed()
+
+
 class LimitFacts(NamedTuple):
     """What is known of the keys of a queue as of ``now``, in seconds since 1970 by the database's clock.
 
@@ -253,6 +256,13 @@ def parking_key(place: LimitedKey) -> str:
     return ":".join(place)
 
 
+def _placed(limits: Sequence[L], message: Message) -> Iterator[tuple[L, LimitedKey]]:
+    """Yield the limits that are for a message, each with its key."""
+    for limit in limits:
+        if (key := limit.key_of(message)) is not None:
+            yield limit, (limit.name, key)
+
+
 class OpenKeyedLimits(OpenLimit):
     """The limits by key of a queue, for one claim."""
 
@@ -264,6 +274,10 @@ class OpenKeyedLimits(OpenLimit):
         self.reads_messages = any(each.reads_message for each in limits)
         self.reads_bodies = any(each.reads_body for each in limits)
         self._used, self._running, self._waiting = dict(facts.used), dict(facts.running), dict(facts.waiting)
+        #: Which rates and slots the last message is asked for, each with its key: it is asked several times.
+        self._last: Message | None = None
+        self._its_rates: list[tuple[Throttle, LimitedKey]] = []
+        self._its_slots: list[tuple[Concurrency, LimitedKey]] = []
 
     # What waits.
 
@@ -309,13 +323,13 @@ class OpenKeyedLimits(OpenLimit):
 
     def refuses(self, message: Message) -> Refusal | None:
         """Return what a message waits for that is over a limit: the longest wait of all, or a slot."""
-        for limit, place in self._of(self._slots, message):
+        for limit, place in self._slots_of(message):
             if self._running.get(place, 0) >= self._at_once(limit, place):
                 self._waiting[place] = 0.0
                 return Refusal(parking_key(place), PARKED_SECONDS)
         waits = [
             (self._wait(limit, place, limit.weight_of(message)), limit, place)
-            for limit, place in self._of(self._rates, message)
+            for limit, place in self._rates_of(message)
         ]
         over = [(seconds, place) for seconds, limit, place in waits if seconds > 0 and not limit.drops]
         if any(seconds > 0 and limit.drops for seconds, limit, _ in waits):
@@ -337,8 +351,8 @@ class OpenKeyedLimits(OpenLimit):
         """Whether half of each limit stays free for what begins at once: then what waits keeps nothing from it."""
         return all(
             2 * (self._running.get(place, 0) + 1) <= self._at_once(limit, place)
-            for limit, place in self._of(self._slots, message)
-        ) and all(self._leaves_half(limit, place, message) for limit, place in self._of(self._rates, message))
+            for limit, place in self._slots_of(message)
+        ) and all(self._leaves_half(limit, place, message) for limit, place in self._rates_of(message))
 
     def _leaves_half(self, limit: Throttle, place: LimitedKey, message: Message) -> bool:
         half, weight = self._rate(limit, place).burst / 2, limit.weight_of(message)
@@ -346,31 +360,39 @@ class OpenKeyedLimits(OpenLimit):
 
     def takes(self, message: Message) -> None:
         self._take(self._used, message)
-        for limit, place in self._of(self._rates, message):
+        for limit, place in self._rates_of(message):
             if place in self._waiting:
                 self._wait_again(place, self._wait(limit, place, limit.weight_of(message)))
-        for _, place in self._of(self._slots, message):
+        for _, place in self._slots_of(message):
             self._running[place] = self._running.get(place, 0) + 1
 
     def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> Usage | None:
         """Return what the leased messages have used; those that were taken and not leased have used nothing."""
-        used = dict(self._facts.used)
-        changed = {place for _, message in taken for place in self._take(used, message)}
-        before = self._facts.waiting
-        changed |= {place for place in {*before, *self._waiting} if before.get(place) != self._waiting.get(place)}
-        slots = [
-            Slot(*place, *receipt) for receipt, message in taken for _, place in self._of(self._slots, message)
-        ]
+        used, before = dict(self._facts.used), self._facts.waiting
+        changed = {place for place in {*before, *self._waiting} if before.get(place) != self._waiting.get(place)}
+        slots = []
+        for receipt, message in taken:
+            changed.update(self._take(used, message))
+            slots += [Slot(*place, *receipt) for _, place in self._slots_of(message)]
         states = {place: KeyState(used.get(place, FREE), self._waiting.get(place)) for place in changed}
         return Usage(states, slots) if states or slots else None
 
-    def _of(self, limits: Sequence[L], message: Message) -> Iterator[tuple[L, LimitedKey]]:
-        for limit in limits:
-            if (key := limit.key_of(message)) is not None:
-                yield limit, (limit.name, key)
+    def _rates_of(self, message: Message) -> Sequence[tuple[Throttle, LimitedKey]]:
+        if message is not self._last:
+            self._look_at(message)
+        return self._its_rates
+
+    def _slots_of(self, message: Message) -> Sequence[tuple[Concurrency, LimitedKey]]:
+        if message is not self._last:
+            self._look_at(message)
+        return self._its_slots
+
+    def _look_at(self, message: Message) -> None:
+        self._last = message
+        self._its_rates, self._its_slots = [*_placed(self._rates, message)], [*_placed(self._slots, message)]
 
     def _allowed(self, place: LimitedKey) -> Allowed:
-        return self._facts.allowed.get(place, Allowed())
+        return self._facts.allowed.get(place, NOTHING_OF_ITS_OWN)
 
     def _rate(self, limit: Throttle, place: LimitedKey) -> Rate:
         return self._allowed(place).rate or limit.rate
@@ -387,7 +409,7 @@ class OpenKeyedLimits(OpenLimit):
 
     def _take(self, used: dict[LimitedKey, Used], message: Message) -> list[LimitedKey]:
         places = []
-        for limit, place in self._of(self._rates, message):
+        for limit, place in self._rates_of(message):
             before, weight = used.get(place, UNUSED), limit.weight_of(message)
             used[place] = after_use(self._rate(limit, place), before, self._facts.now, weight)
             places.append(place)

@@ -527,10 +527,13 @@ class Claims(Part, subjects.Claims):
     ) -> Asked:
         """Open the limits of a queue."""
         known: dict[int, Message] = {}
+        told: dict[int, Message] = {}
         opened = [each.opened(self.ends.store, name, facts) for each in declared]
 
         def message_of(item: Ready) -> Message:
-            return replace(known.get(item.id, NOT_READ), group=item.group)
+            if item.id not in told:
+                told[item.id] = replace(known.get(item.id, NOT_READ), group=item.group)
+            return told[item.id]
 
         return Asked(OpenLimits(opened, message_of, slots=request.slots, ahead=request.ahead), known)
 
