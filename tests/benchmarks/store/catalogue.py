@@ -61,6 +61,7 @@ MEASURINGS = (
     Measuring(("claim_10m_ready",), "claiming", "measure_ready", 400, 6, is_large=True),
     Measuring(("claim_1m_scheduled",), "claiming", "measure_scheduled", 80, 6, is_large=True),
     Measuring(("claim_after_churn",), "churning", "measure", 700, 6, is_large=True),
+    Measuring(("claim_beside_parked",), "limiting", "measure_parked", 60, 20, is_large=True),
     Measuring(("wakeups_per_message", "claims_per_message"), "waking", "measure", 40, 8),
     Measuring(("idle_statements",), "idling", "measure", 75, 8),
     Measuring(("worker_memory_mib",), "remembering", "measure", 400, 6, is_large=True),

@@ -45,7 +45,9 @@ class Claimer:
     def claim(self, *, full_scan: bool = False) -> float:
         """Settle what was claimed before, claim more, and return the milliseconds that it took."""
         settlements = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in self._done]
-        request = ClaimRequest(queues=(QUEUE,), credit=self.credit, promote=False, full_scan=full_scan)
+        request = ClaimRequest(
+            queues=(QUEUE,), credit=self.credit, slots=self.credit, promote=False, full_scan=full_scan
+        )
         begin = time.perf_counter()
         self._done = self.store.claims.settle_and_claim(self.id, settlements, request).claimed
         return (time.perf_counter() - begin) * 1000

@@ -26,7 +26,14 @@ HIGH = (
     "drain_limited",
 )
 #: Measures whose ratio to the raw limit should be low.
-LOW = ("pickup_p50", "pickup_p99", "claim_10m_ready", "claim_1m_scheduled", "claim_after_churn")
+LOW = (
+    "pickup_p50",
+    "pickup_p99",
+    "claim_10m_ready",
+    "claim_1m_scheduled",
+    "claim_after_churn",
+    "claim_beside_parked",
+)
 #: Measures whose value should be low: these have no raw limit.
 PLAIN = ("wakeups_per_message", "claims_per_message", "idle_statements", "worker_memory_mib")
 NAMES = HIGH + LOW + PLAIN
@@ -50,6 +57,7 @@ ON_POSTGRESQL = {
     "claim_10m_ready": 1.15,
     "claim_1m_scheduled": 1.15,
     "claim_after_churn": 1.5,
+    "claim_beside_parked": 1.2,
     "wakeups_per_message": 1.05,
     "claims_per_message": 1.1,
     "idle_statements": 60.0,

@@ -18,10 +18,10 @@ PART = 250_000
 FILL = """
 INSERT INTO django_mq_message (
     queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type, published_at,
-    deliver_at, dead_reason, content_type, content_encoding, headers, body)
+    deliver_at, dead_reason, content_type, content_encoding, headers, group_key, body)
 SELECT q.id, row.state, 0, 0, 4, 0, false, false, lpad(to_hex(%s + n), 32, '0')::uuid, '', now(),
        CASE WHEN row.state = 0 THEN now() + interval '1 day' END, '', 'application/json', 'utf-8', '{{}}',
-       '{{"n":12345}}'
+       {group}, '{{"n":12345}}'
 FROM generate_series(1, %s) n
 CROSS JOIN LATERAL (SELECT {state} AS state) row
 JOIN django_mq_queue q ON q.name = %s
@@ -55,12 +55,12 @@ class Filler:
         self._say = say
         self._made = 0
 
-    def fill(self, amount: int, state: str = READY) -> None:
-        """Add so many messages; ``state`` is SQL that may name the row's number, ``n``."""
+    def fill(self, amount: int, state: str = READY, *, group: str = "NULL") -> None:
+        """Add so many messages; ``state`` and ``group`` are SQL that may name the row's number, ``n``."""
         with connections[self.alias].cursor() as cursor:
             for start in range(0, amount, PART):
                 part = min(PART, amount - start)
-                cursor.execute(FILL.format(state=state), (self._made, part, QUEUE))
+                cursor.execute(FILL.format(state=state, group=group), (self._made, part, QUEUE))
                 self._made += part
                 if amount > PART:
                     self._say(f"{start + part:,} of {amount:,} messages made")
