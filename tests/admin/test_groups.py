@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.diagnosis.state import groups
-from django_mq.models import Message, Ownership
+from django_mq.models import LimitKey, Message, Ownership
 from tests.admin.conftest import page_of, run_action, said
 
 if TYPE_CHECKING:
@@ -110,3 +110,19 @@ def test_the_button_to_free_groups_is_there_for_queues_whose_groups_have_owners(
     offered = {name for name, page in pages.items() if "Free groups" in browse.get(page).content.decode()}
 
     assert offered == {"assigned", "balanced"}
+
+
+def test_keys_over_their_limits_are_shown_with_what_is_parked(site: str, browse: Client, make: Make) -> None:
+    queue = make.queue()
+    place = {"queue_name": queue.name, "free_at": 0.0, "seen_at": 0.0}
+    LimitKey.objects.create(**place, limit_name="api", limited_key="<b>17</b>", waiting_until=2e9)
+    LimitKey.objects.create(**place, limit_name="idle", limited_key="18")
+    assert "Keys over their limits" not in browse.get(page_of(queue)).content.decode()
+    for _ in range(3):
+        make.message(Message.Status.PARKED, queue=queue, park_key="api:<b>17</b>")
+
+    answer = browse.get(page_of(queue))
+
+    [waiting] = answer.context["waiting_keys"]
+    assert (waiting.limit, waiting.parked, waiting.next_at.year) == ("api", 3, 2033)
+    assert "&lt;b&gt;17&lt;/b&gt;" in answer.content.decode()

@@ -35,9 +35,9 @@ def orders(database: str) -> None:
         (["mq_resume", "orders"], {"resumed": ["orders"]}),
         (
             ["mq_limits", "orders", "--allow", "api", "17", "--amount=50", "--seconds=1"],
-            {"limits": [{"queue": "orders", "limit": "api", "key": "17", **ALLOWED}]},
+            {"limits": [{"queue": "orders", "limit": "api", "key": "17", **ALLOWED}], "waiting": []},
         ),
-        (["mq_limits", "orders", "--forget", "api", "17"], {"limits": []}),
+        (["mq_limits", "orders", "--forget", "api", "17"], {"limits": [], "waiting": []}),
         (["mq_move", "orders", "mails", "--state=ready", "--dry-run"], {"would_move": 1}),
         (["mq_move", "orders", "mails", "--state=ready"], {"moved": 1}),
         (

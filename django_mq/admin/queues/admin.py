@@ -35,6 +35,7 @@ from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import states_of, with_facts
 from django_mq.diagnosis.state.shares import shares
 from django_mq.diagnosis.state.unwanted import unwanted
+from django_mq.diagnosis.state.waiting_keys import waiting_keys
 from django_mq.engine.decisions.dead_letters import is_default
 from django_mq.errors import MQError
 from django_mq.models import Message, Queue, WorkerSession
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from django_mq.admin.actions import Action
     from django_mq.diagnosis.state.fleet import Supply
     from django_mq.diagnosis.state.groups import Group
+    from django_mq.diagnosis.state.waiting_keys import WaitingKey
     from django_mq.stores.records import Counts
 
 LIVE = ("ready", "scheduled", "retrying", "claimed", "dead", "oldest_ready", "pausing")
@@ -177,11 +179,18 @@ class QueueAdmin(ActionAdmin):
         told = {
             "line_address": line,
             "groups": self._groups(request, row),
+            "waiting_keys": self._waiting_keys(request, row),
             "shares": shares(row, using=alias()) if self.may(request, "view_message") else [],
             "tabs": tabs_of(self, request, row),
             "panels": [*retries.of_queue(row), *panels_of(request, row)],
         }
         return self.buttons(self._buttons_for(request, row)) | told
+
+    def _waiting_keys(self, request: HttpRequest, queue: Queue) -> list[WaitingKey]:
+        """Return the keys for which messages are parked, if some are."""
+        if not self.counts(queue).parked or not self.may(request, "view_message"):
+            return []
+        return waiting_keys(queue.name, using=alias())
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return the groups and consumer slots, if the queue has any, with the URLs of their workers."""

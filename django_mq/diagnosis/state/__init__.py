@@ -4,6 +4,7 @@ overview.py  every queue with its depth and its consumers
 fleet.py     the worker sessions and their consumers
 groups.py    the groups of a queue and the workers that own them
 shares.py    the keys that share a queue, and their weights
+waiting_keys.py the keys over their limits, and what is parked for them
 flow.py      how fast messages finish, from one look to the next
 series.py    the last hour or day, minute by minute
 by_type.py   what runs and what fails, by queue and type

@@ -16,6 +16,7 @@ from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import oldest_claims, overview
 from django_mq.diagnosis.state.series import Spans, recent_rates, summed_up_seconds
+from django_mq.diagnosis.state.waiting_keys import numbers_of_waiting
 from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Scrape:
     number: int
     #: What extensions have found.
     found: Sequence[Found]
+    #: How many keys of each queue and limit wait.
+    waiting: Sequence[tuple[str, str, int]]
 
 
 def read(alias: str) -> list[Metric]:
@@ -61,8 +64,10 @@ def read(alias: str) -> list[Metric]:
         summed_up_seconds=summed_up_seconds(using=alias),
         number=len(queues),
         found=found_by_extensions(using=alias),
+        waiting=numbers_of_waiting([queue.name for queue in chosen if queue.parked], using=alias),
     )
-    return [up(readable=True), *_standing(look), *_traffic(look), *_credit(look), *_site(look), *_extensions(look)]
+    figures = (_standing, _traffic, _credit, _limits, _site, _extensions)
+    return [up(readable=True), *(metric for each in figures for metric in each(look))]
 
 
 def up(*, readable: bool) -> Metric:
@@ -88,7 +93,7 @@ def _standing(look: Scrape) -> Iterator[Metric]:
     for queue in look.queues:
         ready.add_metric([queue.name], queue.oldest_ready_seconds or 0.0)
         claimed.add_metric([queue.name], look.claims.get(queue.name, 0.0))
-        for state in ("ready", "scheduled", "retrying", "claimed", "dead"):
+        for state in ("ready", "scheduled", "retrying", "parked", "claimed", "dead"):
             depth.add_metric([queue.name, state], getattr(queue, state))
         dead_letters.add_metric([queue.name], queue.dead_letters)
         role.add_metric([queue.name], queue.takes_dead_letters)
@@ -134,6 +139,14 @@ def _credit(look: Scrape) -> Iterator[Metric]:
         if name not in endless:
             most.add_metric([name], limit[name])
     yield from (held, most)
+
+
+def _limits(look: Scrape) -> Iterator[Metric]:
+    """Yield how many keys are over their limits. Their names are the publishers', and no labels."""
+    waiting = _gauge("limit_waiting_keys", "Keys over a limit, for which messages are parked.", "queue", "limit")
+    for queue, limit, number in look.waiting:
+        waiting.add_metric([queue, limit], number)
+    yield waiting
 
 
 def _site(look: Scrape) -> Iterator[Metric]:

@@ -1,16 +1,25 @@
-"""Show and change what single keys of limits are allowed."""
+"""Show which keys wait, and show and change what single keys of limits are allowed."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError
 
 from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.diagnosis.state.waiting_keys import waiting_keys
+from django_mq.diagnosis.wording import plural
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand
+from django_mq.management.tables import printable
 from django_mq.models import LimitException
+
+if TYPE_CHECKING:
+    from django_mq.diagnosis.state.waiting_keys import WaitingKey
+
+TIME = "%Y-%m-%d %H:%M:%S"
 
 #: What an exception says.
 FIELDS = ("amount", "seconds", "burst", "at_once")
@@ -18,7 +27,9 @@ FIELDS = ("amount", "seconds", "burst", "at_once")
 
 class Command(MQCommand):
     help = (
-        "Show the exceptions of limits by key, those of one queue or all. With --allow, give a key another rate,"
+        "Show the keys over their limits, and what operators allow single keys, in one queue or all. A key that"
+        " waits is shown with the number of its parked messages, since when, and until when. With --allow, give a"
+        " key another rate,"
         " or another number of messages that run at once; with --forget, let the limit of the code hold again."
     )
     arguments: ClassVar = (
@@ -49,7 +60,10 @@ class Command(MQCommand):
             | {name: getattr(row, name) for name in FIELDS}
             for row in rows
         ]
-        self.answer({"limits": answer}, "\n".join(map(_line, rows)) or "No key has an exception.")
+        waiting = waiting_keys(options["queue"], using=alias)
+        lines = [*map(_line, rows), *map(_waiting_line, waiting)]
+        told = {"limits": answer, "waiting": [_object(each) for each in waiting]}
+        self.answer(told, "\n".join(map(printable, lines)) or "No key has an exception, and none waits.")
 
     def _allow(self, alias: str, given: dict[str, Any]) -> None:
         row = LimitException(**given)
@@ -58,6 +72,18 @@ class Command(MQCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         row.save(using=alias)
+
+
+def _object(waiting: WaitingKey) -> dict[str, Any]:
+    times = {"since": waiting.since, "next_at": waiting.next_at}
+    return asdict(waiting) | {name: time and time.isoformat() for name, time in times.items()}
+
+
+def _waiting_line(waiting: WaitingKey) -> str:
+    since = f" since {waiting.since:{TIME}} UTC" if waiting.since else ""
+    then = f"at {waiting.next_at:{TIME}} UTC" if waiting.next_at else "when one that runs has ended"
+    place = f"{waiting.queue} {waiting.limit} {waiting.key}".rstrip()
+    return f"{place}: {plural(waiting.parked, 'message')} parked{since}; the next begins {then}"
 
 
 def _line(row: LimitException) -> str:

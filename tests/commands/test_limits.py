@@ -1,0 +1,61 @@
+"""Which keys are over their limits: in the command and the metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq import conf
+from django_mq.integrations.prometheus.figures import read
+from django_mq.limits import concurrency, declared, throttle
+from django_mq.stores.registry import shared_store
+from tests.stores.builders import claim, declare, open_session, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.commands.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def waiting(database: str) -> Iterator[None]:
+    """A queue with a key over a throttle, and one over a number of slots, whose name is not to be trusted."""
+    store: Any = shared_store(database)
+    declare(store, "orders")
+    throttle("orders", amount=1, seconds=30, key="group", type="mail", name="api")
+    concurrency("orders", 1, key="group", type="job", name="slots")
+    for _ in range(3):
+        publish(store, group_key="17", type="mail")
+    for _ in range(2):
+        publish(store, group_key="<b>\x1b", type="job")
+    assert len(claim(store, open_session(store), slots=10)) == 2
+    yield
+    declared.forget("orders")
+    conf.remove_extension(declared.NAME)
+
+
+def test_the_command_says_how_many_wait_since_when_and_until_when(database: str, run: Run) -> None:
+    first, second = json.loads(run("mq_limits", "orders", "--json"))["waiting"]
+
+    assert (first["limit"], first["key"], first["parked"]) == ("api", "17", 2)
+    assert (second["limit"], second["key"], second["parked"]) == ("slots", "<b>\x1b", 1)
+    assert first["since"] < first["next_at"]
+    assert second["next_at"] is None
+    lines = run("mq_limits").splitlines()
+    assert lines[0].startswith("orders api 17: 2 messages parked since ")
+    assert lines[1].endswith("the next begins when one that runs has ended")
+    assert "\x1b" not in lines[1]
+
+
+def test_the_metrics_count_them_for_each_limit_and_name_none(database: str) -> None:
+    metrics = {metric.name: metric for metric in read(database)}
+
+    keys = metrics["django_mq_limit_waiting_keys"].samples
+    assert [(each.labels, each.value) for each in keys] == [
+        ({"queue": "orders", "limit": "api"}, 1),
+        ({"queue": "orders", "limit": "slots"}, 1),
+    ]
+    parked = [each.value for each in metrics["django_mq_messages"].samples if each.labels["state"] == "parked"]
+    assert parked == [3]
