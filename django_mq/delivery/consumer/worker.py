@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,11 @@ class Shift:
         self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin), of_process)
         self.admission = ExclusiveQueues(runtime.session)
         self.recall = Recall(runtime.session, self.dispatcher)
-        self.ahead = Ahead(self.session.queues)
+
+    @cached_property
+    def ahead(self) -> Ahead:
+        """What is claimed ahead of queues with limits."""
+        return Ahead(self.session.queues)
 
     def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
         policy = queue_records.last_read(self.session.alias, message.queue_name)
