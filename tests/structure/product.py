@@ -426,6 +426,40 @@ def limited_handlers() -> None:
     while store.queues.counts()["limited"].total:
         call_command("mq_worker", "--queues=limited", "--until-empty", stdout=StringIO())
     forget("limited")
+    _run_few_at_once()
+
+
+def _run_few_at_once() -> None:
+    """Let one message of a customer run at once, and drop what is over a rate; the customer is in the body."""
+    from django_mq.api import consumer, publish
+    from django_mq.delivery.consumer.handlers import discover, forget
+    from django_mq.delivery.consumer.worker import Worker
+    from django_mq.errors import OutOfRange
+    from django_mq.limits import concurrency, rate_limit
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare
+
+    declare(shared_store("default"), "few at once")
+    concurrency("few at once", 1, key="body:customer", name="customers")
+    concurrency("few at once", 1, key="argument:order", place=0, name="orders")
+    rate_limit("few at once", amount=1, seconds=60, key="body:customer", type="report", name="reports")
+    with suppress(OutOfRange):
+        concurrency("few at once", 0)
+
+    @consumer("few at once")
+    def few(message: Any) -> None:
+        """Accept."""
+
+    customers: list[Any] = [{"customer": "one"}] * 3
+    tasks: list[Any] = [[[5], {}, {}], [[], {"order": 5}, {}], [[], {}, {}], [5]]
+    publish("few at once", b"{", content_type="application/json")
+    publish("few at once", "text", content_type="text/plain")
+    for body in (*customers, *tasks):
+        publish("few at once", body)
+    for _ in customers:
+        publish("few at once", {"customer": "two"}, type="report")
+    Worker(discover()["few at once"], threads=2).run(until_empty=True)
+    forget("few at once")
 
 
 def fair_handlers() -> None:
