@@ -248,7 +248,6 @@ class QueueOptions:
         "",
         _("fair weights"),
         _("Values with another weight than 1, one in each line: acme=4 gets four times the share."),
-        beside=True,
         length=2000,
         column=None,
     )
