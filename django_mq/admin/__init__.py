@@ -8,6 +8,7 @@ table.py      the base class of all pages
 paginator.py  pages over tables of millions of rows
 filters.py    the filters of the lists
 columns.py    values that several pages show
+addresses.py  the address of a message
 actions.py    the base class of pages with actions
 forms.py      what an action asks before
 panels.py     the panels of extensions

@@ -22,6 +22,7 @@ from django.core.paginator import Page, Paginator
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
+from django_mq.admin.addresses import address_in_list
 from django_mq.diagnosis.messages.slices import BEFORE, as_listed
 
 if TYPE_CHECKING:
@@ -95,6 +96,16 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
         return not self.cut and self.count >= self.limit
 
 
+#: The attribute of a request that asks for the keys of a list only.
+ONLY_KEYS = "_mq_only_keys"
+
+
+def only_keys(request: HttpRequest) -> HttpRequest:
+    """Let the list find its keys, and read no row."""
+    setattr(request, ONLY_KEYS, True)
+    return request
+
+
 def posts_action(request: HttpRequest) -> bool:
     """Whether the request posts an action: Django makes the list for it, and does not show it."""
     return request.method == "POST"
@@ -122,6 +133,10 @@ class BoundedChangeList(ChangeList):
         return found
 
     def get_results(self, request: HttpRequest) -> None:
+        if hasattr(request, ONLY_KEYS):
+            self.paginator = self.model_admin.get_paginator(request, self.queryset, self.list_per_page)
+            self.result_list = []
+            return
         super().get_results(request)
         # For a single page, Django would run the filters once more.
         if isinstance(self.paginator, BoundedPaginator) and not self.multi_page:
@@ -136,8 +151,17 @@ class BoundedChangeList(ChangeList):
         return self.get_query_string({BEFORE: look.down_to}, remove=[PAGE_VAR])
 
 
+class MessageRows(BoundedChangeList):
+    """A list whose rows lead to the pages of messages by their ids."""
+
+    def url_for_result(self, result: Any) -> str:
+        return address_in_list(self.model_admin, result) or super().url_for_result(result)
+
+
 def _refuse(request: HttpRequest, what: str) -> None:
     """Tell the user, and raise IncorrectLookupParameters: Django then shows the list without filters."""
+    if hasattr(request, ONLY_KEYS):
+        raise IncorrectLookupParameters(what)
     sentence = _("This list cannot be filtered by %(what)s; it is shown unfiltered.")
     messages.warning(request, sentence % {"what": what[:100]})
     raise IncorrectLookupParameters(what)

@@ -21,6 +21,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
+from django_mq.admin.addresses import LIST
 from django_mq.admin.paginator import NUMBER, BoundedChangeList, BoundedPaginator, with_ids_only
 from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.messages import slices
@@ -77,6 +78,7 @@ class TableAdmin(BaseAdmin):
 
     class Media:
         css = {"all": ["django_mq/admin.css"]}
+        js = ["django_mq/keys.js"]
 
     def get_urls(self) -> list[Any]:
         own = []
@@ -139,6 +141,12 @@ class TableAdmin(BaseAdmin):
         if request.GET.get(SEARCH_VAR) or not by_key:  # a search is bounded
             return slices.as_listed(rows, limit)
         return slices.newest(rows, limit, request.GET.get(slices.BEFORE, ""))
+
+    def get_preserved_filters(self, request: HttpRequest) -> str:
+        """Return the filters of the list that the user came from, unless that is the list of another table."""
+        if request.GET.get(LIST, self.opts.model_name) != self.opts.model_name:
+            return ""
+        return str(super().get_preserved_filters(request))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return a row with its late columns, or None if it does not exist any more.

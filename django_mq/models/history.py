@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.models.times import UTCDateTimeField
@@ -51,6 +52,9 @@ class History(models.Model):
         indexes = [
             models.Index("finished_at", name="django_mq_history_pruning"),
             models.Index("message_id", name="django_mq_history_message"),
+            models.Index(
+                fields=["correlation_id"], name="django_mq_history_corr", condition=Q(correlation_id__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
+from django_mq.admin.addresses import LIFE
 from django_mq.models import (
     Binding,
     Consumer,
@@ -268,8 +269,9 @@ def addresses(rows: dict[str, Any]) -> list[str]:
         names = [pattern.name for pattern in page.get_urls() if getattr(pattern, "name", None)]
         for name in names:
             takes_row = name.rpartition("_")[2] in {"change", "delete", "history"}
+            by_id = [rows["message"].message_id] if name == LIFE else []
             found.append(
-                reverse(f"admin:{name}", args=[rows[model].pk if model in rows else 1] if takes_row else [])
+                reverse(f"admin:{name}", args=[rows[model].pk if model in rows else 1] if takes_row else by_id)
             )
     return found
 

@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from django_mq.admin.operations import runner
 from django_mq.diagnosis.messages import indexes, slices
-from django_mq.models import Message, Operation
+from django_mq.diagnosis.messages.life import life_of
+from django_mq.models import History, Message, Operation
 from tests.admin.conftest import beside_default, list_of
 from tests.stores.test_query_plans import filled
 
@@ -114,6 +115,17 @@ def test_a_slice_is_a_range_of_keys(many: str, monkeypatch: pytest.MonkeyPatch) 
     [read] = [plan(many, look) for look in looks]
     assert "message_pkey" in read or "INTEGER PRIMARY KEY" in read
     assert "TEMP B-TREE" not in read
+
+
+def test_all_rows_of_a_message_are_found_by_the_indexes_of_their_ids(many: str) -> None:
+    with CaptureQueriesContext(connections[many]) as captured:
+        life_of(uuid4(), Message.objects.using(many), History.objects.using(many))
+    names = [*("message_once", "history_message") * 2, *("message_corr", "history_corr")]
+
+    read = " ".join(plan(many, one["sql"]) for one in captured.captured_queries)
+
+    assert [name for name in set(names) if read.count(f"django_mq_{name}") < names.count(name)] == []
+    assert "SCAN" not in read.upper().replace("INDEX SCAN", "").replace("INDEX ONLY SCAN", "")
 
 
 def test_a_finished_message_is_found_by_the_index_of_its_id(many: str, browse: Client) -> None:

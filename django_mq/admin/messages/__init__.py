@@ -7,6 +7,8 @@ publish_form.py  the form that publishes a message, or a copy
 downloads.py     messages as a file
 payload.py       headers and bodies as text that a page can show
 failures.py      the failed attempts of a message
+life.py          the address of a message, and what every page of it shows
+neighbours.py    the messages before and after it in a list
 timeline.py      what happened to a message, and when
 history.py       finished messages, and failed attempts
 task_results.py  the results of Django's tasks

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.contrib.admin.views.main import ALL_VAR, ERROR_FLAG, PAGE_VAR
 from django.core.exceptions import PermissionDenied
+from django.urls import path
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, retries
+from django_mq.admin.addresses import LIFE
 from django_mq.admin.filters import (
     DELIVERY,
     AttemptsFilter,
@@ -31,14 +33,13 @@ from django_mq.admin.filters import (
     is_in_one_line,
 )
 from django_mq.admin.language import LOCAL
-from django_mq.admin.messages import descriptions, failures, payload, publish_form, timeline
+from django_mq.admin.messages import descriptions, failures, life, payload, publish_form
 from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
-from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator, posts_action
+from django_mq.admin.paginator import BoundedPaginator, MessageRows, posts_action
 from django_mq.admin.panels import panels_of
 from django_mq.admin.table import IdSearch, ReadOnly, alias
-from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages import criteria, finder, indexes
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
@@ -46,6 +47,7 @@ from django_mq.models import DeclinedMessage, Message, WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import Q, QuerySet
@@ -62,7 +64,7 @@ LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
 DEAD_LETTER_COLUMNS = ["short_id", "queue_shown", "situation", "content", "failed", "errors", "published"]
 
 
-class MessageList(BoundedChangeList):
+class MessageList(MessageRows):
     """A page of messages. A few statements read the contents and failed attempts of the whole page."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -119,6 +121,14 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         "Search for a message id or a correlation id, such as the id of a Celery task. In the newest 100,000 "
         "messages, you can also search for the 8 characters of an id that lists show, or a header as name:value."
     )
+
+    def get_urls(self) -> list[Any]:
+        address = path("<uuid:message_id>/", self.admin_site.admin_view(self.life_view), name=LIFE)
+        return [address, *super().get_urls()]
+
+    def life_view(self, request: HttpRequest, message_id: UUID) -> HttpResponse:
+        """Show a message by its id, or by the id of its Celery task, wherever it is."""
+        return life.page(self, request, message_id)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
         return (
@@ -272,16 +282,18 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         attempts = failures.of_message(row.message_id, row.correlation_id)
         add = f"{self.list_address(Message)}add/?{publish_form.COPY}={row.pk}"
         headers = payload.raw(row, "headers")
-        origin = origin_of(row.queue.name, headers) if row.is_dead_letter else row.queue.name
-        return self.buttons(self._buttons_for(request, row)) | {
-            "copy_address": add if self.has_add_permission(request) else "",
-            "headers": payload.headers(headers, row.queue.name),
-            "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
-            "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
-            "attempts": attempts,
-            "panels": [*retries.of_message(row), *panels_of(request, row)],
-            "timeline": timeline.of_message(row, attempts, origin="" if origin == row.queue.name else origin),
-        }
+        return (
+            life.details(self, request, row, attempts)
+            | self.buttons(self._buttons_for(request, row))
+            | {
+                "copy_address": add if self.has_add_permission(request) else "",
+                "headers": payload.headers(headers, row.queue.name),
+                "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
+                "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
+                "attempts": attempts,
+                "panels": [*retries.of_message(row), *panels_of(request, row)],
+            }
+        )
 
     def _buttons_for(self, request: HttpRequest, message: Message) -> list[tuple[str, str]]:
         """Return the actions that fit the state of the message and that the user has permission for."""

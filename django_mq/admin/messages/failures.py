@@ -27,9 +27,9 @@ WORDS = 60
 LONGEST_REASON = 255
 
 
-def of_message(message_id: UUID, correlation_id: str | None) -> list[Attempt]:
+def of_message(message_id: UUID | None, correlation_id: str | None) -> list[Attempt]:
     """Return the attempts, newest first. A Celery task keeps its correlation id when it is sent again."""
-    mine = Q(message_id=message_id)
+    mine = Q(message_id=message_id) if message_id else Q()
     if correlation_id:
         mine |= Q(correlation_id=correlation_id)
     return [shown(attempt) for attempt in Attempt.objects.using(alias()).filter(mine)[:LIMIT]]

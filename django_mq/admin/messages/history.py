@@ -22,14 +22,15 @@ from django_mq.admin.filters import (
     QueueNameFilter,
 )
 from django_mq.admin.language import LOCAL
-from django_mq.admin.messages import failures, payload, timeline
+from django_mq.admin.messages import failures, life, payload
 from django_mq.admin.overview import by_type
-from django_mq.admin.paginator import BoundedPaginator
+from django_mq.admin.paginator import BoundedPaginator, MessageRows
 from django_mq.admin.table import IdSearch, ReadOnly
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.messages.terms import SHORT, newest_of
 
 if TYPE_CHECKING:
+    from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
@@ -72,6 +73,9 @@ class HistoryAdmin(ReadOnly, IdSearch):
     delivered_again = columns.yes_no_column("redelivered", gettext_lazy("redelivered"))
     finished = columns.ago_column("finished_at", gettext_lazy("finished"))
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
+        return MessageRows
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[History]:
         return super().get_queryset(request).defer("headers", "body")
 
@@ -94,13 +98,12 @@ class HistoryAdmin(ReadOnly, IdSearch):
     def ran(self, row: History) -> str:
         return LOCAL.precise((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
 
-    def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - the base class's signature
+    def details(self, request: HttpRequest, row: History) -> dict[str, Any]:
         attempts = failures.of_message(row.message_id, row.correlation_id)
-        return {
+        return life.details(self, request, row, attempts) | {
             "headers": payload.headers(payload.raw(row, "headers"), row.queue_name),
             "body": None if row.body is None else payload.body(row.body, queue=row.queue_name),
             "attempts": attempts,
-            "timeline": timeline.of_finished(row, attempts),
         }
 
 
@@ -129,6 +132,9 @@ class AttemptAdmin(ReadOnly, IdSearch):
     worker_shown = columns.name_column("worker", gettext_lazy("worker"))
     failed = columns.ago_column("failed_at", gettext_lazy("failed"))
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
+        return MessageRows
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         rows: QuerySet[Attempt] = super().get_queryset(request)
         return rows.defer("detail", "traceback").annotate(head=Left("detail", failures.WORDS + 1))
@@ -141,5 +147,6 @@ class AttemptAdmin(ReadOnly, IdSearch):
     def message(self, attempt: Attempt) -> str:
         return columns.short_id(attempt.message_id) if attempt.message_id else str(attempt.correlation_id)
 
-    def details(self, request: HttpRequest, row: Attempt) -> dict[str, Any]:  # noqa: ARG002 - the base class's signature
-        return {"attempts": [failures.shown(row)]}
+    def details(self, request: HttpRequest, row: Attempt) -> dict[str, Any]:
+        every = failures.of_message(row.message_id, row.correlation_id)
+        return life.details(self, request, row, every) | {"attempts": [failures.shown(row)]}

@@ -84,6 +84,8 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
 
     @admin.display(description=_("took"))
     def took(self, result: TaskResult) -> str:
+        if result.last_attempted_at is None:
+            return "-"  # removed before the first attempt
         return LOCAL.precise((result.finished_at - result.last_attempted_at).total_seconds())
 
     def details(self, request: HttpRequest, row: TaskResult) -> dict[str, Any]:

@@ -16,8 +16,14 @@ from django.db.models import Max, Q
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 
+from django_mq.admin.addresses import message_address
+from django_mq.diagnosis.messages.life import id_in
+from django_mq.models import Message
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+    from uuid import UUID
 
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
@@ -61,7 +67,9 @@ def _kinds(admin: TableAdmin, request: HttpRequest) -> list[int]:
 
 
 def _address(admin: TableAdmin, entry: LogEntry) -> str:
-    """Return the URL of the changed object, or nothing."""
+    """Return the URL of the changed object, or nothing. A message keeps that of its id when its row has gone."""
+    if entry.content_type is not None and entry.content_type.model_class() is Message:
+        return message_address(admin, id_in(entry.object_repr))
     if not entry.object_id or entry.content_type is None or entry.is_deletion():
         return ""
     name = f"{admin.admin_site.name}:{entry.content_type.app_label}_{entry.content_type.model}_change"
@@ -75,7 +83,21 @@ def _among(kinds: Sequence[int], term: str) -> QuerySet[LogEntry]:
     entries = LogEntry.objects.filter(content_type__in=kinds)
     if not term:
         return entries
-    newest = LogEntry.objects.aggregate(newest=Max("pk"))["newest"] or 0
     words = Q(change_message__icontains=term) | Q(object_repr__icontains=term)
     user = Q((f"user__{get_user_model().USERNAME_FIELD}__icontains", term))
-    return entries.filter(words | user, pk__gt=newest - SAMPLE)
+    return _newest(entries).filter(words | user)
+
+
+def _newest(entries: QuerySet[LogEntry]) -> QuerySet[LogEntry]:
+    newest = LogEntry.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    return entries.filter(pk__gt=newest - SAMPLE)
+
+
+def about(message_ids: Iterable[UUID], since: datetime) -> list[LogEntry]:
+    """Return the newest entries that name one of these messages, among the newest of all, the latest first."""
+    words = Q()
+    for message_id in message_ids:
+        words |= Q(change_message__contains=str(message_id)) | Q(object_repr=str(message_id))
+    kind = ContentType.objects.get_for_model(Message)
+    entries = _newest(LogEntry.objects.filter(content_type=kind, action_time__gte=since))
+    return list(entries.filter(words).order_by("-pk").select_related("user")[:PAGE])

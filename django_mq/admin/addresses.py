@@ -1,0 +1,43 @@
+"""The address of a message, which it keeps for life, and where in a list a link stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import urlencode
+
+from django_mq.diagnosis.messages.life import id_in
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.contrib.admin import AdminSite
+
+#: The parameters of an address that name the list it stands in, and the row of the link.
+LIST, ROW = "list", "row"
+#: The name of the URL.
+LIFE = "django_mq_message_life"
+
+
+class OnSite(Protocol):
+    """What an address needs of a page."""
+
+    admin_site: AdminSite
+
+
+def message_address(page: OnSite, message_id: UUID | None, **place: Any) -> str:
+    """Return the URL of a message, with its place in a list; blank if it has no id or the site no such page."""
+    if message_id is None:
+        return ""
+    try:
+        address = reverse(f"{page.admin_site.name}:{LIFE}", args=[message_id])
+    except NoReverseMatch:
+        return ""
+    return f"{address}?{urlencode(place)}" if place else address
+
+
+def address_in_list(page: OnSite, row: Any, **place: Any) -> str:
+    """Return the URL of the message that a row of a list is about; blank if its id is not known."""
+    message_id = row.message_id or id_in(row.correlation_id)
+    return message_address(page, message_id, **{LIST: row._meta.model_name, ROW: row.pk}, **place)
