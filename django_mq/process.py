@@ -47,6 +47,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "stores.connections.threads": ModuleVariable("threads that publish for event loops", "makes a new pool"),
     "stores.queue_records._known": ModuleVariable("the rows of queues, for a few seconds", reset="clear"),
     "stores.sql.settlements._declined_at": ModuleVariable("when sessions have declined messages", reset="clear"),
+    "stores.sqlite.database._looking": ModuleVariable("the searches that run in SQLite"),
     "inprocess.memory.broker._brokers": ModuleVariable("the brokers in memory", "refuses to use them"),
     "notifications.registry._local": ModuleVariable("the notifier without a server", "begins anew"),
     "notifications.registry._postgresql": ModuleVariable("the notifiers over PostgreSQL", "begins anew"),

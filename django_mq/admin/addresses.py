@@ -1,4 +1,4 @@
-"""The address of a message, which it keeps for life, and where in a list a link stands."""
+"""The address of a message, which it keeps for life, where in a list a link stands, and links of search keys."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 
+from django_mq import conf
 from django_mq.diagnosis.messages.life import id_in
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from uuid import UUID
 
     from django.contrib.admin import AdminSite
 
 #: The parameters of an address that name the list it stands in, and the row of the link.
 LIST, ROW = "list", "row"
-#: The name of the URL.
-LIFE = "django_mq_message_life"
+#: The names of URLs: the page of a message by its id, and the search.
+LIFE, SEARCH = "django_mq_message_life", "django_mq_message_search"
 
 
 class OnSite(Protocol):
@@ -35,6 +37,18 @@ def message_address(page: OnSite, message_id: UUID | None, **place: Any) -> str:
     except NoReverseMatch:
         return ""
     return f"{address}?{urlencode(place)}" if place else address
+
+
+def chips(page: OnSite, message_ids: Collection[UUID]) -> dict[Any, list[tuple[str, str]]]:
+    """Return the search keys of each of these messages that has some, each with the URL that searches for it."""
+    found: dict[Any, list[tuple[str, str]]] = {}
+    for each in conf.extensions().searches if message_ids else ():
+        for message_id, keys in each.of(conf.load().DATABASE, message_ids).items():
+            address = reverse(f"{page.admin_site.name}:{SEARCH}")
+            found.setdefault(message_id, []).extend(
+                (f"{name}: {value}", f"{address}?{urlencode({'q': f'{name}:{value}'})}") for name, value in keys
+            )
+    return found
 
 
 def address_in_list(page: OnSite, row: Any, **place: Any) -> str:

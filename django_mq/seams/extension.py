@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from uuid import UUID
 
+    from django.db.models import QuerySet
     from django.http import HttpRequest
     from django_stubs_ext import StrOrPromise
 
@@ -69,6 +71,17 @@ class Listening:
     tell: Callable[[Any, Sequence[Ended]], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchKeys:
+    """Keys by which the search of the admin finds messages, live and past. Both functions read an index."""
+
+    #: Is called with the alias and the words of the user: a value, or ``name:value``. Returns a query set of ids
+    #: of messages, the newest first.
+    find: Callable[[str, str], QuerySet[Any, UUID]]
+    #: Is called with the alias and some ids. Returns the keys of each message that has some, as (name, value).
+    of: Callable[[str, Collection[UUID]], Mapping[UUID, Sequence[tuple[str, str]]]]
+
+
 #: The pages that have panels.
 PAGES = ("queue", "message")
 
@@ -101,6 +114,8 @@ class Extension:
     findings: tuple[Callable[[str], Iterable[Finding]], ...] = ()
     #: Parts of pages of the admin.
     panels: tuple[Panel, ...] = ()
+    #: What finds messages by words, and names what an operator may look for.
+    searches: tuple[SearchKeys, ...] = ()
     #: Which ends of claims and messages to tell.
     ends: tuple[Listening, ...] = ()
     #: Limits of what may begin, which claims ask for each message: see ``seams.limits``.

@@ -12,7 +12,7 @@ from django.utils.module_loading import import_string
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, TYPES, Option
 from django_mq.errors import UnusableExtension, UnusableMiddleware, shown
-from django_mq.seams.extension import PAGES, Duty, Extension, Listening, Panel
+from django_mq.seams.extension import PAGES, Duty, Extension, Listening, Panel, SearchKeys
 from django_mq.seams.limits import ClaimLimit
 from django_mq.seams.middleware import fault_of, named
 
@@ -26,6 +26,7 @@ MOST_CHARACTERS: Final = 50
 KINDS: Final[Mapping[str, type]] = {
     "duties": Duty,
     "panels": Panel,
+    "searches": SearchKeys,
     "ends": Listening,
     "limits": ClaimLimit,
     "queue_options": Option,

@@ -92,6 +92,10 @@ ONLY = {
     "give_back_held_by_expired": "the second half of release_held_by_expired",
     "mark_tail": "a sequence is never behind the ids in use",
     "change_marker": "only SQLite has one",
+    "begin_look": "SQLite's driver ends statements, and a set of this process keeps a second look out",
+    "end_look": "as above",
+    "take_look": "PostgreSQL's lock is taken by begin_look, and ends with the transaction",
+    "drop_look": "as above",
     "journal_mode": "only SQLite's may be off",
     # MariaDB and MySQL: rows are locked by one statement and written by another.
     "told": "renew returns it elsewhere",

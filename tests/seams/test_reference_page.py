@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 import pytest
 
 from django_mq.engine.decisions.ends import End
-from django_mq.seams.extension import Duty, Extension, Listening, Panel
+from django_mq.seams.extension import Duty, Extension, Listening, Panel, SearchKeys
 from tests.docs.pages import DOCS, rows
 
 PAGE = DOCS / "reference" / "extensions.md"
@@ -17,7 +17,7 @@ def names(heading: str) -> list[str]:
     return [name.strip("` ") for cell in rows(PAGE, heading) for name in cell.split(",")]
 
 
-@pytest.mark.parametrize("kind", [Extension, Duty, Panel, Listening])
+@pytest.mark.parametrize("kind", [Extension, Duty, Panel, Listening, SearchKeys])
 def test_the_page_has_every_field(kind: type) -> None:
     assert sorted(names(kind.__name__)) == sorted(field.name for field in fields(kind))
 

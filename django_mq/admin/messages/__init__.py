@@ -9,6 +9,7 @@ payload.py       headers and bodies as text that a page can show
 failures.py      the failed attempts of a message
 life.py          the address of a message, and what every page of it shows
 neighbours.py    the messages before and after it in a list
+search_page.py   the search of live, past and failed messages
 timeline.py      what happened to a message, and when
 history.py       finished messages, and failed attempts
 task_results.py  the results of Django's tasks

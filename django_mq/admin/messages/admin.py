@@ -9,12 +9,12 @@ from django.contrib import admin
 from django.contrib.admin.views.main import ALL_VAR, ERROR_FLAG, PAGE_VAR
 from django.core.exceptions import PermissionDenied
 from django.urls import path
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, retries
-from django_mq.admin.addresses import LIFE
+from django_mq.admin.addresses import LIFE, SEARCH, chips
 from django_mq.admin.filters import (
     DELIVERY,
     AttemptsFilter,
@@ -33,7 +33,7 @@ from django_mq.admin.filters import (
     is_in_one_line,
 )
 from django_mq.admin.language import LOCAL
-from django_mq.admin.messages import descriptions, failures, life, payload, publish_form
+from django_mq.admin.messages import descriptions, failures, life, payload, publish_form, search_page
 from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
@@ -70,7 +70,8 @@ class MessageList(MessageRows):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         if not posts_action(request):
-            descriptions.describe(self.result_list)
+            rows = list(self.result_list)
+            descriptions.describe(rows, chips(self.model_admin, [row.message_id for row in rows]))
         self.shows_dead_letters = _shows_dead_letters(request.GET)
 
 
@@ -124,11 +125,16 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
 
     def get_urls(self) -> list[Any]:
         address = path("<uuid:message_id>/", self.admin_site.admin_view(self.life_view), name=LIFE)
-        return [address, *super().get_urls()]
+        search = path("search/", self.admin_site.admin_view(self.search_view), name=SEARCH)
+        return [address, search, *super().get_urls()]
 
     def life_view(self, request: HttpRequest, message_id: UUID) -> HttpResponse:
         """Show a message by its id, or by the id of its Celery task, wherever it is."""
         return life.page(self, request, message_id)
+
+    def search_view(self, request: HttpRequest) -> HttpResponse:
+        """Search live messages, the history and failed attempts."""
+        return search_page.page(self, request)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
         return (
@@ -250,7 +256,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         preview = format_html(
             '<span class="quiet mq-clip mq-two" title="{}">{}</span>', found.preview, found.preview
         )
-        return format_html("{}{}", columns.clip(name), preview)
+        keys = format_html_join("", ' <a class="mq-chip" href="{1}"><bdi>{0}</bdi></a>', found.keys)
+        return format_html("{}{}{}", columns.clip(name), preview, keys)
 
     @admin.display(description=gettext_lazy("last error"), empty_value="-")
     def last_error(self, message: Message) -> str | None:

@@ -22,7 +22,7 @@ from django_mq.engine.decisions.dead_letters import ORIGIN_ATTEMPTS
 from django_mq.models import Consumer, Message, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 #: The most bytes of a body, and characters of headers, that are read for a list.
@@ -45,6 +45,8 @@ class Description(NamedTuple):
     most: int = 0
     #: The handlers of live workers for the queue.
     handlers: str = ""
+    #: The search keys, each with the URL that searches for it.
+    keys: Sequence[tuple[str, str]] = ()
 
     @property
     def attempts(self) -> str:
@@ -53,8 +55,11 @@ class Description(NamedTuple):
         return _("%(failed)s of %(most)s") % words if self.most and self.failed else str(self.failed)
 
 
-def describe(messages: Iterable[Message]) -> None:
-    """Set ``description`` and ``failures`` of each message: a few statements for all of them."""
+def describe(messages: Iterable[Message], keys: Mapping[Any, Sequence[tuple[str, str]]] | None = None) -> None:
+    """Set ``description`` and ``failures`` of each message: a few statements for all of them.
+
+    ``keys`` are the search keys of each message.
+    """
     rows = list(messages)
     failures.summarise(rows)
     contents = _contents(rows)
@@ -77,6 +82,7 @@ def describe(messages: Iterable[Message]) -> None:
             failed=failed,
             most=most,
             handlers=handlers.get(row.queue.name, ""),
+            keys=(keys or {}).get(row.message_id, ()),
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext as _
 
+from django_mq.admin.addresses import chips
 from django_mq.admin.messages import payload, timeline
 from django_mq.admin.messages.neighbours import neighbours
 from django_mq.admin.overview import log
@@ -32,7 +33,7 @@ AFTER_THE_SENTENCE = re.compile(r"\s*(\{\"filters\"|[0-9a-f]{8}-[0-9a-f]{4}-).*"
 
 def page(admin: TableAdmin, request: HttpRequest, message_id: UUID) -> HttpResponse:
     """Show the message with this id, or the Celery task, where the user may see it: the latest row of its life."""
-    seen = {model: _rows(admin, request, model) for model in TABLES}
+    seen = {model: viewable(admin, request, model) for model in TABLES}
     if all(rows is None for rows in seen.values()):
         raise PermissionDenied
     for row in _places(message_id, seen):
@@ -63,7 +64,7 @@ def _life(message_id: UUID, seen: dict[Any, QuerySet[Any] | None]) -> Life:
     )
 
 
-def _rows(admin: TableAdmin, request: HttpRequest, model: Any) -> QuerySet[Any] | None:
+def viewable(admin: TableAdmin, request: HttpRequest, model: Any) -> QuerySet[Any] | None:
     """Return the rows of a table that the user may view; None for none."""
     if not admin.admin_site.is_registered(model):
         return None
@@ -83,7 +84,7 @@ class MessagePlace(NamedTuple):
 
 def details(admin: TableAdmin, request: HttpRequest, row: Any, attempts: Sequence[Attempt]) -> dict[str, Any]:
     """Return the context that the pages of all rows of a message have in common."""
-    seen = {model: _rows(admin, request, model) for model in TABLES}
+    seen = {model: viewable(admin, request, model) for model in TABLES}
     message_id = row.message_id or id_in(row.correlation_id)
     life = _life(message_id, seen) if message_id else Life([], [])
     others = list(_results(row, seen[TaskResult]))
@@ -97,6 +98,7 @@ def details(admin: TableAdmin, request: HttpRequest, row: Any, attempts: Sequenc
         "is_cut": life.is_cut,
         "shows_queues": len({event.queue for event in events} - {""}) > 1,
         "neighbours": neighbours(admin, request),
+        "chips": chips(admin, [message_id]).get(message_id, []) if message_id else [],
     }
 
 

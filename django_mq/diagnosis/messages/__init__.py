@@ -10,6 +10,7 @@ queue_names.py   names of queues as a user types them
 masking.py       what is hidden of bodies and headers
 json_objects.py  a message as a JSON object
 exports.py       messages as JSON lines or as CSV
+search.py        one search over live, past and failed messages
 life.py          the rows of a message in all queues and in the history
 copies.py        a message to publish again
 task_ids.py      the id of a Celery task in a copy

@@ -44,7 +44,7 @@ def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float
         return as_listed(rows, limit)
     end = time.monotonic() + (PATIENCE if patience is None else patience)
     ids: list[Any] = []
-    for slice_, down_to in _slices(rows, int(before[:18]) if before.isdecimal() else None):
+    for slice_, down_to in slices_of(rows, int(before[:18]) if before.isdecimal() else None):
         ids += slice_.values_list("pk", flat=True)[: limit - len(ids)]
         if len(ids) >= limit or down_to is None:
             break
@@ -53,15 +53,20 @@ def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float
     return FoundKeys(ids)
 
 
-def _slices(rows: QuerySet[Any], top: int | None) -> Iterator[tuple[QuerySet[Any], int | None]]:
-    """Yield the rows slice by slice, the newest first, each with its last key; None for the last slice."""
+def slices_of(
+    rows: QuerySet[Any], top: int | None, *, size: int | None = None, largest: int | None = None
+) -> Iterator[tuple[QuerySet[Any], int | None]]:
+    """Yield the rows slice by slice, the newest first, each with its last key; None for the last slice.
+
+    ``size`` is that of the first slice.
+    """
     every = rows.model._base_manager.using(rows.db).order_by("-pk").values_list("pk", flat=True)  # noqa: SLF001 - all rows
-    rows, size = rows.order_by("-pk"), SLICE
+    rows, size, largest = rows.order_by("-pk"), size or SLICE, largest or LARGEST_SLICE
     while True:
         keys, part = (every, rows) if top is None else (every.filter(pk__lt=top), rows.filter(pk__lt=top))
         following = next(iter(keys[size : size + 1]), None)
         if following is None:
             yield part, None
             return
-        top, size = following + 1, min(2 * size, LARGEST_SLICE)
+        top, size = following + 1, min(2 * size, largest)
         yield part.filter(pk__gte=top), top

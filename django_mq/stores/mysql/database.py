@@ -93,6 +93,17 @@ class MySQLDatabase(Database):
             return "utc_timestamp(6)"
         return f"(utc_timestamp(6) + INTERVAL {self.offset().total_seconds():f} SECOND)"
 
+    @contextmanager
+    def looking(self, name: str, seconds: float) -> Iterator[bool]:
+        is_alone = bool(self.rows("take_look", name=name)[0][0])
+        self.rows("begin_look", seconds=seconds, milliseconds=round(seconds * 1000))
+        try:
+            yield is_alone
+        finally:
+            self.rows("end_look")
+            if is_alone:
+                self.rows("drop_look", name=name)
+
     @property
     def is_inside(self) -> bool:
         """Whether a transaction is open: a failed statement cannot be tried again alone."""

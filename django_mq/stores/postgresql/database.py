@@ -291,6 +291,16 @@ class PostgreSQLDatabase(Database):
         finally:
             self.expect_answers(before)
 
+    @contextmanager
+    def looking(self, name: str, seconds: float) -> Iterator[bool]:
+        with self.transaction():
+            [(is_alone, before, _)] = self.rows("begin_look", name=name, limit=f"{round(seconds * 1000)}ms")
+            try:
+                yield is_alone
+            finally:
+                if not self.connection.needs_rollback:
+                    self.rows("end_look", before=before)
+
     def bound_lock_waits(self, seconds: float) -> None:
         self.connection.settings_dict = impatient(self.connection.settings_dict, seconds)
 

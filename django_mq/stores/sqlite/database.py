@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -39,6 +40,12 @@ STEPS = {
     "arrive_again": ("arrive_again", "mark_tail"),
     "release_held_by_expired": ("release_held_by_expired", "give_back_held_by_expired"),
 }
+
+
+#: The names that look in this process, with their alias.
+_looking: set[tuple[str, str]] = set()
+#: Steps of a statement after which SQLite asks whether to end it.
+PROGRESS = 10_000
 
 
 class NotDoneError(Exception):
@@ -125,6 +132,20 @@ class SQLiteDatabase(Database):
                 return True
             raise NotDoneError
         return False
+
+    @contextmanager
+    def looking(self, name: str, seconds: float) -> Iterator[bool]:
+        is_alone = (self.alias, name) not in _looking
+        _looking.add((self.alias, name))
+        self.connection.ensure_connection()
+        driver, end = self.connection.connection, time.monotonic() + seconds
+        driver.set_progress_handler(lambda: time.monotonic() > end, PROGRESS)
+        try:
+            yield is_alone
+        finally:
+            driver.set_progress_handler(None, PROGRESS)
+            if is_alone:
+                _looking.discard((self.alias, name))
 
     def _plan(self, text: str) -> list[str]:
         with self.cursor() as cursor:

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Set
+    from collections.abc import Callable, Iterator, Sequence, Set
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
@@ -52,6 +53,14 @@ class Connection(ABC):
     @abstractmethod
     def answering_within(self, seconds: float) -> AbstractContextManager[None]:
         """Give up the connection if an answer takes longer, where the limit can change while it is open."""
+
+    @contextmanager
+    def looking(self, name: str, seconds: float) -> Iterator[bool]:
+        """Read in statements that the database ends after so many seconds, one such block of a name at a time.
+
+        Yields whether no other block of this name is open. A statement that was ended raises a DatabaseError.
+        """
+        yield True
 
     @abstractmethod
     def disconnect(self) -> bool:

@@ -78,3 +78,26 @@ SELECT id FROM django_mq_message WHERE id > %(after)s AND id <= %(last)s
 -- name: finishing. Reads the history's numbers of a range that can be seen at this moment.
 -- Locks: nothing. Index: the primary key. Returns: the numbers.
 SELECT id FROM django_mq_history WHERE id > %(after)s AND id <= %(last)s
+
+-- name: _look. The name of the lock of what looks in a name.
+concat('django_mq.look.', crc32(DATABASE()), '.', crc32(%(name)s))
+
+-- name: take_look. Says whether this connection is the only one of a name that looks.
+-- Locks: the name, until drop_look or the end of the connection. Returns: 1 if it has the lock.
+SELECT get_lock({look}, 0)
+
+-- name: drop_look. Lets another connection look.
+-- Locks: nothing. Returns: nothing that is used.
+SELECT release_lock({look})
+
+-- name: begin_look. Ends the statements of this session that read after a time: see bound_statements.
+-- Locks: nothing. Returns: nothing.
+SET @mq_look = 1
+    /*M!100100 , @mq_before = @@SESSION.max_statement_time, SESSION max_statement_time = %(seconds)s */
+    /*!80000 , @mq_before = @@SESSION.max_execution_time, SESSION max_execution_time = %(milliseconds)s */
+
+-- name: end_look. Gives the statements of this session their limit back.
+-- Locks: nothing. Returns: nothing.
+SET @mq_look = 0
+    /*M!100100 , SESSION max_statement_time = @mq_before */
+    /*!80000 , SESSION max_execution_time = @mq_before */

@@ -174,3 +174,14 @@ WHERE locktype = 'relation' AND granted AND pid IS DISTINCT FROM pg_backend_pid(
 -- lock of the numbers' sequence to its end.
 -- Locks: nothing. Index: none; reads the server's table of locks. Returns: one row per transaction.
 {others_holding:pg_get_serial_sequence('django_mq_history', 'id')}
+
+-- name: begin_look. Ends the statements of this transaction after a time, and says whether it is the only one of a name
+-- that looks.
+-- Locks: an advisory lock of the name, until the transaction ends, unless another transaction holds it. Returns: whether
+-- it has the lock, and the limit before.
+SELECT pg_try_advisory_xact_lock(28019, hashtext(%(name)s)), current_setting('statement_timeout'),
+    set_config('statement_timeout', %(limit)s, true)
+
+-- name: end_look. Gives the statements of this transaction their limit back.
+-- Locks: nothing. Returns: nothing that is used.
+SELECT set_config('statement_timeout', %(before)s, true)
