@@ -25,10 +25,15 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(DEATHS)
         conf.add_extension(UNIQUE)
         super().import_models()
-        from django_mq.periodic import models  # noqa: F401, PLC0415 - as above; its models are of this app
+        # Their tables are models of this app, which are imported now.
+        from django_mq.models.queue import add_options  # noqa: PLC0415 - as above
+        from django_mq.periodic import models  # noqa: F401, PLC0415 - as above
         from django_mq.periodic.extension import EXTENSION as PERIODIC  # noqa: PLC0415 - as above
+        from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
 
         conf.add_extension(PERIODIC)
+        conf.add_extension(SEARCH)
+        add_options(SEARCH.queue_options)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

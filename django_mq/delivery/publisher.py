@@ -514,9 +514,24 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
     # Another message may keep out one with an id or a key.
     if constrained or any(each.dedup_id is not None or each.unique is not None for each in messages):
         messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
-        waiting_for_capacity(store, constrained, lambda: store.admission.append(messages, again=again))
+        waiting_for_capacity(store, constrained, lambda: _admit(store, constrained, messages, again=again))
     elif messages:
         store.publications.append_many(messages, again=again)
+
+
+def _admit(
+    store: Store, constrained: Mapping[str, QueueRecord], messages: Sequence[NewMessage], *, again: bool
+) -> None:
+    """Write messages by the rules of their queues, and let extensions write what they keep of them."""
+    followed = {name for name, queue in constrained.items() if queue.is_followed}
+    if not followed:
+        store.admission.append(messages, again=again)
+        return
+    with store.database.transaction():
+        ids = store.admission.append(messages, again=again)
+        kept = [each for each, id_ in zip(messages, ids, strict=False) if id_ and each.queue_name in followed]
+        for write in conf.extensions().written if kept else ():
+            write(store, kept)
 
 
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:

@@ -20,7 +20,7 @@ from django_mq.engine.decisions.sorting import Sorting
 from django_mq.errors import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 #: The longest name of a queue or an exchange, in characters.
@@ -111,6 +111,10 @@ class Option:
     #: others in one JSON column, which SQL does not read.
     column: str | None = None
     argument: Argument | None = None
+    #: Whether publishing to a queue with a value does more than to write the message: see ``Extension.written``.
+    at_publishing: bool = False
+    #: Says what else is wrong with a value, or None.
+    refuse: Callable[[Any], str | None] | None = None
     #: Whether only queues in memory support the option. Other stores refuse a queue that has it.
     memory_only: bool = False
     # ``_declared`` sets these from the field of QueueOptions.
@@ -145,16 +149,20 @@ class Option:
         """Return what is wrong with a value of the right type, or None."""
         if value is None or self.base_type == "bool":
             return None
+        if self.length:
+            return self._problem_of_text(value)
         if self.choices:
             return None if value in self.choices else f"use one of {', '.join(self.choices)}"
         if self.is_link:
             return None if is_name(value) else WHAT_A_NAME_IS
-        if self.length:
-            fits = is_storable(value, self.length)
-            return None if fits else f"use at most {self.length} characters that a database can store"
         if self.least <= value <= (self.most or 0):
             return None
         return f"use {self.least} to {self.most}" + (", or None" if self.optional else "")
+
+    def _problem_of_text(self, value: str) -> str | None:
+        if not is_storable(value, self.length):
+            return f"use at most {self.length} characters that a database can store"
+        return None if self.refuse is None else self.refuse(value)
 
     def value_in(self, holder: Extended) -> Any:
         """Return the value that an extension's option has in a queue, a handler or the settings."""

@@ -12,6 +12,7 @@ from django_mq.models.operation import Operation
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightDay, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBinding, FairCounter, Queue
 from django_mq.models.run import BegunTask
+from django_mq.models.search import SearchKey
 from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, StopRequest, WorkerSession
 from django_mq.models.unique_key import UniqueKey
 
@@ -42,6 +43,7 @@ __all__ = [
     "Ownership",
     "Queue",
     "Rollup",
+    "SearchKey",
     "StopRequest",
     "TaskResult",
     "UniqueKey",

@@ -114,6 +114,9 @@ class Extension:
     findings: tuple[Callable[[str], Iterable[Finding]], ...] = ()
     #: Parts of pages of the admin.
     panels: tuple[Panel, ...] = ()
+    #: Functions that are called with the store and with messages that it has just written to queues with an option
+    #: that is ``at_publishing``, in the same transaction: what they write commits with the messages.
+    written: tuple[Callable[[Any, Sequence[Any]], None], ...] = ()
     #: What finds messages by words, and names what an operator may look for.
     searches: tuple[SearchKeys, ...] = ()
     #: Which ends of claims and messages to tell.

@@ -112,11 +112,18 @@ class QueueRecord(QueueOptions):
     priorities_differ: bool = False
     #: The mark of the declared selectors that all of its messages were asked.
     covered_by: int | None = None
-    #: What ``has_publish_rules`` says: every publish asks.
+    #: What ``has_publish_rules`` and ``is_followed`` say: every publish asks.
     is_constrained: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "is_constrained", self.has_publish_rules)
+        object.__setattr__(self, "is_constrained", self.has_publish_rules or self.is_followed)
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether an extension writes something when messages are published to the queue."""
+        # Only queues with options of extensions pay for the look at these.
+        options = conf.extensions().queue_options if self.added else ()
+        return any(option.at_publishing and option.value_in(self) for option in options)
 
     @property
     def has_claim_rules(self) -> bool:

@@ -38,6 +38,7 @@ def test_no_page_needs_anything_that_a_strict_policy_forbids(
     overview = f"{list_of('queue')}overview/"
     insights = f"{list_of('insighthour')}?queue=orders&days=28"
     found = [overview, insights, *map(list_of, pages()), *map(page_of, rows.values()), f"{list_of('message')}add/"]
+    found += [f"{list_of('message')}{waiting.message_id}/", f"{list_of('message')}search/?q=json"]
     complaints: list[str] = []
 
     with browsing(live_server.url) as page:

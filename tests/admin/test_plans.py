@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_mq.admin.operations import runner
-from django_mq.diagnosis.messages import indexes, slices
+from django_mq.diagnosis.messages import indexes, search, slices
 from django_mq.diagnosis.messages.life import life_of
 from django_mq.models import History, Message, Operation
 from tests.admin.conftest import beside_default, list_of
@@ -126,6 +126,18 @@ def test_all_rows_of_a_message_are_found_by_the_indexes_of_their_ids(many: str) 
 
     assert [name for name in set(names) if read.count(f"django_mq_{name}") < names.count(name)] == []
     assert "SCAN" not in read.upper().replace("INDEX SCAN", "").replace("INDEX ONLY SCAN", "")
+
+
+def test_a_search_finds_ids_and_keys_by_their_indexes(many: str) -> None:
+    tables = {name: model.objects.using(many) for name, (model, _) in search.TABLES.items()}
+    names = [f"{table}_{index}" for table in ("history", "attempt") for index in ("message", "corr")]
+    names += ["message_once", "message_corr", "searchkey_value"]
+    with CaptureQueriesContext(connections[many]) as captured:
+        search.search(str(uuid4()), tables)
+
+    read = " ".join(plan(many, one["sql"]) for one in captured.captured_queries)
+
+    assert [name for name in names if f"django_mq_{name}" not in read] == []
 
 
 def test_a_finished_message_is_found_by_the_index_of_its_id(many: str, browse: Client) -> None:

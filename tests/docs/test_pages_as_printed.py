@@ -231,6 +231,11 @@ PAGES = (
         before=f"from django_mq.api import *; pause('receipts'); publish('receipts', 1, message_id='{ID}')",
         files={"orders/consumers.py": RECEIPTS},
     ),
+    Page(
+        "operations/find-a-message.md",
+        after="python manage.py shell -c 'from django_mq.models import *; print(*SearchKey.objects.all())'",
+        prints=("order: 4711 tenant: acme",),
+    ),
     Page("operations/maintenance.md"),
     Page(
         "operations/monitor.md",

@@ -17,7 +17,7 @@ from django_mq.admin.messages.life import viewable
 from django_mq.admin.paginator import NUL, NUMBER
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages.life import id_in
-from django_mq.diagnosis.messages.search import SECONDS, SHORTEST, TABLES, Found, Hit, search
+from django_mq.diagnosis.messages.search import KEYS, SECONDS, SHORTEST, TABLES, Found, Hit, search
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _answer(
 
 def _below(request: HttpRequest) -> dict[str, int] | None:
     """Return where the last search has ended, by table; None if this is a new one."""
-    given = {name: request.GET.get(name, "") for name in TABLES}
+    given = {name: request.GET.get(name, "") for name in (*TABLES, KEYS)}
     below = {name: int(key) for name, key in given.items() if NUMBER.fullmatch(key)}
     return below or None
 

@@ -41,6 +41,8 @@ MOST: Final = 50
 SEARCHED: Final = 65_536
 #: Rows in the first slice, and in the largest: less than for a list, because bodies are read.
 SLICE, LARGEST_SLICE = 1_000, 16_000
+#: The name, beside those of the tables, for how many messages with a search key were shown.
+KEYS: Final = "keys"
 #: The fewest characters to look for in texts.
 SHORTEST: Final = 3
 #: The tables, and the field with the time of a row.
@@ -80,7 +82,7 @@ class Found:
     """The answer of a search."""
 
     hits: list[Hit] = field(default_factory=list)
-    #: By table: the key below which rows were not read.
+    #: By table: the key below which rows were not read. KEYS: how many messages with a search key were read.
     left: dict[str, int] = field(default_factory=dict)
     #: By table: how far back the rows were read.
     back_to: dict[str, datetime | None] = field(default_factory=dict)
@@ -130,7 +132,9 @@ def search(
     begin, found = time.monotonic(), Found()
     words = words.strip()
     if below is None:
-        found.hits += _known(words, tables)
+        found.hits += _identified(words, tables)
+    if below is None or KEYS in below:
+        found.hits += _keyed(words, tables, found, (below or {}).get(KEYS, 0))
     if len(words) >= SHORTEST and id_in(words) is None:
         looks = {
             name: _Look(name, rows, words, (below or {}).get(name))
@@ -148,24 +152,29 @@ def search(
     return found
 
 
-def _known(words: str, tables: Mapping[str, QuerySet[Any]]) -> Iterator[Hit]:
-    """Yield the rows with this id, and the messages with this search key."""
+def _identified(words: str, tables: Mapping[str, QuerySet[Any]]) -> Iterator[Hit]:
+    """Yield the rows with this id."""
     message_id = id_in(words)
-    keyed = _keyed(words, next(iter(tables.values())).db) if tables else []
+    wanted = [Q(correlation_id=words), *([Q(message_id=message_id)] if message_id else [])]
     for name, rows in tables.items():
-        wanted = [("id", Q(correlation_id=words))] if words else []
-        wanted += [("id", Q(message_id=message_id))] if message_id else []
-        wanted += [("key", Q(message_id__in=keyed))] if keyed else []
-        for where, condition in wanted:
-            # The sum keeps a database from walking back through the table instead of reading the index of the id.
-            for row in rows.filter(condition).order_by((F("pk") + 0).desc())[:MOST]:
-                yield _hit(name, row, where)
+        for condition in wanted:
+            yield from _hits(name, rows.filter(condition), "id")
 
 
-def _keyed(words: str, alias: str) -> list[UUID]:
-    """Return the newest messages that extensions find by these words."""
-    found = [message_id for keys in conf.extensions().searches for message_id in keys.find(alias, words)[:MOST]]
-    return list(dict.fromkeys(found))
+def _keyed(words: str, tables: Mapping[str, QuerySet[Any]], found: Found, first: int) -> Iterator[Hit]:
+    """Yield the rows of messages that extensions find by these words, but for the first messages."""
+    for keys in conf.extensions().searches if tables else ():
+        ids = list(keys.find(next(iter(tables.values())).db, words)[first : first + MOST + 1])
+        if len(ids) > MOST:
+            found.left[KEYS] = first + MOST
+        for name, rows in tables.items():
+            yield from _hits(name, rows.filter(message_id__in=ids[:MOST]), "key") if ids else ()
+
+
+def _hits(name: str, rows: QuerySet[Any], where: str) -> Iterator[Hit]:
+    # The sum keeps a database from walking back through the table instead of reading the index of the id.
+    for row in rows.order_by((F("pk") + 0).desc())[: 2 * MOST]:
+        yield _hit(name, row, where)
 
 
 def _hit(name: str, row: Any, where: str) -> Hit:

@@ -11,7 +11,9 @@ from django.db.models import Max, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
+from django_mq import conf
 from django_mq.diagnosis.messages import masking
+from django_mq.models import Message
 from django_mq.models.message import ReadableHeaders
 
 #: The newest rows that are searched where no index helps.
@@ -42,7 +44,19 @@ def identified(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
 
 
 def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-    """Return the rows with this id, or with this header as name:value."""
+    """Return the messages with this id, with this search key, or with this header as name:value."""
+    found = _matching(queryset, term)
+    every = (keys.find(queryset.db, term) for keys in conf.extensions().searches)
+    keyed = [ids.order_by() for ids in every if ids.exists()]
+    if not keyed:
+        return found
+    pks = Message.objects.using(queryset.db).order_by().values_list("pk", flat=True)
+    # By one index and by the other: with an OR, a database would read every row.
+    parts = [pks.filter(message_id__in=ids) for ids in keyed]
+    return queryset.filter(pk__in=found.order_by().values_list("pk", flat=True).union(*parts, all=True).order_by())
+
+
+def _matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     header = HEADER.fullmatch(term.strip())
     if header is None or _is_id(term.strip()):
         return identified(queryset, term.strip())
