@@ -16,13 +16,16 @@ from django_mq.api import publish
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import Message, TaskResult
 from django_mq.stores.registry import shared_store
+from tests.admin.browser import browsing, log_in
 from tests.admin.conftest import list_of, page_of, run_action
 from tests.stores.builders import claim, open_session, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django.contrib.auth.models import User
     from django.test import Client
+    from pytest_django.live_server_helper import LiveServer
 
     from tests.admin.conftest import Make
 
@@ -165,3 +168,30 @@ def test_hostile_texts_of_a_life_are_escaped(site: str, browse: Client, make: Ma
 
     for one in (address(message_id), page_of(live)):
         assert script not in browse.get(one).content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_keys_lead_through_a_list_and_to_the_search_until_they_are_switched_off(
+    live_server: LiveServer, operator: User, make: Make
+) -> None:
+    rows = [make.message(type=f"ship {number}") for number in range(3)]
+    places = [f"**/message/{row.message_id}/?**" for row in rows]
+
+    with browsing(live_server.url) as page:
+        log_in(page)
+        page.goto(list_of("message"))
+        page.locator("#result_list a").first.click()
+        page.wait_for_url(places[2])
+        page.keyboard.press("j")
+        page.wait_for_url(places[1])
+        page.keyboard.press("k")
+        page.wait_for_url(places[2])
+        page.keyboard.press("/")
+        page.keyboard.type("ship 1")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/search/?q=ship+1")
+        page.locator(".mq-found a").click()
+        page.wait_for_url(f"**/message/{rows[1].message_id}/")
+        page.locator("[data-mq-keys-switch]").click()
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.name") != "q"
