@@ -17,7 +17,7 @@ from django_mq.admin.messages.life import viewable
 from django_mq.admin.paginator import NUL, NUMBER
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages.life import id_in
-from django_mq.diagnosis.messages.search import KEYS, SECONDS, SHORTEST, TABLES, Found, Hit, search
+from django_mq.diagnosis.messages.search import KEYS, SECONDS, SHORTEST, TABLES, Hit, SearchResult, search
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ WHERE = {
 }
 
 
-class Line(NamedTuple):
+class FoundLine(NamedTuple):
     """A message that was found, as the page shows it."""
 
     address: str
@@ -81,7 +81,7 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def _answer(
-    admin: TableAdmin, request: HttpRequest, words: str, found: Found | None = None, *, status: int = 200
+    admin: TableAdmin, request: HttpRequest, words: str, found: SearchResult | None = None, *, status: int = 200
 ) -> HttpResponse:
     answer = admin.page(
         request,
@@ -112,7 +112,7 @@ def _further(words: str, left: Mapping[str, int]) -> str:
     return f"?{urlencode([('q', words), *left.items()])}" if left else ""
 
 
-def _left(found: Found) -> Iterator[str]:
+def _left(found: SearchResult) -> Iterator[str]:
     """Yield how far back each table was read that was not read whole."""
     words = {
         "live": _("messages that wait, run or are dead, back to %(time)s"),
@@ -123,18 +123,18 @@ def _left(found: Found) -> Iterator[str]:
         yield words[name] % {"time": columns.time_text(time) if time else "-"}
 
 
-def _lines(admin: TableAdmin, hits: Sequence[Hit]) -> list[Line]:
+def _lines(admin: TableAdmin, hits: Sequence[Hit]) -> list[FoundLine]:
     keys = chips(admin, [hit.message_id for hit in hits if hit.message_id])
     return [_line(admin, hit, keys.get(hit.message_id, [])) for hit in hits]
 
 
-def _line(admin: TableAdmin, hit: Hit, keys: Sequence[tuple[str, str]]) -> Line:
+def _line(admin: TableAdmin, hit: Hit, keys: Sequence[tuple[str, str]]) -> FoundLine:
     row, is_live = hit.row, hit.table == "live"
     if is_live:
         state = columns.state_name(row.state)
     else:
         state = str(row.get_outcome_display()) if hit.table == "past" else row.error
-    return Line(
+    return FoundLine(
         address=message_address(admin, hit.message_id) or admin.page_address(type(row), row.pk),
         id=columns.short_id(hit.message_id) if hit.message_id else row.correlation_id,
         state=state,

@@ -78,7 +78,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class Found:
+class SearchResult:
     """The answer of a search."""
 
     hits: list[Hit] = field(default_factory=list)
@@ -124,12 +124,12 @@ def search(
     *,
     seconds: float = SECONDS,
     below: Mapping[str, int] | None = None,
-) -> Found:
+) -> SearchResult:
     """Return what has these words in the rows of ``tables``: those that the user may view, by the names of TABLES.
 
     ``below`` says where an earlier search has ended: then ids and keys are not looked for again.
     """
-    begin, found = time.monotonic(), Found()
+    begin, found = time.monotonic(), SearchResult()
     words = words.strip()
     if below is None:
         found.hits += _identified(words, tables)
@@ -161,7 +161,7 @@ def _identified(words: str, tables: Mapping[str, QuerySet[Any]]) -> Iterator[Hit
             yield from _hits(name, rows.filter(condition), "id")
 
 
-def _keyed(words: str, tables: Mapping[str, QuerySet[Any]], found: Found, first: int) -> Iterator[Hit]:
+def _keyed(words: str, tables: Mapping[str, QuerySet[Any]], found: SearchResult, first: int) -> Iterator[Hit]:
     """Yield the rows of messages that extensions find by these words, but for the first messages."""
     for keys in conf.extensions().searches if tables else ():
         ids = list(keys.find(next(iter(tables.values())).db, words)[first : first + MOST + 1])
