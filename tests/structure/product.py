@@ -26,6 +26,7 @@ QUEUES: dict[str, dict[str, Any]] = {
     "full": {"max_messages": 2},
     "values": {"kind": "last_value", "last_value_key": "key"},
     "grouped": {"grouping": "shared"},
+    "found": {"search_keys": "order customer.id"},
 }
 #: Options that make no sense together.
 WITHOUT_SENSE = (
@@ -175,6 +176,7 @@ def interfaces() -> None:
     resume("tasks")
     _publish_many_alike("plain", "bounded", "lasting")
     _publish_unique("plain")
+    publish_many([_letter("found", {"order": 4711, "customer": {"id": "c-1"}}), _letter("found")])
     handle_all("tasks", _Endings())
     _one_group_before_another()
     _look_selectors_up("selected")
@@ -701,10 +703,10 @@ def simulation() -> None:
         simulate(trace, parse(text))
 
 
-def _letter(queue: str, **given: Any) -> Any:
+def _letter(queue: str, body: Any = "accept", **given: Any) -> Any:
     from django_mq.api import OutgoingMessage
 
-    return OutgoingMessage(queue=queue, body="accept", **given)
+    return OutgoingMessage(queue=queue, body=body, **given)
 
 
 def _publish_many_alike(*queues: str) -> None:
