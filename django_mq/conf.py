@@ -47,6 +47,8 @@ LONGEST_WAIT_SECONDS = 7 * 86400
 LARGEST_BODY_BYTES = 2**30 - 2**20
 #: Where Linux tells the state of a process; other systems have no such file.
 PROCESS_STATE = Path("/proc/self/stat")
+#: The most characters of the version of the site.
+VERSION_LENGTH = 100
 #: What may carry hints.
 HINTS = ("redis", "postgresql", "none")
 #: What is wrong with a link by which a queue gets its own messages back.
@@ -107,6 +109,9 @@ class Settings:
     #: Longest time one statement of a worker's own connection may take (PostgreSQL), in seconds.
     STATEMENT_TIMEOUT_SECONDS: float = 30.0
 
+    #: The version of the site, such as a tag or a commit. The first worker process of a new one is a deploy.
+    VERSION: str | None = None
+
     #: What is hidden of messages in the admin and in commands: keys of JSON bodies and headers, or a
     #: function of a decoded body or headers and the queue's name, itself or its dotted path.
     MASK: Any = ()
@@ -145,8 +150,7 @@ class Settings:
             yield "ENCRYPTION_KEYS is wrong; give keys by their ids, each of 1 to 40 letters, digits, or . _ -"
         if self.REDIS_URL:
             yield from _url_problems(self.REDIS_URL)
-        if not is_storable(self.REDIS_PREFIX, NAME_LENGTH):
-            yield f"REDIS_PREFIX is {self.REDIS_PREFIX!r}; give a text of at most {NAME_LENGTH} characters"
+        yield from self._text_problems()
         yield from self._numbers_out_of_range()
         yield from self._sidecar_problems()
         if self.MAX_BODY_BYTES > LARGEST_BODY_BYTES:
@@ -155,6 +159,12 @@ class Settings:
             yield f"CREDIT_BYTES is {shown(self.CREDIT_BYTES)}; give a number of bytes, 1 or more, or leave it out"
         if 0 < self.SESSION_SECONDS < 2:
             yield f"SESSION_SECONDS is {self.SESSION_SECONDS!r}; below 2 seconds a busy machine loses its sessions"
+
+    def _text_problems(self) -> Iterator[str]:
+        if not is_storable(self.REDIS_PREFIX, NAME_LENGTH):
+            yield f"REDIS_PREFIX is {self.REDIS_PREFIX!r}; give a text of at most {NAME_LENGTH} characters"
+        if self.VERSION is not None and not (self.VERSION.strip() and is_storable(self.VERSION, VERSION_LENGTH)):
+            yield f"VERSION is {shown(self.VERSION)}; give a text of 1 to {VERSION_LENGTH} characters"
 
     def _hint_problems(self) -> Iterator[str]:
         if self.HINTS not in (None, *HINTS) and "." not in (self.HINTS or ""):

@@ -68,7 +68,8 @@ def main() -> None:
 def take_every_page(page: Page, folder: Path, scheme: str) -> None:
     """Take each page at both widths."""
     queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
-    lists = ("queue", "message", "workersession", "consumer", "history", "attempt", "taskresult", "operation")
+    lists = ("queue", "message", "workersession", "consumer", "history", "failuregroup", "attempt")
+    lists += ("taskresult", "operation")
     lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage")
     pages = {name: f"{rows}/{name}/" for name in lists}
     pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/", "log": f"{queue}log/"}

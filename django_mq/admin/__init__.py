@@ -18,6 +18,7 @@ queues/       queues and bindings
 limits/       what operators allow single keys of limits
 messages/     messages, history, failed attempts, task results
 operations/   actions on very many messages
+failures/     failed attempts in groups
 workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues
 periodic/     periodic messages
@@ -31,6 +32,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from django_mq.admin import menu
+from django_mq.admin.failures.admin import FailureGroupAdmin
 from django_mq.admin.limits.admin import LimitExceptionAdmin
 from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
@@ -49,6 +51,7 @@ from django_mq.models import (
     Binding,
     BulkJob,
     Consumer,
+    FailureGroup,
     History,
     InsightHour,
     LimitException,
@@ -72,6 +75,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(Consumer, ConsumerAdmin)
     site.register(History, HistoryAdmin)
     site.register(Attempt, AttemptAdmin)
+    site.register(FailureGroup, FailureGroupAdmin)
     site.register(TaskResult, TaskResultAdmin)
     site.register(UniqueKey, UniqueKeyAdmin)
     site.register(Operation, OperationAdmin)

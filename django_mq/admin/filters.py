@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Q
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin.paginator import posts_action
+from django_mq.admin.paginator import ID_DIGITS, posts_action
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages import criteria, indexes, slices
-from django_mq.models import Attempt, Message, Queue, WorkerSession
+from django_mq.models import Attempt, FailureGroup, GroupedFailure, Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 SAMPLE = 500
 #: The most choices of a filter.
 CHOICES = 50
+#: The most characters of a choice that is a text.
+NAME = 60
 #: The value of the order filter for delivery order.
 DELIVERY = "delivery"
 
@@ -176,6 +179,28 @@ class ExceptionFilter(Filter):
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(error=value) if rows.model is Attempt else criteria.by_error(rows, value)
+
+
+class FailureGroupFilter(Filter):
+    """The group of the last failure; shown only if the URL has it."""
+
+    title, parameter_name = _("failure group"), "failure"
+    narrowed = staticmethod(criteria.by_failure)
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        asked = [key[:ID_DIGITS] for key in request.GET.getlist("failure") if key.isdecimal()]
+        groups = FailureGroup.objects.using(alias()).filter(pk__in=asked) if asked else ()
+        return [(str(group.pk), Truncator(str(group)).chars(NAME)) for group in groups]
+
+
+class AttemptGroupFilter(FailureGroupFilter):
+    """The group of a failed attempt."""
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if not value.isdecimal():
+            return rows
+        grouped = GroupedFailure.objects.using(alias()).filter(group_id=int(value[:ID_DIGITS]))
+        return rows.filter(pk__in=grouped.values("attempt_id"))
 
 
 class OrderFilter(Filter):

@@ -34,6 +34,7 @@ FILTERS = (
     ("queue", "queue", "QUEUE", "Messages in this queue."),
     ("type", "type", "TYPE", "Messages of this type; the type of a Celery task is its name."),
     ("error", "error", "NAME", "Messages of which an attempt has failed with this exception."),
+    ("failure", "failure", "ID", "Messages of which the last failed attempt is in this group of mq_failures."),
     ("reason", "reason", "TEXT", "Messages that are dead for this reason."),
     ("since", "since", "TIME", "Messages published then or later."),
     ("until", "until", "TIME", "Messages published before."),

@@ -5,6 +5,7 @@ read them through these models. ``tests/architecture`` compares the column names
 the SQL files with the fields here.
 """
 
+from django_mq.models.failures import Deploy, FailureGroup, FailureTally, GroupedFailure
 from django_mq.models.history import Attempt, History, Rollup, TaskResult
 from django_mq.models.limit import LimitException, LimitHold, LimitKey, LimitSlot
 from django_mq.models.message import Message, VolatileBinding, VolatileMessage
@@ -26,10 +27,14 @@ __all__ = [
     "ClaimLock",
     "Consumer",
     "DeclinedMessage",
+    "Deploy",
     "DuplicateId",
     "Exchange",
     "ExchangeBinding",
+    "FailureGroup",
+    "FailureTally",
     "FairCounter",
+    "GroupedFailure",
     "History",
     "InsightCause",
     "InsightDay",

@@ -15,7 +15,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils import timezone
 
-from django_mq.models import Attempt, History, Message, Queue, WorkerSession
+from django_mq.models import Attempt, FailureGroup, History, Message, Queue, WorkerSession
 from tests.conftest import ALIASES, hold_queues
 
 if TYPE_CHECKING:
@@ -69,6 +69,14 @@ class Make:
         given = {"message_id": uuid4(), "queue_name": "orders", "priority": 4, "outcome": 1, "attempts": 0}
         given |= {"published_at": now, "ready_at": now, "claimed_at": now + timedelta(minutes=2)}
         return History.objects.create(**given | {"finished_at": now + timedelta(seconds=125)} | values)
+
+    def failure_group(self, error: str = "ValueError", **values: Any) -> FailureGroup:
+        """Write a group of seven failures, the last one now."""
+        now = timezone.now()
+        given = {"fingerprint": uuid4().hex, "failures": 7, "first_at": now - timedelta(hours=2), "last_at": now}
+        given |= {"place": "shop/consumers.py in send_invoice", "text": "order <n> is gone"}
+        given |= {"types": {"invoice": 7}, "queues": {"orders": 7}, "workers": {"worker@host": 7}}
+        return FailureGroup.objects.create(error=error, **given | values)
 
     def attempt(self, **values: Any) -> Attempt:
         given = {"message_id": uuid4(), "queue_name": "orders", "number": 1, "failed_at": timezone.now()}

@@ -18,6 +18,7 @@ from django_mq.admin.addresses import LIFE
 from django_mq.models import (
     Binding,
     Consumer,
+    FailureGroup,
     History,
     LimitException,
     Message,
@@ -87,6 +88,10 @@ def a_unique_key(make: Make) -> UniqueKey:
     return UniqueKey.objects.create(**given, message_id=message_id, first_at=timezone.now())
 
 
+def a_failure_group(make: Make) -> FailureGroup:
+    return make.failure_group()
+
+
 def a_binding(make: Make) -> Binding:
     return Binding.objects.create(queue=make.queue(), exchange="sales", exchange_type="direct", pattern="x")
 
@@ -127,6 +132,7 @@ CASES = [
     Case("periodicmessage", "resume", "pause_periodicmessage", a_periodic_message(is_paused=True), {}),
     Case("periodicmessage", "run", "run_periodicmessage", a_periodic_message(), {}),
     Case("periodicmessage", "delete_selected", "delete_periodicmessage", a_periodic_message(), {"post": "yes"}),
+    Case("failuregroup", "redrive", "redrive_message", a_failure_group, YES),
     Case("operation", "stop", "cancel_message", an_operation("running"), {}),
     Case("operation", "go_on", "cancel_message", an_operation("stopped"), {}),
 ]

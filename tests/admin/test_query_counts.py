@@ -73,6 +73,14 @@ def a_result(number: int) -> Any:
     return models.TaskResult.objects.create(**given, **times, expires_at=end + timedelta(days=number + 1))
 
 
+def a_failure_group(make: Make, number: int) -> Any:
+    group = make.failure_group(f"E{number}")
+    models.FailureTally.objects.create(group=group, begins_at=timezone.now(), failures=7)
+    attempt = make.attempt(error=f"E{number}")
+    models.GroupedFailure.objects.create(attempt_id=attempt.pk, group=group, failed_at=attempt.failed_at)
+    return group
+
+
 def an_operation(number: int) -> Any:
     now = timezone.now()
     given = {"act": "cancel", "user_name": f"user {number}", "newest": 0, "status": "done"}
@@ -127,6 +135,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "Consumer": lambda make, number: make_consumer(make.session(f"worker {number}"), number),
     "History": lambda make, number: make.history(type=f"t{number}", session_id=make.session(f"w{number}").pk),
     "Attempt": lambda make, number: make.attempt(error=f"E{number}", worker=f"w{number}"),
+    "FailureGroup": a_failure_group,
     "TaskResult": lambda _, number: a_result(number),
     "Operation": lambda _, number: an_operation(number),
     "PeriodicMessage": a_periodic_message,

@@ -48,6 +48,7 @@ COMMANDS = {
     ("periodicmessage", "pause"): "mq_periodic pause report",
     ("periodicmessage", "resume"): "mq_periodic resume report",
     ("periodicmessage", "run"): "mq_periodic run report",
+    ("failuregroup", "redrive"): "mq_redrive --failure 7",
     ("operation", "stop"): "mq_operations --stop 7",
     # With its user's permissions, in a process of the site: the same filters go to the act's own command instead.
     ("operation", "go_on"): f"mq_redrive {ONE}",

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.filters import (
+    AttemptGroupFilter,
     BeforeFilter,
     ExceptionFilter,
     FailedFilter,
@@ -116,7 +117,7 @@ class AttemptAdmin(ReadOnly, IdSearch):
     late = ["detail", "traceback"]
     list_display = ["message", "number", "queue_shown", "type_shown", "last_error", "worker_shown", "failed"]
     list_filter = [
-        *(QueueNameFilter, PastTypeFilter, ExceptionFilter),
+        *(QueueNameFilter, PastTypeFilter, ExceptionFilter, AttemptGroupFilter),
         *(FailingWorkerFilter, FailedFilter, BeforeFilter),
     ]
     sortable_by = ()

@@ -8,11 +8,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Exists, OuterRef
+
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages import indexes
 from django_mq.diagnosis.messages.terms import matching
 from django_mq.errors import InvalidMessage
-from django_mq.models import Attempt, Message, Queue
+from django_mq.models import Attempt, GroupedFailure, Message, Queue
 from django_mq.models.message import dead_letters, in_state
 
 if TYPE_CHECKING:
@@ -71,7 +73,26 @@ def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     """Return the messages with an attempt that failed with this exception."""
-    failed = Attempt.objects.using(rows.db).filter(error=value).order_by()
+    return _of_failures(rows, Attempt.objects.using(rows.db).filter(error=value))
+
+
+def by_failure(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    """Return the messages whose last failed attempt is in this failure group."""
+    return _of_failures(rows, last_failures(value, rows.db)) if value.isdecimal() else rows
+
+
+def last_failures(group: str, alias: str) -> QuerySet[GroupedFailure]:
+    """Return the failures of a group after which their messages have not failed again."""
+    later = Attempt.objects.filter(pk__gt=OuterRef("pk")).order_by()
+    again = later.filter(message_id=OuterRef("message_id"))
+    task_again = later.filter(correlation_id=OuterRef("correlation_id"))
+    rows = GroupedFailure.objects.using(alias).filter(group_id=int(group[:18]))
+    return rows.filter(~Exists(again), ~Exists(task_again))
+
+
+def _of_failures(rows: QuerySet[Any], failed: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the messages of these failed attempts."""
+    failed = failed.order_by()
     ids = Message.objects.using(rows.db).order_by().values_list("pk", flat=True)
     own = ids.filter(message_id__in=failed.exclude(message_id=None).values("message_id"))
     tasks = ids.filter(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id"))
@@ -122,6 +143,7 @@ FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
     "reason": by_reason,
     "worker": by_worker,
     "error": by_error,
+    "failure": by_failure,
     "since": lambda rows, value: by_span(rows, "published_at", value, ""),
     "until": lambda rows, value: by_span(rows, "published_at", "", value),
     "due_since": lambda rows, value: by_span(rows, "deliver_at", value, ""),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q
 
 from django_mq.diagnosis.messages import indexes, slices
-from django_mq.diagnosis.messages.criteria import narrowed
+from django_mq.diagnosis.messages.criteria import last_failures, narrowed
 from django_mq.diagnosis.messages.slices import BEFORE, FoundKeys, as_listed, newest
 from django_mq.models import Attempt, Message
 
@@ -37,9 +37,11 @@ def of_messages(
     """
     among = among or Q()
     rows = rows.filter(among).order_by("-pk")
-    if filters.get("error"):
-        keys, is_complete = _failed(filters["error"], rows.db)
-        others = {name: value for name, value in filters.items() if name != "error"}
+    failures, name, is_whole = _failures(filters, rows.db)
+    if failures is not None:
+        keys, is_complete = _messages_of(failures)
+        is_complete = is_complete and is_whole
+        others = {other: value for other, value in filters.items() if other != name}
         matching = narrowed(Message.objects.using(rows.db), others, now).order_by("-pk")
         return as_listed(matching.filter(among, pk__in=keys), limit)._replace(is_complete=is_complete)
     if filters.get("q"):
@@ -61,16 +63,29 @@ def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> Foun
     return as_listed(rows.filter(pk__in=line[:LINE]), limit)._replace(is_complete=len(line) <= LINE)
 
 
-def _failed(error: str, alias: str) -> tuple[list[int], bool]:
-    """Return the keys of messages with recent attempts that failed with this error, and whether these are all."""
+def _failures(filters: Mapping[str, str], alias: str) -> tuple[QuerySet[Any] | None, str, bool]:
+    """Return the failed attempts that these filters name, the name of the filter, and whether these are all.
+
+    The newest come first. None if the filters name none.
+    """
+    if filters.get("error"):
+        newest = Attempt.objects.using(alias).order_by("-pk")
+        bottom = next(iter(newest.values_list("pk", flat=True)[ATTEMPTS : ATTEMPTS + 1]), None)
+        failed = newest.filter(error=filters["error"])
+        return (failed if bottom is None else failed.filter(pk__gt=bottom)), "error", bottom is None
+    if filters.get("failure", "").isdecimal():
+        return last_failures(filters["failure"], alias).order_by("-pk"), "failure", True
+    return None, "", True
+
+
+def _messages_of(failures: QuerySet[Any]) -> tuple[list[int], bool]:
+    """Return the keys of messages with these failed attempts, and whether these are all."""
     end = time.monotonic() + slices.PATIENCE
-    keys = Attempt.objects.using(alias).order_by("-pk")
-    bottom = next(iter(keys.values_list("pk", flat=True)[ATTEMPTS : ATTEMPTS + 1]), None)
-    failed = keys.filter(error=error) if bottom is None else keys.filter(error=error, pk__gt=bottom)
-    ids = list(failed.values_list("message_id", "correlation_id"))
+    ids = list(failures.values_list("message_id", "correlation_id")[: ATTEMPTS + 1])
+    alias = failures.db
     found: set[int] = set()
-    is_complete = bottom is None
-    for number, (name, values) in enumerate(_by_name(ids)):
+    is_complete = len(ids) <= ATTEMPTS
+    for number, (name, values) in enumerate(_by_name(ids[:ATTEMPTS])):
         # The first ids of each kind are looked up even if the time is over.
         if len(found) >= indexes.FEW or (number >= KINDS and time.monotonic() >= end):
             is_complete = False

@@ -1,0 +1,5 @@
+"""Failures in groups in the admin.
+
+admin.py    the list of groups, and the page of one
+actions.py  what an operator may do with the dead letters of a group
+"""

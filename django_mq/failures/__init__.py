@@ -1,0 +1,6 @@
+"""Failures in groups: alike failed attempts counted together, beside the versions of the site.
+
+grouping.py   gives failed attempts their groups, and forgets old ones
+deploys.py    notes each version of the site, and says what is new since the last one
+extension.py  how they enter
+"""

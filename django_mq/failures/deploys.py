@@ -1,0 +1,31 @@
+"""The versions of the site. The first worker process of a new version is a deploy."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.models import Deploy
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+
+def note_version(store: Store, _limit: int) -> int:
+    """Write the version of this process, unless it is known; return whether it was written."""
+    version = conf.load().VERSION
+    if version is None or not store.features.durable:
+        return 0
+    deploys = Deploy.objects.using(store.alias)
+    if deploys.filter(version=version).exists():
+        return 0
+    now = datetime.now(UTC) + timedelta(seconds=store.database.now_skew_seconds())
+    # Another process may write it at the same time.
+    deploys.bulk_create([Deploy(version=version, first_at=now)], ignore_conflicts=True)
+    return 1
+
+
+def last_deploy(*, using: str) -> Deploy | None:
+    """Return the newest deploy; None if the site has no ``VERSION``."""
+    return Deploy.objects.using(using).order_by("-first_at", "-pk").first()

@@ -1,0 +1,20 @@
+"""How failures in groups enter: by duties of the maintenance."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from django_mq.failures.deploys import note_version
+from django_mq.failures.grouping import forget_old, group_new
+from django_mq.seams.extension import Duty, Extension
+
+EXTENSION: Final = Extension(
+    name="failures",
+    duties=(
+        # In each process, when it starts: the first worker of a new version is the deploy.
+        Duty(name="version", run=note_version, interval_seconds=math.inf),
+        Duty(name="group", run=group_new, limit=500, leader_only=True),
+        Duty(name="forget", run=forget_old, limit=5000, interval_seconds=300, leader_only=True),
+    ),
+)
