@@ -188,6 +188,7 @@ def fill() -> None:
     make_past()
     make_the_rest()
     make_periodic_messages()
+    make_failures()
 
 
 def make_periodic_messages() -> None:
@@ -213,6 +214,38 @@ def make_periodic_messages() -> None:
         PeriodicRun.objects.create(
             periodic=rows[0], due_at=due, outcome=outcome, ended_at=ended, message_id=uuid4(), queue_name="reports"
         )
+
+
+def make_failures() -> None:
+    """Write what runs, group what has failed, and begin a redrive in stages."""
+    from django.utils import timezone
+
+    from django_mq.failures.grouping import group_new
+    from django_mq.models import Attempt, Deploy, FailureGroup, StagedRedrive
+    from django_mq.stores.registry import shared_store
+
+    now = timezone.now()
+    for number in range(90):
+        Attempt.objects.create(
+            message_id=uuid4(),
+            queue_name="mails",
+            type="mail.welcome",
+            number=1,
+            failed_at=now - timedelta(minutes=number**1.6),
+            worker=f"native@web-{number % 4}:4711",
+            error="TimeoutError",
+            error_path="builtins.TimeoutError",
+            detail=f"POST https://mail.example.com/v1/send for order {number} timed out after {number / 7:.2f} s",
+            traceback=TRACEBACK.replace("send_invoice", "send_mail"),
+        )
+    while group_new(shared_store("default"), 500):
+        pass
+    Deploy.objects.create(version="2026.11.3", first_at=now - timedelta(minutes=75))
+    times = {"created_at": now - timedelta(minutes=2), "paced_at": now, "beat_at": now}
+    given = {"newest": 10**6, "user_name": "operator", "first": 10, "sent": 10, "succeeded": 9, "failed": 1}
+    group = FailureGroup.objects.get(error="DoesNotExist")
+    about = str(Attempt.objects.filter(error="DoesNotExist").values_list("message_id", flat=True)[0])
+    StagedRedrive.objects.create(group=group, status="stopped", reason="failed", about=about, **given, **times)
 
 
 def make_workers() -> list[int]:

@@ -33,6 +33,7 @@ from django.contrib import admin
 
 from django_mq.admin import menu
 from django_mq.admin.failures.admin import FailureGroupAdmin
+from django_mq.admin.failures.staged import StagedRedriveAdmin
 from django_mq.admin.limits.admin import LimitExceptionAdmin
 from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
@@ -58,6 +59,7 @@ from django_mq.models import (
     Message,
     Operation,
     Queue,
+    StagedRedrive,
     TaskResult,
     UniqueKey,
     WorkerSession,
@@ -76,6 +78,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(History, HistoryAdmin)
     site.register(Attempt, AttemptAdmin)
     site.register(FailureGroup, FailureGroupAdmin)
+    site.register(StagedRedrive, StagedRedriveAdmin)
     site.register(TaskResult, TaskResultAdmin)
     site.register(UniqueKey, UniqueKeyAdmin)
     site.register(Operation, OperationAdmin)

@@ -15,6 +15,7 @@ from django_mq.admin.table import alias
 from django_mq.delivery.operator.commands import MOST_CREDIT
 from django_mq.delivery.validation import aware
 from django_mq.errors import InvalidMessage
+from django_mq.failures.staged import MOST_FIRST
 from django_mq.models import Queue
 
 
@@ -117,6 +118,24 @@ class Pause(forms.Form):
         min_value=0.1,
         max_value=60 * 24 * 366,
         help_text=_("Empty = until the queue is resumed."),
+    )
+
+
+class Staging(forms.Form):
+    first = forms.IntegerField(
+        label=_("First"),
+        required=False,
+        min_value=1,
+        max_value=MOST_FIRST,
+        initial=10,
+        help_text=_("So many go first. The rest follows when these have succeeded. Empty = all at once."),
+    )
+    per_minute = forms.FloatField(
+        label=_("Most a minute"),
+        required=False,
+        min_value=0.1,
+        max_value=1_000_000,
+        help_text=_("Empty = no limit."),
     )
 
 

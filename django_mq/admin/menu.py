@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 APP = "django_mq"
 #: The models in the order of the menu. DEAD_LETTERS stands for the messages that are dead letters.
 ORDER = (
-    *("Message", DEAD_LETTERS, "Queue", "WorkerSession", "Consumer", "History", "FailureGroup", "Attempt"),
-    *("TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Binding", "LimitException"),
+    *("Message", DEAD_LETTERS, "Queue", "WorkerSession", "Consumer", "History", "FailureGroup", "StagedRedrive"),
+    *("Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Binding", "LimitException"),
     *("InsightHour", "ArchiveBatch", "BulkJob"),
 )
 

@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
                         blank=True, default="", max_length=255, verbose_name="class of the exception"
                     ),
                 ),
-                ("place", models.CharField(blank=True, default="", max_length=255, verbose_name="place")),
+                ("place", models.CharField(blank=True, default="", max_length=255, verbose_name="raised in")),
                 ("text", models.CharField(blank=True, default="", max_length=300, verbose_name="text")),
                 ("failures", models.PositiveBigIntegerField(default=0, verbose_name="failures")),
                 ("first_at", models.DateTimeField(verbose_name="first seen")),

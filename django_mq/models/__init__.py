@@ -5,7 +5,14 @@ read them through these models. ``tests/architecture`` compares the column names
 the SQL files with the fields here.
 """
 
-from django_mq.models.failures import Deploy, FailureGroup, FailureTally, GroupedFailure
+from django_mq.models.failures import (
+    Deploy,
+    FailureGroup,
+    FailureTally,
+    GroupedFailure,
+    StagedMessage,
+    StagedRedrive,
+)
 from django_mq.models.history import Attempt, History, Rollup, TaskResult
 from django_mq.models.limit import LimitException, LimitHold, LimitKey, LimitSlot
 from django_mq.models.message import Message, VolatileBinding, VolatileMessage
@@ -49,6 +56,8 @@ __all__ = [
     "Queue",
     "Rollup",
     "SearchKey",
+    "StagedMessage",
+    "StagedRedrive",
     "StopRequest",
     "TaskResult",
     "UniqueKey",

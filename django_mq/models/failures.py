@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.engine.decisions.staged_redrive import RedriveOutcome
 from django_mq.models.times import UTCDateTimeField
 
 
@@ -18,7 +19,7 @@ class FailureGroup(models.Model):
     fingerprint = models.CharField(_("fingerprint"), max_length=32, unique=True)
     error = models.CharField(_("exception"), max_length=255)
     error_path = models.CharField(_("class of the exception"), max_length=255, default="", blank=True)
-    place = models.CharField(_("place"), max_length=255, default="", blank=True)
+    place = models.CharField(_("raised in"), max_length=255, default="", blank=True)
     text = models.CharField(_("text"), max_length=300, default="", blank=True)
     failures = models.PositiveBigIntegerField(_("failures"), default=0)
     first_at = UTCDateTimeField(_("first seen"))
@@ -92,3 +93,90 @@ class Deploy(models.Model):
 
     def __str__(self) -> str:
         return self.version
+
+
+class StagedRedrive(models.Model):
+    """A redrive of the dead letters of a group in stages, which a duty of the maintenance steers."""
+
+    class Status(models.TextChoices):
+        RUNNING = "running", _("running")
+        DONE = "done", _("done")
+        STOPPED = "stopped", _("stopped")
+
+    id = models.BigAutoField(primary_key=True)
+    group = models.ForeignKey(
+        FailureGroup,
+        verbose_name=_("failure group"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="redrives",
+    )
+    first = models.PositiveIntegerField(
+        _("first"), default=0, help_text=_("So many messages go first, and the rest when these have succeeded.")
+    )
+    per_minute = models.FloatField(_("most a minute"), null=True, blank=True)
+    status = models.CharField(_("status"), max_length=10, choices=Status.choices, default=Status.RUNNING)
+    #: The kind of the reason, which pages show in the language of the reader, and what the reason is about.
+    reason = models.CharField(_("reason"), max_length=20, default="", blank=True)
+    about = models.CharField(max_length=255, default="", blank=True, editable=False)
+    #: Blank: it was begun by a command, which has no user of the site.
+    user_name = models.CharField(_("started by"), max_length=255, default="", blank=True)
+    sent = models.PositiveBigIntegerField(_("sent"), default=0)
+    succeeded = models.PositiveBigIntegerField(_("succeeded"), default=0)
+    failed = models.PositiveBigIntegerField(_("failed"), default=0)
+    removed = models.PositiveBigIntegerField(_("removed"), default=0)
+    stayed = models.PositiveBigIntegerField(
+        _("stayed"), default=0, help_text=_("Their queue is unknown, closed or full, or has them already.")
+    )
+    #: The failures in spite of which an operator has told it to go on.
+    forgiven = models.PositiveBigIntegerField(default=0, editable=False)
+    #: The last message tried, the newest one when it began, and the last one whose outcome was looked for.
+    cursor = models.BigIntegerField(default=0, editable=False)
+    newest = models.BigIntegerField(editable=False)
+    watched = models.BigIntegerField(default=0, editable=False)
+    created_at = UTCDateTimeField(_("started"))
+    #: Until when the rate is used up.
+    paced_at = UTCDateTimeField(editable=False)
+    beat_at = UTCDateTimeField(_("last look"))
+
+    class Meta:
+        db_table = "django_mq_stagedredrive"
+        verbose_name = _("redrive in stages")
+        verbose_name_plural = _("redrives in stages")
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"#{self.pk}"
+
+    @property
+    def known(self) -> int:
+        """How many outcomes are known."""
+        return self.succeeded + self.failed + self.removed
+
+
+class StagedMessage(models.Model):
+    """A message that a redrive in stages has sent, and what has become of it."""
+
+    id = models.BigAutoField(primary_key=True)
+    redrive = models.ForeignKey(StagedRedrive, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    row_id = models.BigIntegerField()
+    queue_name = models.CharField(max_length=200)
+    message_id = models.UUIDField()
+    correlation_id = models.CharField(max_length=255, null=True)  # noqa: DJ001 - as the message has it
+    sent_at = UTCDateTimeField()
+    #: Null: not known yet.
+    outcome = models.PositiveSmallIntegerField(
+        null=True, choices=[(one.value, one.name.lower()) for one in RedriveOutcome]
+    )
+
+    class Meta:
+        db_table = "django_mq_stagedmessage"
+        indexes = [
+            models.Index("redrive", "outcome", "id", name="django_mq_staged_outcome"),
+            models.Index("message_id", name="django_mq_staged_message"),
+            models.Index("correlation_id", name="django_mq_staged_corr"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.message_id} of {self.redrive_id}"

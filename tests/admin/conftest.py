@@ -15,7 +15,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils import timezone
 
-from django_mq.models import Attempt, FailureGroup, History, Message, Queue, WorkerSession
+from django_mq.models import Attempt, FailureGroup, History, Message, Queue, StagedRedrive, WorkerSession
 from tests.conftest import ALIASES, hold_queues
 
 if TYPE_CHECKING:
@@ -77,6 +77,13 @@ class Make:
         given |= {"place": "shop/consumers.py in send_invoice", "text": "order <n> is gone"}
         given |= {"types": {"invoice": 7}, "queues": {"orders": 7}, "workers": {"worker@host": 7}}
         return FailureGroup.objects.create(error=error, **given | values)
+
+    def staged_redrive(self, **values: Any) -> StagedRedrive:
+        """Write a redrive of ten messages of a group, of which nine have succeeded and one has failed."""
+        times = dict.fromkeys(("created_at", "paced_at", "beat_at"), timezone.now())
+        given = {"group": self.failure_group(), "first": 10, "newest": 0, "user_name": "operator"}
+        given |= {"sent": 10, "succeeded": 9, "failed": 1}
+        return StagedRedrive.objects.create(**times, **given | values)
 
     def attempt(self, **values: Any) -> Attempt:
         given = {"message_id": uuid4(), "queue_name": "orders", "number": 1, "failed_at": timezone.now()}

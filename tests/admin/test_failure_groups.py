@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from django_mq.admin.operations import runner
 from django_mq.diagnosis.messages import criteria
+from django_mq.failures import staged
 from django_mq.failures.grouping import group_new, without_group
 from django_mq.models import (
     Attempt,
@@ -21,6 +22,7 @@ from django_mq.models import (
     GroupedFailure,
     Message,
     Operation,
+    StagedRedrive,
 )
 from django_mq.stores.registry import shared_store
 from tests.admin.conftest import list_of, page_of, run_action, said
@@ -88,6 +90,60 @@ def test_a_redrive_of_a_group_sends_its_dead_letters_only(site: str, browse: Cli
     assert [f"operation #{operation.pk}" in sentence for sentence in said(answer)] == [True]
     assert {row.pk for row in Message.objects.filter(state=DEAD)} == {other.pk}
     assert Operation.objects.get().changed == len(mine)
+
+
+def test_ten_of_a_group_go_first_and_the_page_of_the_redrive_says_how_it_goes(
+    site: str, browse: Client, make: Make
+) -> None:
+    for _ in range(3):
+        dies(make, "ValueError")
+    group = groups(site)["ValueError"]
+
+    run_action(browse, "failuregroup", "redrive", [group], first="2", per_minute="")
+    redrive = StagedRedrive.objects.get()
+    staged.steer(shared_store(site), 100)
+
+    page = browse.get(page_of(redrive))
+    assert (redrive.first, redrive.per_minute, redrive.user_name) == (2, None, "operator")
+    assert "2 sent: 0 succeeded, 0 failed, 2 not finished" in page.content.decode()
+    assert page.context["buttons"] == [("stop", "Stop")]
+    assert f"Redrive #{redrive.pk}" in browse.get(page_of(group)).content.decode()
+    assert Message.objects.filter(state=DEAD).count() == 1
+    assert not Operation.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("reason", "about", "words"),
+    [
+        ("failed", str(uuid4()), "a message</a> has failed"),
+        ("operator", "", "an operator has stopped it"),
+        ("nothing learned", "", "none of the first messages"),
+        ("refused", "<b>ada</b> may not", "&lt;b&gt;ada"),
+    ],
+)
+def test_a_redrive_says_why_it_has_stopped(
+    browse: Client, make: Make, reason: str, about: str, words: str
+) -> None:
+    redrive = make.staged_redrive(status="stopped", reason=reason, about=about, removed=1, stayed=2)
+
+    page = browse.get(page_of(redrive))
+
+    assert words in page.content.decode()
+    assert page.context["buttons"] == [("go_on", "Continue")]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "answers", [{"first": "0"}, {"first": "501"}, {"per_minute": "-1"}, {"per_minute": "nan"}]
+)
+def test_a_redrive_that_makes_no_sense_is_asked_for_again(
+    browse: Client, make: Make, answers: dict[str, str]
+) -> None:
+    page = run_action(browse, "failuregroup", "redrive", [make.failure_group()], **answers)
+
+    assert page.context["form"].errors
+    assert not StagedRedrive.objects.exists()
 
 
 @pytest.mark.django_db

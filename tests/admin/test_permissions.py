@@ -25,6 +25,7 @@ from django_mq.models import (
     Operation,
     Ownership,
     Queue,
+    StagedRedrive,
     StopRequest,
     UniqueKey,
     WorkerSession,
@@ -92,6 +93,10 @@ def a_failure_group(make: Make) -> FailureGroup:
     return make.failure_group()
 
 
+def a_staged_redrive(status: str) -> Callable[[Make], Any]:
+    return lambda make: make.staged_redrive(status=status)
+
+
 def a_binding(make: Make) -> Binding:
     return Binding.objects.create(queue=make.queue(), exchange="sales", exchange_type="direct", pattern="x")
 
@@ -133,6 +138,8 @@ CASES = [
     Case("periodicmessage", "run", "run_periodicmessage", a_periodic_message(), {}),
     Case("periodicmessage", "delete_selected", "delete_periodicmessage", a_periodic_message(), {"post": "yes"}),
     Case("failuregroup", "redrive", "redrive_message", a_failure_group, YES),
+    Case("stagedredrive", "stop", "redrive_message", a_staged_redrive("running"), {}),
+    Case("stagedredrive", "go_on", "redrive_message", a_staged_redrive("stopped"), {}),
     Case("operation", "stop", "cancel_message", an_operation("running"), {}),
     Case("operation", "go_on", "cancel_message", an_operation("stopped"), {}),
 ]
@@ -163,6 +170,7 @@ def picture() -> list[Any]:
         *LimitException.objects.values_list("limited_key", "amount"),
         *WorkerSession.objects.values_list("conduct", "given_credit"),
         *Operation.objects.values_list("act", "status"),
+        *StagedRedrive.objects.values_list("status"),
         *Ownership.objects.values_list("group_key"),
         *StopRequest.objects.values_list("message_id"),
         *PeriodicMessage.objects.values_list("name", "is_paused"),

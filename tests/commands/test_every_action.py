@@ -49,6 +49,8 @@ COMMANDS = {
     ("periodicmessage", "resume"): "mq_periodic resume report",
     ("periodicmessage", "run"): "mq_periodic run report",
     ("failuregroup", "redrive"): "mq_redrive --failure 7",
+    ("stagedredrive", "stop"): "mq_failures --stop 7",
+    ("stagedredrive", "go_on"): "mq_failures --continue 7",
     ("operation", "stop"): "mq_operations --stop 7",
     # With its user's permissions, in a process of the site: the same filters go to the act's own command instead.
     ("operation", "go_on"): f"mq_redrive {ONE}",

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin, Preview
-from django_mq.admin.failures.actions import ACTIONS, filters_of
+from django_mq.admin.failures.actions import ACTIONS, plan_of
 from django_mq.admin.filters import Filter
 from django_mq.admin.language import exact
 from django_mq.admin.messages.failures import shown
@@ -22,7 +22,8 @@ from django_mq.admin.paginator import BoundedChangeList
 from django_mq.admin.table import ReadOnly, alias
 from django_mq.failures.deploys import last_deploy
 from django_mq.failures.grouping import STEP, step_of
-from django_mq.models import Attempt, FailureGroup, FailureTally, GroupedFailure, Message
+from django_mq.failures.staged import filters_of
+from django_mq.models import Attempt, FailureGroup, FailureTally, GroupedFailure, Message, StagedRedrive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -89,13 +90,14 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
         group = super().get_object(request, object_id, from_field)
         if group is not None:
             group.deploy, group.is_whole = last_deploy(using=alias()), True
+            group.news = self.news(group)  # so that an empty field is hidden
         return group
 
     @admin.display(description=gettext_lazy("failure"))
     def what(self, group: Any) -> str:
         text = columns.clip(f"{group.error}: {group.text}" if group.text else group.error)
         mark = format_html(' <span class="mq-warn">{}</span>', news) if (news := self.news(group)) else ""
-        return format_html('{}{}<br><span class="quiet">{}</span>', text, mark, columns.breakable(group.place))
+        return format_html('{}{}<div class="quiet">{}</div>', text, mark, columns.breakable(group.place))
 
     @admin.display(description=gettext_lazy("new"))
     def news(self, group: Any) -> str:
@@ -104,7 +106,7 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
             return ""
         return _("new since %(version)s") % {"version": group.deploy.version}
 
-    @admin.display(description=gettext_lazy("failures"), ordering="failures")
+    @admin.display(description=gettext_lazy("number"), ordering="failures")
     def number(self, group: FailureGroup) -> str:
         return exact(group.failures)
 
@@ -129,21 +131,27 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
         return Preview([_("Failure"), _("Place"), _("Failures")], rows)
 
     def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any) -> str:
-        sentence: str = action.run(request, row, answers)
+        sentence: str = action.run(self, request, row, answers)
         return sentence
 
     def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         fit = [(action.name, str(action.label)) for action in ACTIONS if self.may_do(request, action)]
         may = {"attempts": self.may(request, "view_attempt"), "messages": self.may(request, "view_message")}
         links = [
-            (_("Dead letters of this group"), self.list_address(Message, **filters_of(row)), may["messages"]),
+            (_("Dead letters of this group"), self.list_address(Message, **filters_of(row.pk)), may["messages"]),
             (_("All its failed attempts"), self.list_address(Attempt, failure=row.pk), may["attempts"]),
         ]
         return self.buttons(fit) | {
             "chart": chart_of(curves_of([row.pk])[row.pk]),
             "links": [(label, address) for label, address, is_allowed in links if is_allowed],
             "attempts": examples(row) if may["attempts"] else None,
+            "redrives": self._redrives(row) if self.may(request, "view_stagedredrive") else [],
         }
+
+    def _redrives(self, group: FailureGroup) -> list[tuple[StagedRedrive, str, str]]:
+        """Return the newest redrives of a group, with their stages and addresses."""
+        found = StagedRedrive.objects.using(alias()).filter(group=group)[:EXAMPLES]
+        return [(redrive, plan_of(redrive), self.page_address(StagedRedrive, redrive.pk)) for redrive in found]
 
 
 def _named(counted: Mapping[str, int], group: Any) -> str:
@@ -178,8 +186,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def chart_of(values: Sequence[float]) -> Any:
-    end = datetime.now(UTC)
-    ends = {"begins": columns.time_text(end - SPAN), "ends": columns.time_text(end)}
+    ends = {"begins": _("24 hours ago"), "ends": _("now")}
     return draw(_("Failures in ten minutes"), [Line("failed", _("failures"), values)], unit="", **ends)
 
 

@@ -22,10 +22,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django.contrib.auth import get_user_model
 from django.db import connections, transaction
 from django.db.models import F, Q
-from django.utils.translation import gettext as _
 
 from django_mq.admin import report
 from django_mq.admin.messages.actions import BY_NAME
@@ -33,6 +31,7 @@ from django_mq.admin.table import alias
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.queue_editor import stop_operation
 from django_mq.delivery.operator.recalls import recalled
+from django_mq.delivery.operator.users import check_user, user_named
 from django_mq.diagnosis.messages import criteria
 from django_mq.errors import MQError, StoreUnavailable
 from django_mq.models import Message, Operation
@@ -166,7 +165,7 @@ def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool
         end = end if operation.cursor < end else _end_of_slice(operation, using)
         action = BY_NAME[operation.act]
         batch = actions.rows_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
-        _check_user(operation.user_name, action.permission)
+        check_user(operation.user_name, action.permission)
         reached = batch[-1].id if len(batch) == BATCH else end
         held_in = action.held_in(batch)
         with recalled(held_in, using=using):
@@ -219,7 +218,7 @@ def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -
     operation = mine.first()
     if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=UTCNow()):
         operation.status = status
-        report.log_end(operation, _user(operation.user_name), error)
+        report.log_end(operation, user_named(operation.user_name), error)
 
 
 def stop(operation: Operation) -> bool:
@@ -241,16 +240,3 @@ def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answers as the forms returned them; the row has them as JSON."""
     times = {name: datetime.fromisoformat(answers[name]) for name in ("deliver_at",) if name in answers}
     return {**answers, **times}
-
-
-def _user(name: str) -> Any:
-    model = get_user_model()
-    users = model._default_manager  # noqa: SLF001 - a project may rename it
-    return users.filter(**{model.USERNAME_FIELD: name}).first()
-
-
-def _check_user(name: str, permission: str) -> None:
-    """Raise MQError unless the user is still active and has the permission."""
-    found = _user(name)
-    if found is None or not found.is_active or not found.has_perm(f"{Operation._meta.app_label}.{permission}"):
-        raise MQError(_("“%(user)s” may not do this any more.") % {"user": name})
