@@ -26,6 +26,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(UNIQUE)
         super().import_models()
         # Their tables are models of this app, which are imported now.
+        from django_mq.diagnosis.state.running import EXTENSION as RUNNING  # noqa: PLC0415 - as above
         from django_mq.failures.extension import EXTENSION as FAILURES  # noqa: PLC0415 - as above
         from django_mq.models.queue import add_options  # noqa: PLC0415 - as above
         from django_mq.periodic import models  # noqa: F401, PLC0415 - as above
@@ -33,6 +34,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
 
         conf.add_extension(FAILURES)
+        conf.add_extension(RUNNING)
         conf.add_extension(PERIODIC)
         conf.add_extension(SEARCH)
         add_options(SEARCH.queue_options)

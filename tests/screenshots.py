@@ -73,7 +73,12 @@ def take_every_page(page: Page, folder: Path, scheme: str) -> None:
     lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage")
     pages = {name: f"{rows}/{name}/" for name in lists}
     pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/", "log": f"{queue}log/"}
-    pages |= {"types": f"{rows}/history/types/", "publish": f"{rows}/message/add/", "new queue": f"{queue}add/"}
+    pages |= {
+        "types": f"{rows}/history/types/",
+        "running": f"{rows}/workersession/running/",
+        "publish": f"{rows}/message/add/",
+        "new queue": f"{queue}add/",
+    }
     pages |= {
         "dead letters": f"{rows}/message/?state=letters",
         "queue charts": f"{queue}charts/?queue=thumbnails",
@@ -221,10 +226,14 @@ def make_failures() -> None:
     from django.utils import timezone
 
     from django_mq.failures.grouping import group_new
-    from django_mq.models import Attempt, Deploy, FailureGroup, StagedRedrive
+    from django_mq.models import Attempt, Deploy, FailureGroup, Message, StagedRedrive
     from django_mq.stores.registry import shared_store
 
     now = timezone.now()
+    for message in Message.objects.filter(state=2, queue__name__in=["orders", "invoices"])[:4]:
+        session = message.session
+        session.running = [*(session.running or ()), [message.pk, message.claim, "shop.consumers.take", 1320.0]]
+        session.save()
     for number in range(90):
         Attempt.objects.create(
             message_id=uuid4(),

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 APP = "django_mq"
+#: Stands for what runs now.
+RUNNING = "Running"
 #: The models in the order of the menu. DEAD_LETTERS stands for the messages that are dead letters.
 ORDER = (
-    *("Message", DEAD_LETTERS, "Queue", "WorkerSession", "Consumer", "History", "FailureGroup", "StagedRedrive"),
-    *("Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Binding", "LimitException"),
-    *("InsightHour", "ArchiveBatch", "BulkJob"),
+    *("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", "History", "FailureGroup"),
+    *("StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Binding"),
+    *("LimitException", "InsightHour", "ArchiveBatch", "BulkJob"),
 )
 
 
@@ -47,10 +49,13 @@ def has_spark() -> bool:
 
 def _arrange(site: AdminSite, app: dict[str, Any]) -> None:
     by_name = {model["object_name"]: model for model in app["models"]}
-    messages, queues = by_name.get("Message", {}), by_name.get("Queue", {})
+    messages, queues, sessions = (by_name.get(name, {}) for name in ("Message", "Queue", "WorkerSession"))
     if messages.get("admin_url"):
         address = f"{messages['admin_url']}?state={DEAD_LETTERS}"
         by_name[DEAD_LETTERS] = _entry(messages, "DeadLetters", _("Dead letters"), address)
+    if sessions.get("admin_url"):
+        address = f"{sessions['admin_url']}running/"
+        by_name[RUNNING] = _entry(sessions, "Running", _("Running now"), address)
     app["models"] = [by_name[name] for name in ORDER if name in by_name]
     if queues.get("admin_url"):
         address = app["app_url"] = reverse(f"{site.name}:{APP}_queue_overview")

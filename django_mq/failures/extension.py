@@ -17,7 +17,7 @@ EXTENSION: Final = Extension(
         Duty(name="group", run=grouping.group_new, limit=500, leader_only=True),
         Duty(name="forget", run=grouping.forget_old, limit=5000, interval_seconds=300, leader_only=True),
         # It may send as many messages as one step does, and then goes on after a moment.
-        Duty(name="redrive", run=staged.steer, limit=staged.BATCH, leader_only=True, announces=True),
+        Duty(name="redrive", run=staged.steer, limit=staged.BATCH, leader_only=True),
         Duty(name="forget_redrives", run=staged.forget_old, limit=5000, interval_seconds=300, leader_only=True),
     ),
 )

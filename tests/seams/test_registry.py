@@ -9,6 +9,7 @@ import pytest
 from django_mq import conf
 from django_mq.checks import check_settings
 from django_mq.deaths import EXTENSION as DEATHS
+from django_mq.diagnosis.state.running import EXTENSION as RUNNING
 from django_mq.errors import UnusableExtension
 from django_mq.failures.extension import EXTENSION as FAILURES
 from django_mq.integrations.celery.beat import EXTENSION as BEAT
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 HERE = "tests.seams.values"
 #: Those of django_mq itself, which the settings do not name.
-OURS = (TYPED, DEATHS, UNIQUE, FAILURES, PERIODIC, SEARCH, BEAT)
+OURS = (TYPED, DEATHS, UNIQUE, FAILURES, RUNNING, PERIODIC, SEARCH, BEAT)
 
 
 def test_without_extensions_nothing_is_added_to_those_of_django_mq(settings: Settings) -> None:

@@ -18,6 +18,7 @@ from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import ConsumerStateFilter, ModeFilter, QueueNameFilter, StaleFilter
 from django_mq.admin.language import LOCAL, exact
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
+from django_mq.admin.workers import running
 from django_mq.admin.workers.actions import ACTIONS, QUIET, WORK
 from django_mq.diagnosis.state.fleet import is_late
 from django_mq.engine.decisions.claim import is_paused
@@ -103,6 +104,7 @@ class ConsumerInline(ConsumerColumns, ReadOnly, BaseInline):
 
 
 class WorkerSessionAdmin(ReadOnly, ActionAdmin):
+    pages = {"running/": running.page, "running.json": running.as_json}
     actions = ACTIONS
     list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
     list_filter = [StaleFilter, "kind", ModeFilter]

@@ -8,6 +8,7 @@ waiting_keys.py the keys over their limits, and what is parked for them
 flow.py      how fast messages finish, from one look to the next
 series.py    the last hour or day, minute by minute
 by_type.py   what runs and what fails, by queue and type
+running.py   what runs now, and what runs unusually long
 alerts.py    what needs a look, from figures that are known already
 extensions.py what extensions find
 obstacles.py the paused or full queues to which a redrive returns messages

@@ -14,6 +14,7 @@ from django.db import connections
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.flow import Flow
 from django_mq.diagnosis.state.overview import overview
+from django_mq.diagnosis.state.running import sentence_of, unusual
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.diagnosis.wording import plural
 from django_mq.errors import StoreUnavailable
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.flow import Rates
     from django_mq.diagnosis.state.overview import QueueState
+    from django_mq.diagnosis.state.running import RunningMessage
 
 HEADINGS = (*QUEUE_HEADINGS, "DONE/s", "CONSUMERS", "")
+#: The most lines about what runs unusually long.
+MOST_UNUSUAL = 3
 #: Home, and clear to the end of the screen: it does not flicker as a cleared screen does.
 REDRAW = "\x1b[H\x1b[J"
 
@@ -75,6 +79,8 @@ class Screen:
     workers: Sequence[WorkerStatus] = ()
     rates: Rates = None
     unwanted: Mapping[str, int] = field(default_factory=dict)
+    #: What runs unusually long.
+    unusual: Sequence[RunningMessage] = ()
     error: str = ""
 
     @property
@@ -91,7 +97,8 @@ def _look(alias: str, names: list[str], flow: Flow) -> Screen:
             rates = flow.look()
             queues = sorted(overview(names, using=alias), key=_urgency, reverse=True)
             workers = fleet(using=alias)
-            return Screen(queues, workers, rates, unwanted(workers, using=alias))
+            left = unwanted(workers, using=alias)
+            return Screen(queues, workers, rates, left, unusual(using=alias)[:MOST_UNUSUAL])
     except StoreUnavailable as error:
         connections[alias].close()  # the next look connects anew
         return Screen(error=str(error))
@@ -110,7 +117,8 @@ def _screen(look: Screen, *, redraws: bool) -> str:
     supply = supplies(look.workers)
     rows = [_row(queue, look, supply[queue.name].awake) for queue in look.queues]
     head = f"{plural(len(look.workers), 'worker')}, {look.counts['stale']} stale, {look.counts['held']:,} held"
-    lines = [f"{now}  {head}", "", *table(HEADINGS, rows, right=range(1, 9)).splitlines()]
+    long = [f"worker {one.worker}: {' '.join(sentence_of(one).split())}" for one in look.unusual]
+    lines = [f"{now}  {head}", *long, "", *table(HEADINGS, rows, right=range(1, 9)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
     fitting = lines[: size.lines - 1] if redraws else lines
     return home + "\n".join(shortened(line, size.columns) for line in fitting)
@@ -129,4 +137,5 @@ def _line(look: Screen) -> str:
         for queue in look.queues
     ]
     value = {"at": time.time(), "error": look.error, "workers": look.counts, "queues": queues}
+    value["unusual"] = [one.as_object() for one in look.unusual]
     return json.dumps(value, cls=DjangoJSONEncoder)

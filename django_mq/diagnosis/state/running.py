@@ -1,0 +1,144 @@
+"""What runs now, for how long, and how long it usually takes: three statements, of which a quiet site needs one.
+
+A handler has begun: what a worker has only prefetched does not run. The workers say what runs with each heartbeat,
+at most 100 each, those that run for longest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.utils.translation import gettext as _
+
+from django_mq.diagnosis.state.by_type import runs
+from django_mq.diagnosis.state.series import SPANS
+from django_mq.diagnosis.wording import PLAIN
+from django_mq.engine.decisions.unusual import LEAST_SECONDS, UsualRun, is_unusual, times_usual
+from django_mq.models import Message, WorkerSession
+from django_mq.models.times import UTCNow
+from django_mq.seams.extension import Extension
+from django_mq.seams.findings import notice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from uuid import UUID
+
+    from django_mq.seams.findings import Finding
+
+#: The most findings, the most unusual ones.
+MOST_FOUND: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningMessage:
+    """A message that a worker handles."""
+
+    #: The row, and its message; None for a Celery task that was acknowledged before it began: its row is gone.
+    row_id: int
+    message_id: UUID | None
+    queue: str | None
+    type: str
+    handler: str
+    session_id: int
+    worker: str
+    seconds: float
+    usual: UsualRun | None
+
+    @property
+    def times_usual(self) -> float:
+        return times_usual(self.seconds, self.usual)
+
+    @property
+    def is_unusual(self) -> bool:
+        return is_unusual(self.seconds, self.usual)
+
+    def as_object(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        usual = self.usual and self.usual._asdict()
+        return {**asdict(self), "usual": usual, "times_usual": self.times_usual, "is_unusual": self.is_unusual}
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The key to sort by, the most unusual first."""
+        return -self.times_usual, -self.seconds
+
+
+def running_now(*, least_seconds: float = 0.0, using: str) -> list[RunningMessage]:
+    """Return what runs for so long, the most unusual first, as of the last heartbeats."""
+    reported = [one for one in _reported(using) if one[-1] >= least_seconds]
+    if not reported:
+        return []
+    rows = _messages((row_id for row_id, *_ in reported), using)
+    usual = _usual(using)
+    found = []
+    for row_id, claim, handler, session, seconds in reported:
+        row = rows.get(row_id)
+        if row is None and session.kind != WorkerSession.Kind.CELERY:
+            continue  # it has ended since the heartbeat
+        if row is not None and (row.session_id, row.claim) != (session.pk, claim):
+            continue
+        name, kind = (row.queue.name, row.type) if row is not None else (None, handler)
+        found.append(
+            RunningMessage(
+                row_id=row_id,
+                message_id=None if row is None else row.message_id,
+                queue=name,
+                type=kind,
+                handler=handler,
+                session_id=session.pk,
+                worker=session.name,
+                seconds=seconds,
+                usual=usual.get((name, kind)) if name is not None else None,
+            )
+        )
+    return sorted(found, key=lambda one: one.rank)
+
+
+def _reported(alias: str) -> Iterator[tuple[int, int, str, Any, float]]:
+    """Yield what the live workers say: row, claim, handler, session, and seconds until now."""
+    alive = WorkerSession.objects.using(alias).filter(deadline__gte=UTCNow(), running__isnull=False)
+    sessions = alive.only("name", "kind", "running", "heartbeat_at").annotate(asked_at=UTCNow())
+    for session in sessions.order_by("pk"):
+        since = max(0.0, (session.asked_at - session.heartbeat_at).total_seconds())
+        for row_id, claim, handler, seconds in session.running or ():
+            yield row_id, claim, handler, session, seconds + since
+
+
+def _messages(keys: Iterable[int], alias: str) -> dict[int, Message]:
+    rows = Message.objects.using(alias).filter(pk__in=list(keys)).select_related("queue")
+    columns = ("message_id", "type", "session_id", "claim", "queue__name")
+    return {row.pk: row for row in rows.only(*columns).order_by()}
+
+
+def _usual(alias: str) -> dict[tuple[str, str], UsualRun]:
+    """Return how long the newest messages of each type in each queue were held."""
+    return {
+        (row.queue, row.type): UsualRun(row.accepted, row.held_p50, row.held_p95)
+        for row in runs(SPANS["day"], using=alias).rows
+        if row.held_p50 is not None and row.held_p95 is not None
+    }
+
+
+def unusual(*, using: str) -> list[RunningMessage]:
+    """Return what runs unusually long, the most unusual first."""
+    return [one for one in running_now(least_seconds=LEAST_SECONDS, using=using) if one.is_unusual]
+
+
+def sentence_of(one: RunningMessage) -> str:
+    """Return how long it runs, and how long it usually does."""
+    return _("%(handler)s has been running for %(time)s, usually %(usual)s.") % {
+        "handler": one.handler,
+        "time": PLAIN.duration(one.seconds),
+        "usual": PLAIN.precise(one.usual.p50 if one.usual else None),
+    }
+
+
+def find(alias: str) -> Iterator[Finding]:
+    """Yield what runs unusually long."""
+    for one in unusual(using=alias)[:MOST_FOUND]:
+        mend = _("To stop it, run manage.py mq_cancel --running %(id)s.") % {"id": one.message_id}
+        yield notice(_("worker %(name)s") % {"name": one.worker}, sentence_of(one), mend)
+
+
+EXTENSION: Final = Extension(name="running", findings=(find,))
