@@ -226,7 +226,7 @@ def make_failures() -> None:
     from django.utils import timezone
 
     from django_mq.failures.grouping import group_new
-    from django_mq.models import Attempt, Deploy, FailureGroup, Message, StagedRedrive
+    from django_mq.models import Attempt, Deploy, FailureGroup, Message, SnoozedAlert, StagedRedrive
     from django_mq.stores.registry import shared_store
 
     now = timezone.now()
@@ -253,6 +253,8 @@ def make_failures() -> None:
     times = {"created_at": now - timedelta(minutes=2), "paced_at": now, "beat_at": now}
     given = {"newest": 10**6, "user_name": "operator", "first": 10, "sent": 10, "succeeded": 9, "failed": 1}
     group = FailureGroup.objects.get(error="DoesNotExist")
+    snooze = {"reason": "until the copy is done", "until": now + timedelta(hours=3), "created_at": now}
+    SnoozedAlert.objects.create(kind="paused", about="reports", **snooze)
     about = str(Attempt.objects.filter(error="DoesNotExist").values_list("message_id", flat=True)[0])
     StagedRedrive.objects.create(group=group, status="stopped", reason="failed", about=about, **given, **times)
 

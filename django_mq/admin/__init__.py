@@ -40,6 +40,7 @@ from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
 from django_mq.admin.messages.task_results import TaskResultAdmin
 from django_mq.admin.messages.unique_keys import UniqueKeyAdmin
 from django_mq.admin.operations.admin import OperationAdmin
+from django_mq.admin.overview.snoozed import SnoozedAlertAdmin
 from django_mq.admin.periodic.admin import PeriodicMessageAdmin
 from django_mq.admin.pipeline.admin import ArchiveBatchAdmin, BulkJobAdmin
 from django_mq.admin.pipeline.insights import InsightAdmin
@@ -59,6 +60,7 @@ from django_mq.models import (
     Message,
     Operation,
     Queue,
+    SnoozedAlert,
     StagedRedrive,
     TaskResult,
     UniqueKey,
@@ -79,6 +81,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(Attempt, AttemptAdmin)
     site.register(FailureGroup, FailureGroupAdmin)
     site.register(StagedRedrive, StagedRedriveAdmin)
+    site.register(SnoozedAlert, SnoozedAlertAdmin)
     site.register(TaskResult, TaskResultAdmin)
     site.register(UniqueKey, UniqueKeyAdmin)
     site.register(Operation, OperationAdmin)

@@ -105,6 +105,15 @@ class GivenCredit(forms.Form):
     )
 
 
+class Acknowledgement(forms.Form):
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=200,
+        widget=AdminTextInputWidget,
+        help_text=_("Shown on the page of the message."),
+    )
+
+
 class Pause(forms.Form):
     reason = forms.CharField(
         label=_("Reason"),

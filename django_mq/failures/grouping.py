@@ -16,7 +16,15 @@ from django.db.models import Exists, F, Min, OuterRef
 from django.db.models.functions import Left
 
 from django_mq.engine.decisions.fingerprint import READ, Fingerprint, fingerprint, most_frequent
-from django_mq.models import Attempt, FailureGroup, FailureTally, GroupedFailure
+from django_mq.models import (
+    AcknowledgedLetter,
+    Attempt,
+    FailureGroup,
+    FailureTally,
+    GroupedFailure,
+    Message,
+    SnoozedAlert,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -139,7 +147,7 @@ def _named(counted: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
 
 
 def forget_old(store: Store, limit: int) -> dict[str, int]:
-    """Delete groups without a failure for a month, and what is left of attempts that are gone."""
+    """Delete groups without a failure for a month, and what is left of attempts and messages that are gone."""
     if not store.features.durable:
         return {}
     alias = store.alias
@@ -147,9 +155,12 @@ def forget_old(store: Store, limit: int) -> dict[str, int]:
     oldest = Attempt.objects.using(alias).aggregate(oldest=Min("pk"))["oldest"]
     gone = GroupedFailure.objects.using(alias).order_by("pk")
     gone = gone.filter(pk__lt=oldest) if oldest is not None else gone.filter(failed_at__lt=then)
+    message = Message.objects.filter(pk=OuterRef("pk")).order_by()
     old: dict[str, QuerySet[Any]] = {
         "groups": FailureGroup.objects.using(alias).filter(last_at__lt=then).order_by("last_at"),
         "attempts": gone,
+        "acknowledged": AcknowledgedLetter.objects.using(alias).filter(~Exists(message)).order_by("pk"),
+        "snoozed": SnoozedAlert.objects.using(alias).filter(until__lt=then).order_by("until"),
         "tallies": FailureTally.objects.using(alias).filter(begins_at__lt=then).order_by("begins_at"),
     }
     deleted = {}

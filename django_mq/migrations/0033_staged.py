@@ -1,4 +1,4 @@
-"""Redrives in stages."""
+"""Redrives in stages, acknowledged dead letters, and snoozed alerts."""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -107,6 +107,48 @@ class Migration(migrations.Migration):
                     models.Index(models.F("message_id"), name="django_mq_staged_message"),
                     models.Index(models.F("correlation_id"), name="django_mq_staged_corr"),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AcknowledgedLetter",
+            fields=[
+                ("row_id", models.BigIntegerField(primary_key=True, serialize=False, verbose_name="message")),
+                ("dead_at", models.DateTimeField(null=True, verbose_name="dead since")),
+                ("reason", models.CharField(max_length=200, verbose_name="reason")),
+                ("acknowledged_at", models.DateTimeField(verbose_name="acknowledged at")),
+            ],
+            options={
+                "verbose_name": "acknowledged dead letter",
+                "verbose_name_plural": "acknowledged dead letters",
+                "db_table": "django_mq_acknowledgedletter",
+            },
+        ),
+        migrations.CreateModel(
+            name="SnoozedAlert",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=20, verbose_name="kind")),
+                (
+                    "about",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="The queue, or what an extension names.",
+                        max_length=255,
+                        verbose_name="about",
+                    ),
+                ),
+                ("reason", models.CharField(max_length=200, verbose_name="reason")),
+                ("until", models.DateTimeField(verbose_name="until")),
+                ("user_name", models.CharField(blank=True, default="", max_length=255, verbose_name="snoozed by")),
+                ("created_at", models.DateTimeField(verbose_name="since")),
+            ],
+            options={
+                "verbose_name": "snoozed alert",
+                "verbose_name_plural": "snoozed alerts",
+                "db_table": "django_mq_snoozedalert",
+                "ordering": ["-until", "-id"],
+                "indexes": [models.Index(fields=["until"], name="django_mq_snoozed_until")],
             },
         ),
     ]

@@ -5,6 +5,7 @@ read them through these models. ``tests/architecture`` compares the column names
 the SQL files with the fields here.
 """
 
+from django_mq.models.attention import AcknowledgedLetter, SnoozedAlert
 from django_mq.models.failures import (
     Deploy,
     FailureGroup,
@@ -25,6 +26,7 @@ from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Owner
 from django_mq.models.unique_key import UniqueKey
 
 __all__ = [
+    "AcknowledgedLetter",
     "ArchiveBatch",
     "Attempt",
     "BegunTask",
@@ -56,6 +58,7 @@ __all__ = [
     "Queue",
     "Rollup",
     "SearchKey",
+    "SnoozedAlert",
     "StagedMessage",
     "StagedRedrive",
     "StopRequest",

@@ -15,7 +15,16 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils import timezone
 
-from django_mq.models import Attempt, FailureGroup, History, Message, Queue, StagedRedrive, WorkerSession
+from django_mq.models import (
+    Attempt,
+    FailureGroup,
+    History,
+    Message,
+    Queue,
+    SnoozedAlert,
+    StagedRedrive,
+    WorkerSession,
+)
 from tests.conftest import ALIASES, hold_queues
 
 if TYPE_CHECKING:
@@ -84,6 +93,11 @@ class Make:
         given = {"group": self.failure_group(), "first": 10, "newest": 0, "user_name": "operator"}
         given |= {"sent": 10, "succeeded": 9, "failed": 1}
         return StagedRedrive.objects.create(**times, **given | values)
+
+    def snoozed_alert(self, kind: str = "dead", about: str = "orders", **values: Any) -> SnoozedAlert:
+        now = timezone.now()
+        given = {"reason": "known", "until": now + timedelta(hours=1), "created_at": now}
+        return SnoozedAlert.objects.create(kind=kind, about=about, **given | values)
 
     def attempt(self, **values: Any) -> Attempt:
         given = {"message_id": uuid4(), "queue_name": "orders", "number": 1, "failed_at": timezone.now()}

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from django_mq.admin.addresses import LIFE
 from django_mq.models import (
+    AcknowledgedLetter,
     Binding,
     Consumer,
     FailureGroup,
@@ -25,6 +26,7 @@ from django_mq.models import (
     Operation,
     Ownership,
     Queue,
+    SnoozedAlert,
     StagedRedrive,
     StopRequest,
     UniqueKey,
@@ -93,6 +95,10 @@ def a_failure_group(make: Make) -> FailureGroup:
     return make.failure_group()
 
 
+def a_snoozed_alert(make: Make) -> SnoozedAlert:
+    return make.snoozed_alert()
+
+
 def a_staged_redrive(status: str) -> Callable[[Make], Any]:
     return lambda make: make.staged_redrive(status=status)
 
@@ -119,6 +125,7 @@ CASES = [
     Case("message", "deliver_now", "deliver_message_now", a_message(SCHEDULED), {}),
     Case("message", "reschedule", "reschedule_message", a_message(READY), {"deliver_at": "2131-05-31T18:00"}),
     Case("message", "prioritise", "prioritise_message", a_message(READY), {"priority": 9}),
+    Case("message", "acknowledge", "add_acknowledgedletter", a_message(DEAD), {"reason": "known"}),
     Case("message", "redrive", "redrive_message", a_message(DEAD), {}),
     Case("queue", "pause", "pause_queue", a_queue(), {"reason": "stock take"}),
     Case("queue", "resume", "pause_queue", a_queue(paused=True), {}),
@@ -138,6 +145,7 @@ CASES = [
     Case("periodicmessage", "run", "run_periodicmessage", a_periodic_message(), {}),
     Case("periodicmessage", "delete_selected", "delete_periodicmessage", a_periodic_message(), {"post": "yes"}),
     Case("failuregroup", "redrive", "redrive_message", a_failure_group, YES),
+    Case("snoozedalert", "delete_selected", "delete_snoozedalert", a_snoozed_alert, {"post": "yes"}),
     Case("stagedredrive", "stop", "redrive_message", a_staged_redrive("running"), {}),
     Case("stagedredrive", "go_on", "redrive_message", a_staged_redrive("stopped"), {}),
     Case("operation", "stop", "cancel_message", an_operation("running"), {}),
@@ -171,6 +179,8 @@ def picture() -> list[Any]:
         *WorkerSession.objects.values_list("conduct", "given_credit"),
         *Operation.objects.values_list("act", "status"),
         *StagedRedrive.objects.values_list("status"),
+        *AcknowledgedLetter.objects.values_list("row_id"),
+        *SnoozedAlert.objects.values_list("kind"),
         *Ownership.objects.values_list("group_key"),
         *StopRequest.objects.values_list("message_id"),
         *PeriodicMessage.objects.values_list("name", "is_paused"),

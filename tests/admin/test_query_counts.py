@@ -136,6 +136,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "History": lambda make, number: make.history(type=f"t{number}", session_id=make.session(f"w{number}").pk),
     "Attempt": lambda make, number: make.attempt(error=f"E{number}", worker=f"w{number}"),
     "FailureGroup": a_failure_group,
+    "SnoozedAlert": lambda make, number: make.snoozed_alert(about=f"queue-{number}"),
     "StagedRedrive": lambda make, _: make.staged_redrive(),
     "TaskResult": lambda _, number: a_result(number),
     "Operation": lambda _, number: an_operation(number),

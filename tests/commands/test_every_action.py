@@ -12,7 +12,7 @@ from django.core.management import load_command_class
 from django_mq.admin.messages import actions as message_actions
 from django_mq.admin.queues import actions as queue_actions
 from django_mq.admin.workers import actions as worker_actions
-from django_mq.models import Binding, LimitException, Message, Queue
+from django_mq.models import Binding, LimitException, Message, Queue, SnoozedAlert
 from django_mq.periodic.models import PeriodicMessage
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ ONE = "01a201cd-5077-70e7-a724-ae5470e6df0b"
 #: The command for each action of each page. A new action needs a line here, and so a command.
 COMMANDS = {
     ("message", "redrive"): f"mq_redrive {ONE}",
+    ("message", "acknowledge"): f"mq_acknowledge {ONE} --why known",
     ("message", "deliver_now"): f"mq_reschedule {ONE} --now",
     ("message", "reschedule"): f"mq_reschedule {ONE} --delay 60",
     ("message", "prioritise"): f"mq_prioritise {ONE} --to 9",
@@ -64,6 +65,8 @@ PAGES = {
     (PeriodicMessage, "add"): "mq_periodic create report --set every_seconds=60",
     (PeriodicMessage, "change"): "mq_periodic edit report --set every_seconds=60",
     (PeriodicMessage, "delete"): "mq_periodic delete report",
+    (SnoozedAlert, "add"): "mq_snooze dead orders --why known --hours 2",
+    (SnoozedAlert, "delete"): "mq_snooze --end 7",
     (Binding, "add"): "mq_bindings --bind events orders",
     (Binding, "change"): "mq_bindings --bind events orders --pattern new",
     (Binding, "delete"): "mq_bindings --unbind events orders",

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.actions import Action
-from django_mq.admin.forms import Confirmation, Priority, TargetForm, Time
+from django_mq.admin.forms import Acknowledgement, Confirmation, Priority, TargetForm, Time
 from django_mq.delivery.operator import actions
 from django_mq.engine.states import CLAIMED
 from django_mq.models.message import dead_letters
@@ -125,6 +125,17 @@ REDRIVE = MessageAction(
     among=dead_letters(),
 )
 
-ACTIONS = (REDRIVE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, STOP, CANCEL)
+ACKNOWLEDGE = MessageAction(
+    name="acknowledge",
+    permission="add_acknowledgedletter",
+    label=_("Acknowledge"),
+    done=_("Acknowledged"),
+    run=lambda rows, answers, using: len(actions.acknowledge(rows, answers["reason"], using=using)),
+    question=Acknowledgement,
+    warning=_("An acknowledged dead letter stays, and is no alert any more, unless it dies again."),
+    among=dead_letters(),
+)
+
+ACTIONS = (REDRIVE, ACKNOWLEDGE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, STOP, CANCEL)
 #: By name, as operations in the background store them.
 BY_NAME = {action.name: action for action in ACTIONS}

@@ -44,6 +44,7 @@ from django_mq.admin.table import IdSearch, ReadOnly, alias
 from django_mq.diagnosis.messages import criteria, finder, indexes
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
+from django_mq.diagnosis.state.acknowledged import reasons_of
 from django_mq.models import DeclinedMessage, Message, WorkerSession
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [
-        (None, {"fields": ["message_id", "queue", "situation", "holder"]}),
+        (None, {"fields": ["message_id", "queue", "situation", "acknowledged", "holder"]}),
         (gettext_lazy("Order"), {"fields": [("priority", "level"), ("place", "id")]}),
         (gettext_lazy("Deliveries"), {"fields": [("failed", "delivered_again", "is_suspect"), "declined_by"]}),
         (
@@ -182,6 +183,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
                 queue_id=message.queue_id, message_id=message.pk
             )
             sessions = WorkerSession.objects.using(alias()).filter(pk__in=declined.values("session_id"))
+            message.acknowledged = reasons_of([message.pk], using=alias()).get(message.pk, "")
             message.declined_by = ", ".join(sessions.order_by("pk").values_list("name", flat=True))
         return message
 
@@ -245,6 +247,10 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     @admin.display(description=gettext_lazy("declined by"))
     def declined_by(self, message: Any) -> str:
         return str(message.declined_by)
+
+    @admin.display(description=gettext_lazy("acknowledged"))
+    def acknowledged(self, message: Any) -> str:
+        return str(message.acknowledged)
 
     @admin.display(description=gettext_lazy("failed attempts"))
     def failed(self, message: Message) -> str:

@@ -100,7 +100,8 @@ def delivery_column(state: QueueState, awake: int, unwanted: int, *, short: bool
     kind = delivery(state, awake, unwanted)
     if kind is None:
         if state.rests and state.ready:
-            return format_html('<span class="mq-bad">{}</span>', KINDS[AlertKind.DEAD][0])
+            label = KINDS[AlertKind.DEAD][0]
+            return format_html('<span class="mq-bad">{}</span>', label) if state.new_dead_letters else str(label)
         return _("closed to new messages") if state.closed else _("running")
     words = str(KINDS[kind][0])
     if kind is AlertKind.PAUSED:
@@ -197,7 +198,7 @@ def _failing(alert: Alert, _state: QueueState) -> str:
 
 
 def _dead(_alert: Alert, state: QueueState) -> str:
-    number = state.dead_letters
+    number = state.new_dead_letters
     words = ngettext("%(count)s dead letter waits for you.", "%(count)s dead letters wait for you.", number)
     limit = COUNT_LIMIT if max(state.dead, state.dead_letters_of_others) >= COUNT_LIMIT else number + 1
     return words % {"count": LOCAL.least(number, limit)}

@@ -19,16 +19,18 @@ from django_mq.admin import columns
 from django_mq.admin.language import LOCAL
 from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, found_objects, shown, worst_first
 from django_mq.admin.overview.charts import Chart, Line, draw
+from django_mq.admin.overview.snoozed import hidden, identity, with_link
 from django_mq.admin.table import alias
 from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.messages.indexes import RETRYING
+from django_mq.diagnosis.state.acknowledged import snoozed
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.series import COUNTED, SPANS, recent_rates, series
 from django_mq.diagnosis.state.unwanted import unwanted
-from django_mq.models import History, InsightHour, Message, Queue
+from django_mq.models import History, InsightHour, Message, Queue, SnoozedAlert
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,6 +105,7 @@ class QueueLine:
             DEAD.value: state.dead,
         }
         bad = {DEAD.value, READY.value} if state.rests else {DEAD.value}
+        bad = bad if state.new_dead_letters else set()
         cut = {RETRYING} if state.is_retrying_cut else set()
         return [
             (key, LOCAL.bounded(number, more=key in cut and number > 0), key in bad and number > 0)
@@ -151,6 +154,7 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     return JsonResponse(
         {
             "alerts": figures["all_alerts"],
+            "snoozed": figures["snoozed"],
             "queues": [_object(row) for row in figures["rows"]],
             "workers": {
                 "alive": figures["alive"],
@@ -184,13 +188,20 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     left = unwanted(workers, using=alias())
     found = alerts(states, rates.rates, workers, left)
     added = found_objects(found_by_extensions(using=alias()))
+    known = snoozed(using=alias())
+    asleep = hidden([*map(as_object, found), *added], known)
+    found = [alert for alert in found if identity(as_object(alert)) not in known]
+    added = [alert for alert in added if identity(alert) not in known]
+    listed = [*(for_page(alert, admin, request) for alert in shown(found)), *added]
     table = rows(states, rates, workers, left)
     return {
         "rows": table,
         # To render thousands of rows takes a second.
         "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
         "all_alerts": worst_first([*map(as_object, found), *added]),
-        "alerts": worst_first([*(for_page(alert, admin, request) for alert in shown(found)), *added]),
+        "alerts": worst_first([with_link(admin, request, alert) for alert in listed]),
+        "snoozed": asleep,
+        "snoozed_address": admin.list_address(SnoozedAlert),
         "more_alerts": len(found) - len(shown(found)),
         "alive": sum(not worker.stale for worker in workers),
         "stale": sum(worker.stale for worker in workers),

@@ -16,6 +16,9 @@ from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.engine.decisions.claim import order_of
 from django_mq.engine.states import CLAIMED, DEAD, PARKED, READY, SCHEDULED, State
 from django_mq.errors import MQError
+from django_mq.models import AcknowledgedLetter, Message
+from django_mq.models.message import dead_letters
+from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ STATES: Mapping[str, frozenset[State]] = {
     "release": frozenset({CLAIMED}),
     "cancel": frozenset({SCHEDULED, READY, PARKED, DEAD}),
     "stop": frozenset({CLAIMED}),
+    "acknowledge": frozenset({READY, DEAD}),
 }
 
 
@@ -134,6 +138,23 @@ def prioritise(rows: Sequence[ActionTarget], priority: int, *, using: str) -> li
 def redrive(rows: Sequence[ActionTarget], *, using: str) -> list[Moved]:
     """Make dead messages ready in their old place, and return those of dead-letter queues to their origin."""
     return redrives.redrive_rows([row.id for row in rows], using=using).moved
+
+
+def acknowledge(rows: Sequence[ActionTarget], reason: str, *, using: str) -> list[int]:
+    """Note that an operator knows of dead letters; return the row ids. They stay where they are."""
+    store = shared_store(using)
+    known = AcknowledgedLetter.objects.using(using)
+    noted: list[int] = []
+    for ids in _chunks(rows):
+        with store.database.transaction():
+            found = Message.objects.using(using).filter(dead_letters(), pk__in=ids).order_by("pk")
+            known.filter(row_id__in=ids).delete()
+            made = known.bulk_create(
+                AcknowledgedLetter(row_id=pk, dead_at=dead_at, reason=reason, acknowledged_at=UTCNow())
+                for pk, dead_at in found.values_list("pk", "dead_at")
+            )
+        noted += [one.row_id for one in made]
+    return noted
 
 
 def _queues(rows: Iterable[ActionTarget]) -> set[str]:

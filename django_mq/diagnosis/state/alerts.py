@@ -48,7 +48,7 @@ class AlertKind(Enum):
     FAILING = "failing"
     #: Worker sessions are past their deadline.
     STALE = "stale"
-    #: There are dead letters.
+    #: There are dead letters that no operator has acknowledged.
     DEAD = "dead"
     #: Messages failed and wait for their next attempt.
     RETRYING = "retrying"
@@ -187,7 +187,7 @@ def _others(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
     # As they are shown: figures that look alike are no reason.
     if rates and round(rates.failed, RATE_PLACES) > round(rates.accepted, RATE_PLACES):
         yield Alert(kind=AlertKind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
-    if state.dead_letters:
+    if state.new_dead_letters:
         yield Alert(kind=AlertKind.DEAD, queue=state)
     if state.retrying:
         yield Alert(kind=AlertKind.RETRYING, queue=state)

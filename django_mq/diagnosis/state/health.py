@@ -29,7 +29,8 @@ class Demands:
     queues: Sequence[str] = ()
     #: The maximum time that a ready message may have waited for a worker, in a queue that is not paused.
     oldest_seconds: float | None = None
-    #: The maximum number of dead letters in a queue; with None, dead letters are only warnings.
+    #: The maximum number of dead letters in a queue that no operator has acknowledged; with None, these are only
+    #: warnings.
     dead: int | None = None
     #: Whether every queue needs a live worker session.
     workers: bool = False
@@ -82,7 +83,7 @@ class Probe:
         return Health(alerts, warnings)
 
     def _warns_of(self, queue: QueueState) -> bool:
-        return self._demands.dead is None and queue.dead_letters > 0
+        return self._demands.dead is None and queue.new_dead_letters > 0
 
 
 def _alerts(queue: QueueState, demands: Demands) -> list[str]:
@@ -93,7 +94,7 @@ def _alerts(queue: QueueState, demands: Demands) -> list[str]:
         if age > demands.oldest_seconds:
             least = "" if queue.is_oldest_exact else "at least "
             alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {least}{age:.0f} s.")
-    if demands.dead is not None and queue.dead_letters > demands.dead:
+    if demands.dead is not None and queue.new_dead_letters > demands.dead:
         alerts.append(_dead_letters(queue))
     if demands.workers and not queue.consumers and not queue.takes_dead_letters:
         alerts.append(f"Queue {queue.name!r}: no live worker takes from it.")
@@ -101,4 +102,4 @@ def _alerts(queue: QueueState, demands: Demands) -> list[str]:
 
 
 def _dead_letters(queue: QueueState) -> str:
-    return f"Queue {queue.name!r}: {counted(queue.dead_letters, 'dead letter')}."
+    return f"Queue {queue.name!r}: {counted(queue.new_dead_letters, 'dead letter')}."

@@ -1,13 +1,14 @@
-"""The state of all queues: four statements, however many messages there are."""
+"""The state of all queues: four statements, or five if there are dead letters, however many messages there are."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Count, F, Min, OuterRef, Q, Subquery
 
+from django_mq.diagnosis.state.acknowledged import acknowledged_counts
 from django_mq.engine.decisions.arbiter import OPTIONS
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.dead_letters import EXPIRED, sends_on, targets_of
@@ -80,6 +81,8 @@ class QueueState:
     sends_on: bool
     #: Whether the age of the oldest message is exact; else it has waited at least so long.
     is_oldest_exact: bool = True
+    #: Dead letters that an operator has acknowledged.
+    acknowledged: int = 0
 
     @property
     def most_claimed(self) -> int:
@@ -106,6 +109,12 @@ class QueueState:
     def dead_letters(self) -> int:
         """The dead letters: those that died here, and those that other queues sent here."""
         return self.dead + self.dead_letters_of_others
+
+    @property
+    def new_dead_letters(self) -> int:
+        """The dead letters that no operator has acknowledged. Where counting has stopped, there are some."""
+        most = self.acknowledged if max(self.dead, self.dead_letters_of_others) < COUNT_LIMIT else 0
+        return max(0, self.dead_letters - most)
 
     @property
     def waited_seconds(self) -> float:
@@ -145,7 +154,11 @@ def states_of(
         row.pk: counts[row.name].ready for row in rows if row.takes_dead_letters and not consumers[row.name]
     }
     others = _dead_letters_of_others(resting, using)
-    return [_state_of(row, counts[row.name], consumers, others.get(row.pk, 0), using) for row in rows]
+    states = [_state_of(row, counts[row.name], consumers, others.get(row.pk, 0), using) for row in rows]
+    if not any(state.dead_letters for state in states):
+        return states
+    known = acknowledged_counts(using=using)
+    return [replace(state, acknowledged=known.get(state.id, 0)) for state in states]
 
 
 def _dead_letters_of_others(ready: Mapping[int, int], alias: str) -> dict[int, int]:
@@ -178,6 +191,7 @@ def _state_of(
         **{name: getattr(counts, name) for name in counted},
         scheduled=counts.scheduled - counts.retrying,
         dead_letters_of_others=dead_letters_of_others,
+        acknowledged=0,
         consumers=consumers[row.name],
         sends_on=sends_on(options)
         and (row.takes_dead_letters or _leads_to_worker(row.name, options, consumers, alias)),
