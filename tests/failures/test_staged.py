@@ -115,15 +115,15 @@ def test_a_failure_among_the_rest_stops_it_too(shop: Site, monkeypatch: pytest.M
 
 
 def test_a_rate_is_kept(shop: Site) -> None:
+    """After an hour, a minute is made up for, so it does not count how slow the machine is."""
     shop.kill(9)
-    redrive = shop.begin(per_minute=60.0)
+    redrive = shop.begin(per_minute=3.0)
     sent = []
-    for _ in range(3):
-        shop.pass_time(redrive, 2.0)
+    for _ in range(2):
+        shop.pass_time(redrive, 3600.0)
         sent.append(shop.step(redrive).sent)
 
-    assert sent[0] in {2, 3}
-    assert sent[-1] in {6, 7}
+    assert sent == [3, 6]
 
 
 def test_dead_letters_in_a_dead_letter_queue_are_followed(shop: Site) -> None:
