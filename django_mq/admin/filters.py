@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin.paginator import ID_DIGITS, posts_action
+from django_mq.admin.paginator import posts_action
 from django_mq.admin.table import alias
 from django_mq.diagnosis.messages import criteria, indexes, slices
 from django_mq.models import Attempt, FailureGroup, GroupedFailure, Message, Queue, WorkerSession
@@ -188,7 +188,7 @@ class FailureGroupFilter(Filter):
     narrowed = staticmethod(criteria.by_failure)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        asked = [key[:ID_DIGITS] for key in request.GET.getlist("failure") if key.isdecimal()]
+        asked = [key[:18] for key in request.GET.getlist("failure") if key.isdecimal()]
         groups = FailureGroup.objects.using(alias()).filter(pk__in=asked) if asked else ()
         return [(str(group.pk), Truncator(str(group)).chars(NAME)) for group in groups]
 
@@ -199,7 +199,7 @@ class AttemptGroupFilter(FailureGroupFilter):
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         if not value.isdecimal():
             return rows
-        grouped = GroupedFailure.objects.using(alias()).filter(group_id=int(value[:ID_DIGITS]))
+        grouped = GroupedFailure.objects.using(alias()).filter(group_id=int(value[:18]))
         return rows.filter(pk__in=grouped.values("attempt_id"))
 
 
