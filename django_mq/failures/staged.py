@@ -11,10 +11,12 @@ the step is done.
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Exists, F, OuterRef, Subquery
+from django.utils.translation import gettext as _
 
 from django_mq.delivery.operator import redrives
 from django_mq.delivery.operator.users import check_user
@@ -36,6 +38,8 @@ from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.db.models import QuerySet
 
     from django_mq.stores.base import Store
@@ -59,7 +63,6 @@ class StopReason:
     """Why a redrive has stopped, as its row has it."""
 
     FAILED: Final = "failed"
-    NOTHING_LEARNED: Final = "nothing learned"
     OPERATOR: Final = "operator"
     REFUSED: Final = "refused"
 
@@ -72,11 +75,12 @@ def filters_of(group: int) -> dict[str, str]:
 def begin(
     group: FailureGroup, *, first: int, per_minute: float | None, user_name: str = "", using: str
 ) -> StagedRedrive:
-    """Write a redrive, which the next maintenance begins."""
+    """Write a redrive, which the next maintenance begins. Raises MQError if one of this group runs."""
     newest = Message.objects.using(using).order_by("-id").values_list("id", flat=True).first() or 0
     times = dict.fromkeys(("created_at", "paced_at", "beat_at"), _now(using))
     given = {"first": first, "per_minute": per_minute, "user_name": user_name, "newest": newest}
-    return StagedRedrive.objects.using(using).create(group=group, **given, **times)
+    with _alone(group.pk, using):
+        return StagedRedrive.objects.using(using).create(group=group, **given, **times)
 
 
 def stop(pk: int, *, using: str) -> bool:
@@ -86,10 +90,27 @@ def stop(pk: int, *, using: str) -> bool:
 
 
 def go_on(pk: int, *, user_name: str = "", using: str) -> bool:
-    """Let a stopped redrive go on in spite of the failures until now; return whether it was stopped."""
+    """Let a stopped redrive go on in spite of the failures until now; return whether it was stopped.
+
+    Raises MQError if another one of its group runs.
+    """
     stopped = StagedRedrive.objects.using(using).filter(pk=pk, status=STOPPED)
     given = {"status": RUNNING, "reason": "", "about": "", "user_name": user_name, "paced_at": _now(using)}
-    return bool(stopped.update(forgiven=F("failed"), **given))
+    group = stopped.values_list("group_id", flat=True).first()
+    with _alone(group, using):
+        return bool(stopped.update(forgiven=F("failed"), **given))
+
+
+@contextmanager
+def _alone(group: int | None, using: str) -> Iterator[None]:
+    """Let no other redrive of a group begin: two would send twice as many first. Raises MQError if one runs."""
+    with shared_store(using).database.transaction():
+        # The first statement locks the row of the group: of two operators, the second one sees the first redrive.
+        FailureGroup.objects.using(using).filter(pk=group).update(failures=F("failures"))
+        runs = StagedRedrive.objects.using(using).filter(group=group, status=RUNNING).first()
+        if runs is not None:
+            raise MQError(_("The redrive %(redrive)s of this group runs already.") % {"redrive": runs})
+        yield
 
 
 def steer(store: Store, limit: int) -> int:
@@ -127,7 +148,7 @@ def _go_on(redrive: StagedRedrive, now: datetime, using: str) -> int:
         first=redrive.first,
         per_minute=redrive.per_minute,
         sent=redrive.sent,
-        succeeded=redrive.succeeded,
+        handled=redrive.succeeded + redrive.failed,
         failed=redrive.failed - redrive.forgiven,
         known=redrive.known,
         has_more=rows.exists(),
@@ -144,8 +165,6 @@ def _go_on(redrive: StagedRedrive, now: datetime, using: str) -> int:
         _end(redrive, DONE)
     elif step is StageStep.STOP:
         _end(redrive, STOPPED, StopReason.FAILED, _failed_one(redrive, using))
-    elif step is StageStep.NOTHING_LEARNED:
-        _end(redrive, STOPPED, StopReason.NOTHING_LEARNED)
     redrive.save(using=using)
     return tried
 
@@ -220,8 +239,8 @@ def _just_failed(waiting: QuerySet[StagedMessage], since: datetime) -> list[int]
     failed = Attempt.objects.using(waiting.db).filter(failed_at__gte=since).order_by("-failed_at")
     ids = list(failed.values_list("message_id", "correlation_id")[:BATCH])
     named = {
-        "message_id__in": {message_id for message_id, _ in ids if message_id},
-        "correlation_id__in": {task_id for _, task_id in ids if task_id},
+        "message_id__in": {message_id for message_id, _task_id in ids if message_id},
+        "correlation_id__in": {task_id for _message_id, task_id in ids if task_id},
     }
     return [
         pk

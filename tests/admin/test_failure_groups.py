@@ -118,7 +118,6 @@ def test_ten_of_a_group_go_first_and_the_page_of_the_redrive_says_how_it_goes(
     [
         ("failed", str(uuid4()), "a message</a> has failed"),
         ("operator", "", "an operator has stopped it"),
-        ("nothing learned", "", "none of the first messages"),
         ("refused", "<b>ada</b> may not", "&lt;b&gt;ada"),
     ],
 )

@@ -17,14 +17,14 @@ from django_mq.engine.decisions.staged_redrive import (
     used_seconds,
 )
 
-SEND, WAIT, DONE, STOP, NOTHING = StageStep
+SEND, WAIT, DONE, STOP = StageStep
 SUCCEEDED, FAILED, REMOVED = RedriveOutcome
 
 
 def stages(**values: Any) -> Stages:
-    given = {"first": 10, "per_minute": None, "sent": 0, "succeeded": 0, "failed": 0, "has_more": True}
+    given = {"first": 10, "per_minute": None, "sent": 0, "handled": 0, "failed": 0, "has_more": True}
     given |= values
-    return Stages(**{"known": given["succeeded"] + given["failed"]} | given)  # type: ignore[arg-type]
+    return Stages(**{"known": given["handled"]} | given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -33,15 +33,18 @@ def stages(**values: Any) -> Stages:
         ({}, (SEND, 10)),
         ({"sent": 7}, (SEND, 3)),
         ({"sent": 10}, (WAIT, 0)),
-        ({"sent": 10, "succeeded": 9}, (WAIT, 0)),
-        ({"sent": 10, "succeeded": 10}, (SEND, 500)),
-        ({"sent": 10, "succeeded": 1, "known": 10}, (SEND, 500)),
-        ({"sent": 10, "known": 10}, (NOTHING, 0)),
-        ({"sent": 10, "succeeded": 9, "failed": 1}, (STOP, 0)),
-        ({"sent": 800, "succeeded": 300, "failed": 1}, (STOP, 0)),
-        ({"sent": 800, "succeeded": 10}, (SEND, 500)),
+        ({"sent": 10, "handled": 9}, (WAIT, 0)),
+        ({"sent": 10, "handled": 10}, (SEND, 500)),
+        # What was removed is replaced by others.
+        ({"sent": 10, "handled": 1, "known": 10}, (SEND, 9)),
+        ({"sent": 10, "known": 10}, (SEND, 10)),
+        ({"sent": 20, "known": 19, "handled": 9}, (WAIT, 0)),
+        ({"sent": 10, "known": 10, "has_more": False}, (DONE, 0)),
+        ({"sent": 10, "handled": 10, "failed": 1}, (STOP, 0)),
+        ({"sent": 800, "handled": 301, "failed": 1}, (STOP, 0)),
+        ({"sent": 800, "handled": 10}, (SEND, 500)),
         ({"sent": 4, "has_more": False}, (WAIT, 0)),
-        ({"sent": 4, "succeeded": 4, "has_more": False}, (DONE, 0)),
+        ({"sent": 4, "handled": 4, "has_more": False}, (DONE, 0)),
         ({"has_more": False}, (DONE, 0)),
         ({"first": 0}, (SEND, 500)),
         ({"first": 0, "sent": 500}, (SEND, 500)),

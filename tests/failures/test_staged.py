@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from django_mq.engine.decisions.verdict import Verdict
+from django_mq.errors import MQError
 from django_mq.failures import staged
 from django_mq.models import FailureGroup, Message, StagedMessage, StagedRedrive
 from django_mq.models.message import dead_letters
@@ -140,15 +141,16 @@ def test_dead_letters_in_a_dead_letter_queue_are_followed(shop: Site) -> None:
     assert (shop.step(redrive).status, redrive.failed) == (STOPPED, 1)
 
 
-def test_what_is_removed_teaches_nothing(shop: Site) -> None:
+def test_another_message_goes_in_place_of_one_that_was_removed(shop: Site) -> None:
     shop.kill(3)
     redrive = shop.begin(first=1)
     shop.step(redrive)
     sent = StagedMessage.objects.using(shop.alias).get()
     shop.store.operations.cancel([sent.row_id])
-    shop.step(redrive)
+    assert (shop.step(redrive).sent, redrive.removed) == (2, 1)
+    shop.work()
 
-    assert (redrive.status, redrive.reason, redrive.removed) == (STOPPED, "nothing learned", 1)
+    assert (shop.step(redrive).sent, redrive.succeeded) == (3, 1)
 
 
 def test_what_dies_again_is_not_sent_again(shop: Site) -> None:
@@ -197,6 +199,19 @@ def test_it_stops_when_its_user_may_not_redrive_any_more(shop: Site) -> None:
 
     assert (shop.step(redrive).status, redrive.reason, redrive.sent) == (STOPPED, "refused", 2)
     assert "ada" in redrive.about
+
+
+def test_of_two_operators_one_begins_or_continues_the_redrive_of_a_group(shop: Site) -> None:
+    shop.kill(4)
+    first = shop.begin(first=2)
+    with pytest.raises(MQError, match=f"The redrive #{first.pk} of this group runs already"):
+        shop.begin(first=2)
+    assert staged.stop(first.pk, using=shop.alias)
+    second = shop.begin(first=2)
+
+    with pytest.raises(MQError, match=f"#{second.pk} "):
+        staged.go_on(first.pk, using=shop.alias)
+    assert list(StagedRedrive.objects.using(shop.alias).values_list("status", flat=True)) == [RUNNING, STOPPED]
 
 
 def test_two_processes_take_one_step_after_the_other(shop: Site) -> None:

@@ -98,7 +98,6 @@ class StagedRedriveAdmin(ReadOnly, ActionAdmin):
 
 def _reason(redrive: StagedRedrive) -> str:
     words = {
-        StopReason.NOTHING_LEARNED: _("none of the first messages was handled, all were removed."),
         StopReason.OPERATOR: _("an operator has stopped it."),
         StopReason.FAILED: _("a message has failed."),
     }

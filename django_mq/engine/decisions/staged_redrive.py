@@ -49,20 +49,19 @@ class StageStep(Enum):
     DONE = "done"
     #: One of the messages has failed.
     STOP = "stop"
-    #: None of the first messages has succeeded: all were removed.
-    NOTHING_LEARNED = "nothing learned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
     """What was asked for, and how far the redrive has come."""
 
-    #: How many messages go first; 0: there is no such stage.
+    #: How many messages are handled before the rest is sent; 0: there is no such stage.
     first: int
     #: The most messages a minute; None: no limit.
     per_minute: float | None
     sent: int
-    succeeded: int
+    #: Messages that have succeeded or failed. What was removed teaches nothing: another message goes in its place.
+    handled: int
     #: Failures since it was told to go on in spite of earlier ones.
     failed: int
     #: Outcomes that are known, of any kind.
@@ -78,16 +77,12 @@ def next_step(stages: Stages, seconds: float, most: int) -> tuple[StageStep, int
     """
     if stages.failed:
         return StageStep.STOP, 0
-    is_first = stages.first > 0 and stages.sent <= stages.first and stages.known < stages.first
+    unknown = stages.sent - stages.known
     if not stages.has_more:
-        return (StageStep.DONE if stages.known >= stages.sent else StageStep.WAIT), 0
-    if is_first and stages.sent == stages.first:
-        return StageStep.WAIT, 0
-    if stages.first and not is_first and not stages.succeeded:
-        return StageStep.NOTHING_LEARNED, 0
-    left = stages.first - stages.sent if is_first else most
+        return (StageStep.WAIT if unknown > 0 else StageStep.DONE), 0
+    left = stages.first - stages.handled - unknown if stages.handled < stages.first else most
     number = min(left, most, due_at_rate(stages.per_minute, seconds))
-    return (StageStep.SEND, number) if number else (StageStep.WAIT, 0)
+    return (StageStep.SEND, number) if number > 0 else (StageStep.WAIT, 0)
 
 
 def due_at_rate(per_minute: float | None, seconds: float) -> int:
