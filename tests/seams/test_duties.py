@@ -77,8 +77,9 @@ def _forget_calls() -> None:
 
 
 @pytest.fixture
-def store(database: str) -> Store:
-    return shared_store(database)
+def store(committed_database: str) -> Store:
+    """The duties of django_mq itself work in a thread, beside the test."""
+    return shared_store(committed_database)
 
 
 def extend(settings: Settings, *names: str) -> None:

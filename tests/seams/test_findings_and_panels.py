@@ -123,6 +123,8 @@ def test_the_metrics_count_what_they_find() -> None:
         ("shop", "notice"): 1,
         ("unique", "problem"): 0,
         ("unique", "notice"): 0,
+        ("running", "problem"): 0,
+        ("running", "notice"): 0,
         ("periodic", "problem"): 0,
         ("periodic", "notice"): 0,
     }
