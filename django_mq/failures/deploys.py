@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django_mq import conf
 from django_mq.models import Deploy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django_mq.stores.base import Store
+
+#: How many deploys are looked through, the newest ones.
+MOST_DEPLOYS: Final = 100
 
 
 def note_version(store: Store, _limit: int) -> int:
@@ -24,6 +29,12 @@ def note_version(store: Store, _limit: int) -> int:
     # Another process may write it at the same time.
     deploys.bulk_create([Deploy(version=version, first_at=now)], ignore_conflicts=True)
     return 1
+
+
+def versions_at(times: Iterable[datetime], *, using: str) -> dict[datetime, str]:
+    """Return the version of the last deploy before each of these times; blank if it is not known."""
+    deploys = list(Deploy.objects.using(using).order_by("-first_at", "-pk")[:MOST_DEPLOYS])
+    return {time: next((each.version for each in deploys if each.first_at <= time), "") for time in times}
 
 
 def last_deploy(*, using: str) -> Deploy | None:

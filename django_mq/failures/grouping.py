@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, Min, OuterRef
+from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Left
 
+from django_mq.diagnosis.messages.masking import masked_headers
 from django_mq.engine.decisions.fingerprint import READ, Fingerprint, fingerprint, most_frequent
+from django_mq.failures.deploys import versions_at
 from django_mq.models import (
     AcknowledgedLetter,
     Attempt,
@@ -25,6 +28,7 @@ from django_mq.models import (
     Message,
     SnoozedAlert,
 )
+from django_mq.models.message import ReadableHeaders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +44,9 @@ LATE: Final = timedelta(minutes=5)
 STEP: Final = timedelta(minutes=10)
 #: How long a group is kept after its last failure, as attempts are.
 KEPT: Final = timedelta(days=30)
+#: The header with the tenant of a message, as the middleware for tenants writes it, and its most characters here.
+TENANT: Final = "tenant"
+TENANT_LENGTH: Final = 100
 #: How many names of queues, types and workers a group has, the most frequent ones.
 MOST_NAMES: Final = 20
 
@@ -49,13 +56,16 @@ class _Failed(NamedTuple):
 
     attempt: Attempt
     alike: Fingerprint
+    #: The tenant of its message, and the version of the site; blank if they are not known.
+    tenant: str
+    version: str
 
 
 def group_new(store: Store, limit: int) -> int:
     """Give the oldest attempts without a group their groups, at most ``limit``; return how many."""
     if not store.features.durable:
         return 0
-    found = [_failed(attempt) for attempt in _new(store, limit)]
+    found = _failed(_new(store, limit), store.alias)
     with suppress(IntegrityError):  # another process has counted them
         if found:
             _count(found, store.alias)
@@ -78,8 +88,36 @@ def without_group(since: datetime, alias: str) -> QuerySet[Attempt]:
     return rows.annotate(head=Left("detail", READ)).defer("detail").order_by("failed_at", "pk")
 
 
-def _failed(attempt: Any) -> _Failed:
-    return _Failed(attempt, fingerprint(attempt.error_path or attempt.error, attempt.head, attempt.traceback))
+def _failed(attempts: Sequence[Any], alias: str) -> list[_Failed]:
+    if not attempts:
+        return []
+    tenants = _tenants(attempts, alias)
+    versions = versions_at({attempt.failed_at for attempt in attempts}, using=alias)
+    return [
+        _Failed(
+            attempt,
+            fingerprint(attempt.error_path or attempt.error, attempt.head, attempt.traceback),
+            tenants.get(attempt.message_id or attempt.correlation_id, ""),
+            versions[attempt.failed_at],
+        )
+        for attempt in attempts
+    ]
+
+
+def _tenants(attempts: Sequence[Attempt], alias: str) -> dict[Any, str]:
+    """Return the tenants of messages that are still there, by their ids; what MASK hides is left out."""
+    tenant = KeyTextTransform(TENANT, ReadableHeaders())
+    ids: dict[str, set[Any]] = {
+        "message_id": {attempt.message_id for attempt in attempts if attempt.message_id},
+        "correlation_id": {attempt.correlation_id for attempt in attempts if not attempt.message_id},
+    }
+    found = {}
+    for name, values in ids.items():
+        rows = Message.objects.using(alias).filter(**{f"{name}__in": values - {None}}).order_by()
+        for key, queue, value in rows.values_list(name, "queue__name", tenant):
+            if value and masked_headers({TENANT: value}, queue) == {TENANT: value}:
+                found[key] = str(value)[:TENANT_LENGTH]
+    return found
 
 
 def _count(found: Sequence[_Failed], alias: str) -> None:
@@ -91,7 +129,7 @@ def _count(found: Sequence[_Failed], alias: str) -> None:
         # In one order, so that two processes do not wait for each other.
         groups = FailureGroup.objects.using(alias).select_for_update().order_by("pk")
         for group in groups.filter(fingerprint__in=by_key):
-            _add(group, [one.attempt for one in by_key[group.fingerprint]], alias)
+            _add(group, by_key[group.fingerprint], alias)
 
 
 def _create(found: Iterable[Sequence[_Failed]], alias: str) -> None:
@@ -106,19 +144,22 @@ def _create(found: Iterable[Sequence[_Failed]], alias: str) -> None:
             first_at=attempt.failed_at,
             last_at=attempt.failed_at,
         )
-        for (attempt, alike), *_ in found
+        for (attempt, alike, *_), *_ in found
     ]
     FailureGroup.objects.using(alias).bulk_create(rows, ignore_conflicts=True)
 
 
-def _add(group: FailureGroup, attempts: Sequence[Attempt], alias: str) -> None:
+def _add(group: FailureGroup, found: Sequence[_Failed], alias: str) -> None:
     """Count these attempts in a group, whose row is locked."""
+    attempts = [one.attempt for one in found]
     times = [attempt.failed_at for attempt in attempts]
     group.failures += len(attempts)
     group.first_at, group.last_at = min(group.first_at, *times), max(group.last_at, *times)
     group.queues = _named(group.queues, (attempt.queue_name for attempt in attempts))
     group.types = _named(group.types, (attempt.type for attempt in attempts))
     group.workers = _named(group.workers, (attempt.worker for attempt in attempts))
+    group.tenants = _named(group.tenants, (one.tenant for one in found))
+    group.versions = _named(group.versions, (one.version for one in found))
     group.save(using=alias)
     GroupedFailure.objects.using(alias).bulk_create(
         GroupedFailure(

@@ -106,8 +106,8 @@ def _alone(group: int | None, using: str) -> Iterator[None]:
     """Let no other redrive of a group begin: two would send twice as many first. Raises MQError if one runs."""
     with shared_store(using).database.transaction():
         # The first statement locks the row of the group: of two operators, the second one sees the first redrive.
-        FailureGroup.objects.using(using).filter(pk=group).update(failures=F("failures"))
-        runs = StagedRedrive.objects.using(using).filter(group=group, status=RUNNING).first()
+        FailureGroup.objects.using(using).filter(pk=group or 0).update(failures=F("failures"))
+        runs = StagedRedrive.objects.using(using).filter(group=group or 0, status=RUNNING).first()
         if runs is not None:
             raise MQError(_("The redrive %(redrive)s of this group runs already.") % {"redrive": runs})
         yield

@@ -44,6 +44,8 @@ class Migration(migrations.Migration):
                 ("queues", models.JSONField(default=dict, verbose_name="queues")),
                 ("types", models.JSONField(default=dict, verbose_name="types")),
                 ("workers", models.JSONField(default=dict, verbose_name="workers")),
+                ("tenants", models.JSONField(default=dict, verbose_name="tenants")),
+                ("versions", models.JSONField(default=dict, verbose_name="versions")),
             ],
             options={
                 "verbose_name": "failure group",

@@ -28,6 +28,8 @@ class FailureGroup(models.Model):
     queues = models.JSONField(_("queues"), default=dict)
     types = models.JSONField(_("types"), default=dict)
     workers = models.JSONField(_("workers"), default=dict)
+    tenants = models.JSONField(_("tenants"), default=dict)
+    versions = models.JSONField(_("versions"), default=dict)
 
     class Meta:
         db_table = "django_mq_failuregroup"

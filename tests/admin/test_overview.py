@@ -224,7 +224,7 @@ def test_the_page_costs_the_same_however_many_queues_there_are(
         Consumer.objects.create(session=make.session(f"w{number}"), queue_name=f"q{number}")
 
     # Three rooms look for what is wrong, each by a statement within a savepoint.
-    with django_assert_max_num_queries(19):
+    with django_assert_max_num_queries(20):
         browse.get(address())
 
 

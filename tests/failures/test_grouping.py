@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,16 @@ from django.utils import timezone
 
 from django_mq.failures import grouping
 from django_mq.failures.grouping import KEPT, LATE, forget_old, group_new
-from django_mq.models import Attempt, FailureGroup, FailureTally, GroupedFailure
+from django_mq.models import Attempt, Deploy, FailureGroup, FailureTally, GroupedFailure, Message
 from django_mq.stores.registry import shared_store
 from tests.failures.conftest import TRACEBACK, grouped
+from tests.stores.builders import publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
+
+    from pytest_django import Settings
 
 
 def test_alike_failures_are_one_group_with_the_figures_of_its_attempts(
@@ -53,6 +58,29 @@ def test_alike_failures_are_one_group_with_the_figures_of_its_attempts(
     assert {tally.begins_at.minute % 10 for tally in tallies} == {0}
 
 
+def id_of(row: int, alias: str) -> UUID:
+    return Message.objects.using(alias).get(pk=row).message_id
+
+
+def test_a_group_has_the_tenants_of_its_messages_and_the_versions_in_which_they_failed(
+    alias: str, fail: Callable[..., Attempt], settings: Settings
+) -> None:
+    now, store = timezone.now(), shared_store(alias)
+    for version, minutes in (("1.0", 60), ("1.1", 10)):
+        Deploy.objects.using(alias).create(version=version, first_at=now - timedelta(minutes=minutes))
+    for minutes, tenant in ((90, "acme"), (30, "acme"), (5, "zenith"), (1, None)):
+        row = publish(store, "orders", headers=json.dumps({"tenant": tenant} if tenant else {}))
+        fail(message_id=id_of(row, alias), failed_at=now - timedelta(minutes=minutes))
+    task = publish(store, "orders", headers=json.dumps({"tenant": "acme"}), correlation_id="task")
+    fail(message_id=None, correlation_id="task")
+    group = grouped(alias)["ValueError"]
+    assert (group.tenants, group.versions) == ({"acme": 3, "zenith": 1}, {"1.0": 1, "1.1": 3})
+
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MASK": ["tenant"]}
+    fail(message_id=id_of(task, alias))
+    assert grouped(alias)["ValueError"].tenants == {"acme": 3, "zenith": 1}
+
+
 def test_an_attempt_is_counted_once_however_often_the_duty_runs(alias: str, fail: Callable[..., Attempt]) -> None:
     fail()
     grouped(alias)
@@ -65,7 +93,7 @@ def test_an_attempt_is_counted_once_however_often_the_duty_runs(alias: str, fail
 
 def test_of_two_processes_that_count_the_same_one_counts(alias: str, fail: Callable[..., Attempt]) -> None:
     fail()
-    found = [grouping._failed(attempt) for attempt in grouping._new(shared_store(alias), 500)]
+    found = grouping._failed(grouping._new(shared_store(alias), 500), alias)
     grouped(alias)
 
     with pytest.raises(IntegrityError):

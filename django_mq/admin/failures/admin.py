@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SPAN = timedelta(days=1)
 #: How many names a cell of the list has.
 NAMES = 2
+#: The fields with names, and how often each occurs.
+WHERE = ("types_shown", "queues_shown", "workers_shown", "tenants_shown", "versions_shown")
 #: The failed attempts on the page of a group.
 EXAMPLES = 5
 
@@ -76,7 +78,10 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
     fieldsets = [
         (None, {"fields": ["error", "text", "place", "error_path", "news"]}),
         (None, {"fields": [("number", "first_at", "last_at")]}),
-        (gettext_lazy("Where"), {"fields": ["types_shown", "queues_shown", "workers_shown"]}),
+        (
+            gettext_lazy("Where"),
+            {"fields": WHERE},
+        ),
     ]
     change_form_template = "admin/django_mq/failuregroup/change_form.html"
 
@@ -90,7 +95,8 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
         group = super().get_object(request, object_id, from_field)
         if group is not None:
             group.deploy, group.is_whole = last_deploy(using=alias()), True
-            group.news = self.news(group)  # so that an empty field is hidden
+            # So that an empty field is hidden.
+            group.news, group.tenants_shown, group.versions_shown = self.news(group), group.tenants, group.versions
         return group
 
     @admin.display(description=gettext_lazy("failure"))
@@ -125,6 +131,14 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
     @admin.display(description=gettext_lazy("workers"))
     def workers_shown(self, group: Any) -> str:
         return _named(group.workers, group)
+
+    @admin.display(description=gettext_lazy("tenants"))
+    def tenants_shown(self, group: Any) -> str:
+        return _named(group.tenants, group)
+
+    @admin.display(description=gettext_lazy("versions"))
+    def versions_shown(self, group: Any) -> str:
+        return _named(group.versions, group)
 
     def preview(self, action: Action, chosen: Sequence[FailureGroup]) -> Preview:  # noqa: ARG002 - for others
         rows = [[str(group), group.place, exact(group.failures)] for group in chosen]

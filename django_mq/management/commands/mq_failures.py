@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 
 HEADINGS = ("ID", "FAILURES", "FIRST", "LAST", "NEW SINCE", "FAILURE", "PLACE")
 #: Columns in JSON.
-KEYS = ("id", "error", "error_path", "place", "text", "failures", "queues", "types", "workers")
+KEYS = (
+    "id",
+    "error",
+    "error_path",
+    "place",
+    "text",
+    "failures",
+    "queues",
+    "types",
+    "workers",
+    "tenants",
+    "versions",
+)
 
 
 #: Columns of redrives.
