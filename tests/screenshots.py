@@ -225,7 +225,7 @@ def make_failures() -> None:
     """Write what runs, group what has failed, and begin a redrive in stages."""
     from django.utils import timezone
 
-    from django_mq.failures.grouping import group_new
+    from django_mq.failures.groups import group_new
     from django_mq.models import Attempt, Deploy, FailureGroup, Message, SnoozedAlert, StagedRedrive
     from django_mq.stores.registry import shared_store
 

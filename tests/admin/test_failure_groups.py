@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_mq.admin.operations import runner
 from django_mq.diagnosis.messages import criteria
 from django_mq.failures import staged
-from django_mq.failures.grouping import group_new, without_group
+from django_mq.failures.groups import group_new, without_group
 from django_mq.models import (
     Attempt,
     Deploy,

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from django_mq.failures.grouping import group_new
+from django_mq.failures.groups import group_new
 from django_mq.models import Attempt, Deploy, FailureGroup, StagedRedrive
 from django_mq.stores.registry import shared_store
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from django_mq.failures.grouping import group_new
+from django_mq.failures.groups import group_new
 from django_mq.models import Attempt, FailureGroup
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import declare

@@ -21,7 +21,7 @@ from django_mq.admin.overview.charts import HEIGHT, WIDTH, Line, draw, paths, sc
 from django_mq.admin.paginator import BoundedChangeList
 from django_mq.admin.table import ReadOnly, alias
 from django_mq.failures.deploys import last_deploy
-from django_mq.failures.grouping import STEP, step_of
+from django_mq.failures.groups import STEP, step_of
 from django_mq.failures.staged import filters_of
 from django_mq.models import Attempt, FailureGroup, FailureTally, GroupedFailure, Message, StagedRedrive
 

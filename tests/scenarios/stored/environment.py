@@ -17,8 +17,8 @@ from tests.scenarios.stored.site import Site
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
-#: Models that rows of others refer to: those go first.
-REFERRED_TO = {"Queue", "WorkerSession"}
+#: Models that rows of others refer to: they go after those, in this order.
+REFERRED_TO = ("StagedRedrive", "FailureGroup", "Queue", "WorkerSession")
 
 
 def stored_environment(store: Store) -> Environment:
@@ -51,5 +51,6 @@ def empty(store: Store) -> None:
     # MariaDB checks each row that goes, not the statement.
     Queue.objects.using(store.alias).update(dead_letter_queue=None, expiry_queue=None)
     models = apps.get_app_config("django_mq").get_models()
-    for model in sorted(models, key=lambda each: each.__name__ in REFERRED_TO):
+    last = {name: number for number, name in enumerate(REFERRED_TO, 1)}
+    for model in sorted(models, key=lambda each: last.get(each.__name__, 0)):
         model._base_manager.using(store.alias).all()._raw_delete(store.alias)

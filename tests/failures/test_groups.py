@@ -11,8 +11,8 @@ from django.db import IntegrityError
 from django.db.models import Count, Max, Min
 from django.utils import timezone
 
-from django_mq.failures import grouping
-from django_mq.failures.grouping import KEPT, LATE, forget_old, group_new
+from django_mq.failures import groups
+from django_mq.failures.groups import KEPT, LATE, forget_old, group_new
 from django_mq.models import Attempt, Deploy, FailureGroup, FailureTally, GroupedFailure, Message
 from django_mq.stores.registry import shared_store
 from tests.failures.conftest import TRACEBACK, grouped
@@ -93,11 +93,11 @@ def test_an_attempt_is_counted_once_however_often_the_duty_runs(alias: str, fail
 
 def test_of_two_processes_that_count_the_same_one_counts(alias: str, fail: Callable[..., Attempt]) -> None:
     fail()
-    found = grouping._failed(grouping._new(shared_store(alias), 500), alias)
+    found = groups._failed(groups._new(shared_store(alias), 500), alias)
     grouped(alias)
 
     with pytest.raises(IntegrityError):
-        grouping._count(found, alias)
+        groups._count(found, alias)
 
     assert grouped(alias)["ValueError"].failures == 1
 
