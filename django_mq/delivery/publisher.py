@@ -332,7 +332,7 @@ def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> l
     """Write messages, and return their ids, or those of the first ones with their unique keys."""
     store = shared_store(alias)
     hints.announce(passed(store, messages, partial(append, store)), store)
-    known = {each.message_id: known_by(each) for each in messages if each.unique is not None}
+    known = {each.message_id: known_by(each) for each in messages if each.unique is not None and each.unique.first}
     message_ids = [known.get(id_, id_) for id_ in message_ids] if known else message_ids
     if signals.is_wanted(signals.messages_published):
         store.database.after_commit(
@@ -513,7 +513,8 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
     constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
     # Another message may keep out one with an id or a key.
     if constrained or any(each.dedup_id is not None or each.unique is not None for each in messages):
-        messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
+        if constrained:
+            messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
         waiting_for_capacity(store, constrained, lambda: _admit(store, constrained, messages, again=again))
     elif messages:
         store.publications.append_many(messages, again=again)

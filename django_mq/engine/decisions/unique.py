@@ -35,9 +35,12 @@ WAIT_SECONDS: Final = 5.0
 LEAST_WAIT_SECONDS: Final = 0.001
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Unique:
-    """How a message is unique: the argument ``unique`` of ``publish``."""
+    """How a message is unique: the argument ``unique`` of ``publish``. Do not change it.
+
+    It is not frozen, because a frozen one takes several times as long to make.
+    """
 
     #: The key; without one, it is made of the arguments: the whole body, or the named fields of it.
     key: str | None = None

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection, Cursor, Error, IsolationLevel, OperationalError, Pipeline, RawCursor, generators
+from psycopg import Connection, Cursor, IsolationLevel, OperationalError, Pipeline, RawCursor, generators
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from psycopg.abc import Buffer, PQGen
-    from psycopg.pq.abc import PGresult
+    from psycopg.pq.abc import PGconn, PGresult
 
     from django_mq.stores.sql.database import Asking, Rows, Statement
 
@@ -76,6 +76,8 @@ class Prepared:
         self.is_direct: bool | None = None
         #: How long a transaction may do nothing; None before the server was asked.
         self.idle_limit: str | None = None
+        #: Whether the last unique key had a row: a program has new keys, as orders have, or the same ones again.
+        self.keys_return = False
         #: Texts to the names of what was prepared past the cursors.
         self.names: dict[str, bytes] = {}
         #: The other prepared statements share a cursor: a new one for each would take a fifth of a publish in the
@@ -123,23 +125,37 @@ def run_prepared(
         return _result(driver)
 
 
-@contextmanager
-def apart(driver: Connection[Any]) -> Iterator[None]:
-    """Run what is inside in a savepoint of the open transaction, past the cursors."""
-    _run(driver, b"SAVEPOINT django_mq_apart")
-    try:
-        yield
-    except Error:
-        _run(driver, b"ROLLBACK TO SAVEPOINT django_mq_apart")
-        raise
-    _run(driver, b"RELEASE SAVEPOINT django_mq_apart")
-
-
-def _run(driver: Connection[Any], command: bytes) -> None:
+def run_apart(
+    driver: Connection[Any], text: str, types: tuple[tuple[str, int], ...], values: Sequence[bytes | None]
+) -> PGresult:
+    """Do the same in a savepoint, in one round trip: an error leaves the open transaction as it was."""
     with driver.lock:
         _begin(driver)
-        driver.pgconn.send_query(command)
-        _result(driver)
+        name = _prepared(driver, text, types)
+        pg = driver.pgconn
+        pg.enter_pipeline_mode()
+        try:
+            pg.send_query_params(b"SAVEPOINT django_mq_apart", None)
+            pg.send_query_prepared(name, values, [BINARY] * len(values), BINARY)
+            pg.send_query_params(b"RELEASE SAVEPOINT django_mq_apart", None)
+            pg.pipeline_sync()
+            result = driver.wait(_second_of_three(pg))
+        finally:
+            pg.exit_pipeline_mode()
+        if result.status not in DONE:
+            pg.send_query(b"ROLLBACK TO SAVEPOINT django_mq_apart")
+            _result(driver)
+            raise error_from_result(result)
+        return result
+
+
+def _second_of_three(pg: PGconn) -> PQGen[PGresult]:
+    """Send a pipeline of three statements; return the result of the second one, or of the first if that failed."""
+    [first] = yield from generators.execute(pg)
+    [second] = yield from generators.fetch_many(pg)
+    for _ in ("the third one", "the Sync"):
+        yield from generators.fetch_many(pg)
+    return second if first.status in DONE else first
 
 
 def _begin(driver: Connection[Any]) -> None:
@@ -247,6 +263,15 @@ def _with_literal(text: str, value: str) -> bytes:
 def numbers(values: Iterable[int]) -> str:
     """Return an array as text; psycopg takes ten times as long for a list."""
     return "{" + ",".join(map(str, values)) + "}"
+
+
+def texts(values: Iterable[str]) -> str:
+    """Return an array of texts as text."""
+    return "{" + ",".join([f'"{value}"' for value in map(_escaped, values)]) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"') if "\\" in value or '"' in value else value
 
 
 class PostgreSQLDatabase(Database):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from operator import attrgetter
 from struct import pack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from psycopg.errors import InvalidSqlStatementName, UniqueViolation
 
@@ -19,9 +19,9 @@ from django_mq.stores.postgresql.database import (
     SMALL_NUMBER_OID,
     TEXT_OID,
     UUID_OID,
-    apart,
     is_open,
     prepared_on,
+    run_apart,
     run_prepared,
 )
 from django_mq.stores.sql.publications import (
@@ -69,6 +69,17 @@ VALUES_AT_ONCE = attrgetter(*dict(TYPES_AT_ONCE))
 #: The same of a message that has its place.
 TYPES_PLACED = (*TYPES_AT_ONCE, ("place", LARGE_NUMBER_OID))
 PLACED = {"place": None}
+#: The statements of unique messages, by whether they take over keys, and whether the transaction is their own.
+FIRST = {
+    (False, True): "append_first",
+    (True, True): "append_over",
+    (False, False): "append_first_within",
+    (True, False): "append_over_within",
+}
+FirstRow: TypeAlias = tuple[bool | None, int | None]
+NOTHING: FirstRow = (None, None)
+#: In the server's binary format.
+TRUE = b"\x01"
 ENCODERS_AT_ONCE = tuple(encode for _, _, encode in AT_ONCE)
 
 
@@ -141,31 +152,42 @@ class PostgreSQLPublications(Publications):
         if not is_keyed_at_once(message, claim):
             return False
         database = self.database
-        is_own = not (database.in_transaction or database.begun)
+        is_own = not (database.begun or database.in_transaction)
         with refusing(claim), database.alone(), translating(database.connection):
             database.connection.ensure_connection()
-            is_taken, is_written = self._first(message, claim, "append_first" if is_own else "append_first_within")
-        if is_taken and not is_written:
+            known = prepared_on(database.connection.connection)
+            had_row, id_ = self._first(message, claim, over=known.keys_return, is_own=is_own)
+            if had_row is None and not known.keys_return:
+                known.keys_return = True
+                had_row, id_ = self._first(message, claim, over=True, is_own=is_own)
+        if had_row is None:
+            return False
+        known.keys_return = had_row
+        if id_ is None:
             database.rows("take_back_key", digest=claim.digest, message_id=message.message_id)
-        return is_written
+        return id_ is not None
 
-    def _first(self, message: NewMessage, claim: UniqueClaim, name: str) -> tuple[bool, bool]:
-        """Return whether the key was taken, and whether the message was written.
+    def _first(self, message: NewMessage, claim: UniqueClaim, *, over: bool, is_own: bool) -> FirstRow:
+        """Return whether the key had a row, and the id of the message; each is None if nothing was written.
 
         An error leaves the transaction of the caller as it was.
         """
         driver = self.database.connection.connection
-        is_own = name == "append_first"
+        name = FIRST[over, is_own]
         if self.database.may_prepare() and is_open(driver):
-            values = [*_in_binary(message), *_key_in_binary(claim)]
-            with nullcontext() if is_own else apart(driver):
-                result = run_prepared(driver, self.database.text(name), TYPES_WITH_KEY, values)
-            found = [(result.get_value(row, 0), result.get_value(row, 1)) for row in range(result.ntuples)]
-        else:
-            given = _at_once(message) | key_parameters(message, claim) | {"milliseconds": wait_of(claim)}
-            with nullcontext() if is_own else self.database.transaction():
-                found = [row[:2] for row in self.database.rows(name, **given)]
-        return any(each[0] for each in found), any(each[1] is not None for each in found)
+            run, values = run_prepared if is_own else run_apart, [*_in_binary(message), *_key_in_binary(claim)]
+            try:
+                result = run(driver, self.database.text(name), TYPES_WITH_KEY, values)
+            except InvalidSqlStatementName:
+                # The project has dropped prepared statements.
+                prepared_on(driver).is_direct = False
+            else:
+                had_row, id_ = (result.get_value(0, 0), result.get_value(0, 1)) if result.ntuples else NOTHING
+                return None if had_row is None else had_row == TRUE, None if id_ is None else int.from_bytes(id_)
+        given = _at_once(message) | key_parameters(message, claim) | {"milliseconds": wait_of(claim)}
+        with nullcontext() if is_own else self.database.transaction():
+            rows = self.database.rows(name, **given)
+        return rows[0][:2] if rows else NOTHING
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages) and (ids := self._copy_all(messages)) is not None:

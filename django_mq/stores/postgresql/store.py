@@ -17,7 +17,7 @@ from django_mq.stores import queue_records
 from django_mq.stores.base import Features
 from django_mq.stores.connections import IDLE_SECONDS, has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
-from django_mq.stores.postgresql.database import PostgreSQLDatabase
+from django_mq.stores.postgresql.database import PostgreSQLDatabase, texts
 from django_mq.stores.postgresql.publications import PostgreSQLPublications, wait_of
 from django_mq.stores.postgresql.results import PostgreSQLTaskResults
 from django_mq.stores.postgresql.settings import OpenTransaction, isolation_in, problems, untended
@@ -30,7 +30,7 @@ from django_mq.stores.sql.fairness import FairPlaces
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sql.unique_keys import UniqueKeys, key_columns, key_parameters, refusing
+from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence, Set
@@ -215,11 +215,21 @@ class PostgreSQLUniqueKeys(UniqueKeys):
             self.rows("restore_lock_waits", before=before)
 
     def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
-        patient = max((claim for _, claim in keyed), key=lambda claim: claim.rule.wait_seconds)
-        milliseconds = str(round(patient.rule.wait_seconds * 1000))
+        claims = [claim for _, claim in keyed]
+        patient = max(claims, key=lambda claim: claim.rule.wait_seconds)
+        digests = [claim.digest for claim in claims]
+        ends = [claim.rule.seconds for claim in claims]
+        given = {
+            "digest": texts(digests),
+            "label": texts([claim.label for claim in claims]),
+            "until": texts([claim.rule.until for claim in claims]),
+            "owner": texts([claim.owner for claim in claims]),
+            "message_id": texts([message.message_id.hex for message, _ in keyed]),
+            "seconds": "{" + ",".join(["NULL" if each is None else repr(float(each)) for each in ends]) + "}",
+        }
         with refusing(patient, several=True):
-            rows = self.rows("take_keys", **key_columns(keyed), milliseconds=milliseconds)
-        return {digest for digest, _ in rows if digest is not None}
+            [[taken, _]] = self.rows("take_keys", **given, milliseconds=wait_of(patient), amount=len(keyed))
+        return set(digests if taken is None else taken)
 
     def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
         parameters = key_parameters(message, claim) | {"milliseconds": wait_of(claim)}

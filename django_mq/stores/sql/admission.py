@@ -78,6 +78,8 @@ class Admission(Part, subjects.Admission):
             )
             if here:
                 self.moves.settle_in(capacity, len(here), size_of(here), newest=ids[id(here[-1])])
+        if len(kept) == len(given):
+            return row_ids
         written = {(each.queue_name, each.message_id): ids[id(each)] for each in kept}
         return [written.get((each.queue_name, each.message_id), 0) for each in given]
 

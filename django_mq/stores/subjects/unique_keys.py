@@ -62,8 +62,12 @@ class UniqueKeys(ABC):
         # By digest, the message of this call that has the key.
         firsts: dict[str, NewMessage] = {}
         # In one order for all, or two publishers of the same keys could wait for each other.
-        keyed.sort(key=lambda each: each[1].digest)
+        keyed.sort(key=_digest)
         new = self._taken_together(keyed) if len(keyed) > 1 else frozenset()
+        if len(new) == len(keyed):
+            for _, claim in keyed:
+                claim.first = None
+            return [_debounced(each, each.unique) if each.unique is not None else each for each in messages]
         for message, claim in keyed:
             if claim.digest in new and claim.digest not in firsts:
                 claim.first = None
@@ -168,6 +172,10 @@ class UniqueKeys(ABC):
     @abstractmethod
     def prune(self, limit: int) -> int:
         """Delete keys that no message has any longer; return how many."""
+
+
+def _digest(keyed: tuple[NewMessage, UniqueClaim]) -> str:
+    return keyed[1].digest
 
 
 def _met_in_call(first: NewMessage, message: NewMessage, claim: UniqueClaim) -> NewMessage:
