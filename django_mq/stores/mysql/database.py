@@ -7,7 +7,8 @@ the next one changes them, in a transaction.
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from collections import ChainMap
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -129,11 +130,33 @@ class MySQLDatabase(Database):
             cursor.execute("; ".join([BEGIN] * begins + [self.text(name, fitted)] + [COMMIT] * ends), fitted)
             if begins:
                 cursor.nextset()
-            rows = list(cursor.fetchall()) if cursor.description else [(cursor.lastrowid,)] * cursor.rowcount
+            rows = rows_of(cursor)
             if ends:
                 cursor.nextset()
                 self._has_ended = True
         return rows
+
+    def together(self, statements: Sequence[Statement], *, alone: bool = False) -> list[Rows]:
+        """Run statements in one round trip, ``alone``: as one transaction; return the rows of each.
+
+        Those behind one that fails do not run. Parameters with one name have one value.
+        """
+        if not self._takes_several:
+            with self.transaction() if alone else nullcontext():
+                return [self.rows(name, **params) for name, params in statements]
+        fitted = [self.fitted(params) for _, params in statements]
+        texts = [self.text(name, given) for (name, _), given in zip(statements, fitted, strict=True)]
+        with self.alone(), translating(self.connection), self.marking():
+            self._bound()
+            begins, self._begins = self._begins or alone, False
+            with self.connection.cursor() as cursor:
+                cursor.execute("; ".join([BEGIN] * begins + texts + [COMMIT] * alone), dict(ChainMap(*fitted)))
+                rows = []
+                for number in range(begins + len(texts) + alone):
+                    if number:
+                        cursor.nextset()
+                    rows.append(rows_of(cursor))
+        return rows[begins : begins + len(texts)]
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:
@@ -207,6 +230,11 @@ class MySQLDatabase(Database):
         }
         self.run("bound_statements", self.fitted(limits))
         self._bounded = self.connection.connection
+
+
+def rows_of(cursor: Any) -> Rows:
+    """Return the rows of a statement; of one that returns none, one for each that it has touched."""
+    return list(cursor.fetchall()) if cursor.description else [(cursor.lastrowid,)] * cursor.rowcount
 
 
 LOCK_WAIT_TIMEOUT, DEADLOCK, DUPLICATE = 1205, 1213, 1062

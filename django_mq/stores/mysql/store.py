@@ -7,7 +7,7 @@ from base64 import b64encode
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django_mq.engine.decisions.claim import allowed, fitting, merged, next_batch
@@ -15,7 +15,7 @@ from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.states import READY
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
-from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
+from django_mq.stores.mysql.database import DUPLICATE, MySQLDatabase, code_of, parameters, problems, retried
 from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Moved, Space, time_or_none
 from django_mq.stores.sql.admission import Admission
 from django_mq.stores.sql.browser import Browser
@@ -26,7 +26,7 @@ from django_mq.stores.sql.exchanges import VolatileMessages
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import MOVED, Messages, named
 from django_mq.stores.sql.parking import Parking, parking, stored_key
-from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications, are_placed
+from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications, are_placed, parameters_of
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.retention import Retention
 from django_mq.stores.sql.server import DatabaseServer
@@ -36,7 +36,7 @@ from django_mq.stores.sql.store import Parts, SQLStore
 from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.dead_letters import Copy
@@ -215,8 +215,30 @@ class MySQLDeletions(Deletions):
 
 
 class MySQLPublications(Publications):
+    database: MySQLDatabase
+
     append = retried(Publications.append)
     append_many = retried(Publications.append_many)
+
+    @retried
+    def append_first(self, message: NewMessage, claim: UniqueClaim) -> bool:
+        if claim.rule.debounce_seconds is not None:
+            return False
+        taking = key_parameters(message, claim) | {"queue_name": message.queue_name}
+        writing = parameters_of(message) | {"digest": claim.digest}
+        steps = [limiting(claim), ("take_first_key", taking), ("append_keyed", writing), RESTORING]
+        is_own = not self.database.is_inside
+        try:
+            with refusing(claim), waiting_less(self.database), undoing(self.database, is_own=is_own):
+                _, _, written, _ = self.database.together(steps, alone=is_own)
+        except StoreError as error:
+            if code_of(error) != DUPLICATE:
+                raise
+            # The message id is taken. In a transaction of its own, the key was given back.
+            if not is_own:
+                self.rows("take_back_key", digest=claim.digest, message_id=message.message_id)
+            return False
+        return bool(written)
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         names = sorted({message.queue_name for message in messages})
@@ -495,20 +517,67 @@ class MySQLAdmission(Admission):
 
 
 class MySQLUniqueKeys(UniqueKeys):
+    database: MySQLDatabase
+
     @contextmanager
     def patient(self, claim: UniqueClaim) -> Iterator[None]:
-        self.rows("limit_lock_waits", seconds=max(1, round(claim.rule.wait_seconds)))
+        self.rows("limit_lock_waits", wait_seconds=wait_of(claim))
         try:
             with refusing(claim):
                 yield
         finally:
             self.rows("restore_lock_waits")
 
-    def taken(self, message: NewMessage, claim: UniqueClaim) -> bool:
-        if self.rows("taker_of", digest=claim.digest):
-            return False
-        self.rows("take_key", **key_parameters(message, claim))
-        return UUID(str(self.rows("taker_of", digest=claim.digest)[0][0])) == message.message_id
+    def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
+        return bool(self.insert_many([(message, claim)]))
+
+    def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
+        patient = max((claim for _, claim in keyed), key=lambda claim: claim.rule.wait_seconds)
+        if len(keyed) == 1:
+            taking = ("take_key", key_parameters(*keyed[0]))
+        else:
+            rows = [parameters(key_parameters(*each)) for each in keyed]
+            taking = ("take_keys", {"keys": json.dumps(rows, ensure_ascii=False)})
+        asking = ("takers_of", {"digests": [claim.digest for _, claim in keyed]})
+        with refusing(patient, several=len(keyed) > 1), waiting_less(self.database):
+            _, _, found, _ = self.database.together([limiting(patient), taking, asking, RESTORING])
+        takers = {digest: UUID(str(message_id)) for digest, message_id in found}
+        return {claim.digest for message, claim in keyed if takers[claim.digest] == message.message_id}
+
+
+#: The statement that sets the limit of waits for locks again.
+RESTORING: Final[Statement] = ("restore_lock_waits", {})
+
+
+def limiting(claim: UniqueClaim) -> Statement:
+    """Return the statement that limits waits for locks as the claim says: the server counts seconds."""
+    return "limit_lock_waits", {"wait_seconds": wait_of(claim)}
+
+
+def wait_of(claim: UniqueClaim) -> int:
+    return max(1, round(claim.rule.wait_seconds))
+
+
+@contextmanager
+def undoing(database: MySQLDatabase, *, is_own: bool) -> Iterator[None]:
+    """Roll back a transaction of its own after an error, which ends the statements that would commit."""
+    try:
+        yield
+    except StoreError:
+        if is_own:
+            database.roll_back()
+        raise
+
+
+@contextmanager
+def waiting_less(database: MySQLDatabase) -> Iterator[None]:
+    """Set the limit of waits for locks again after an error, which ends the statements that would."""
+    try:
+        yield
+    except StoreError:
+        with suppress(StoreError):
+            database.rows(RESTORING[0])
+        raise
 
 
 class MySQLStore(SQLStore):

@@ -22,7 +22,7 @@ CASE WHEN q.declared IS NOT NULL THEN 0 END
 -- name: _queue_expiry. When a message without a time to live of its own expires. A queue with no_expiry has none.
 {after:coalesce(q.ttl_seconds, q.max_ttl_seconds)}
 
--- name: _write
+-- name: _write. {it} is another condition.
 INSERT INTO django_mq_message (
     {message_columns})
 SELECT
@@ -35,7 +35,7 @@ CROSS JOIN (
         %(priority)s{as:int} AS priority, {at:expires_at} AS expires_at, %(ttl_seconds)s{as:float8} AS ttl_seconds,
         coalesce({at:deliver_at}, {ahead:delay_seconds}) AS deliver_at{given_place}
 ) n
-WHERE q.name = %(queue_name)s AND NOT q.closed {stays:queue_name}
+WHERE q.name = %(queue_name)s AND NOT q.closed {stays:queue_name}{it}
 {unless_taken:message_id, queue_id}
 
 -- name: append. Writes one message behind all others of its level, or at its due place.
