@@ -65,6 +65,7 @@ ONLY = {
     "append_over": "as above",
     "append_over_within": "as above",
     "take_first_key": "the first part of append_first, or of append_over",
+    "take_over_key": "as above",
     "append_keyed": "the last part of append_first; append_at_once in SQLite",
     "takers_of": "take_keys says so elsewhere",
     "limit_lock_waits": "SQLite has no locks of rows",

@@ -33,7 +33,15 @@ from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Leases, Settlements
 from django_mq.stores.sql.store import Parts, SQLStore
-from django_mq.stores.sql.unique_keys import UniqueKeys, key_parameters, refusing
+from django_mq.stores.sql.unique_keys import (
+    UniqueKeys,
+    found_in,
+    holder_in,
+    key_parameters,
+    refusing,
+    returning,
+)
+from django_mq.stores.subjects.unique_keys import NO_HOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence, Set
@@ -52,6 +60,7 @@ if TYPE_CHECKING:
         Settlement,
     )
     from django_mq.stores.sql.database import Asking, Rows, Statement
+    from django_mq.stores.subjects.unique_keys import Found
 
 
 #: The positions in a claimed row of the queue's name, the suspect flag and the body.
@@ -224,21 +233,41 @@ class MySQLPublications(Publications):
     def append_first(self, message: NewMessage, claim: UniqueClaim) -> bool:
         if claim.rule.debounce_seconds is not None:
             return False
-        taking = key_parameters(message, claim) | {"queue_name": message.queue_name}
-        writing = parameters_of(message) | {"digest": claim.digest}
-        steps = [limiting(claim), ("take_first_key", taking), ("append_keyed", writing), RESTORING]
+        connection = self.database.connection
+        over = connection in returning
+        written, was_over = self._first(message, claim, over=over)
+        if not written and not over:
+            returning.add(connection)
+            written, was_over = self._first(message, claim, over=True)
+        if written and over and not was_over:
+            returning.discard(connection)
+        return written
+
+    def _first(self, message: NewMessage, claim: UniqueClaim, *, over: bool) -> tuple[bool, bool]:
+        """Return whether the message was written, and whether its key was taken over.
+
+        An error leaves the transaction of the caller as it was.
+        """
+        key = key_parameters(message, claim)
+        steps = [
+            limiting(claim),
+            ("take_first_key", key | {"queue_name": message.queue_name}),
+            *([("take_over_key", key)] if over else []),
+            ("append_keyed", parameters_of(message) | {"digest": claim.digest}),
+            RESTORING,
+        ]
         is_own = not self.database.is_inside
         try:
-            with refusing(claim), waiting_less(self.database), undoing(self.database, is_own=is_own):
-                _, _, written, _ = self.database.together(steps, alone=is_own)
+            with refusing(claim), undoing(self.database, is_own=is_own):
+                answers = self.database.together(steps, alone=is_own)
         except StoreError as error:
             if code_of(error) != DUPLICATE:
                 raise
             # The message id is taken. In a transaction of its own, the key was given back.
             if not is_own:
                 self.rows("take_back_key", digest=claim.digest, message_id=message.message_id)
-            return False
-        return bool(written)
+            return False, False
+        return bool(answers[-2]), over and bool(answers[2])
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         names = sorted({message.queue_name for message in messages})
@@ -528,21 +557,29 @@ class MySQLUniqueKeys(UniqueKeys):
         finally:
             self.rows("restore_lock_waits")
 
-    def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
-        return bool(self.insert_many([(message, claim)]))
+    def meet(self, message: NewMessage, claim: UniqueClaim) -> Found | None:
+        taking = ("take_key", key_parameters(message, claim))
+        [row] = self._within(claim, [taking, ("key_of", {"digest": claim.digest})])[1]
+        taker = UUID(str(row[0]))
+        if taker == message.message_id:
+            return None
+        # What runs is not locked: its worker would wait for this transaction.
+        asking = [(name, {"message_id": taker}) for name in ("lock_waiting_holder", "key_holders")]
+        waiting, others = map(holder_in, self._within(claim, asking))
+        return found_in(row, others if waiting is NO_HOLDER else waiting)
 
     def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
         patient = max((claim for _, claim in keyed), key=lambda claim: claim.rule.wait_seconds)
-        if len(keyed) == 1:
-            taking = ("take_key", key_parameters(*keyed[0]))
-        else:
-            rows = [parameters(key_parameters(*each)) for each in keyed]
-            taking = ("take_keys", {"keys": json.dumps(rows, ensure_ascii=False)})
+        keys = json.dumps([parameters(key_parameters(*each)) for each in keyed], ensure_ascii=False)
         asking = ("takers_of", {"digests": [claim.digest for _, claim in keyed]})
-        with refusing(patient, several=len(keyed) > 1), waiting_less(self.database):
-            _, _, found, _ = self.database.together([limiting(patient), taking, asking, RESTORING])
+        found = self._within(patient, [("take_keys", {"keys": keys}), asking], several=True)[1]
         takers = {digest: UUID(str(message_id)) for digest, message_id in found}
         return {claim.digest for message, claim in keyed if takers[claim.digest] == message.message_id}
+
+    def _within(self, claim: UniqueClaim, steps: Sequence[Statement], *, several: bool = False) -> list[Rows]:
+        """Run statements that wait for locks as long as the claim says."""
+        with refusing(claim, several=several), undoing(self.database, is_own=False):
+            return self.database.together([limiting(claim), *steps, RESTORING])[1:-1]
 
 
 #: The statement that sets the limit of waits for locks again.
@@ -560,21 +597,15 @@ def wait_of(claim: UniqueClaim) -> int:
 
 @contextmanager
 def undoing(database: MySQLDatabase, *, is_own: bool) -> Iterator[None]:
-    """Roll back a transaction of its own after an error, which ends the statements that would commit."""
+    """Set the limit of waits for locks again after an error, which ends the statements that would.
+
+    A transaction of its own is rolled back, which the last of them would have committed.
+    """
     try:
         yield
     except StoreError:
         if is_own:
             database.roll_back()
-        raise
-
-
-@contextmanager
-def waiting_less(database: MySQLDatabase) -> Iterator[None]:
-    """Set the limit of waits for locks again after an error, which ends the statements that would."""
-    try:
-        yield
-    except StoreError:
         with suppress(StoreError):
             database.rows(RESTORING[0])
         raise

@@ -76,8 +76,6 @@ class Prepared:
         self.is_direct: bool | None = None
         #: How long a transaction may do nothing; None before the server was asked.
         self.idle_limit: str | None = None
-        #: Whether the last unique key had a row: a program has new keys, as orders have, or the same ones again.
-        self.keys_return = False
         #: Texts to the names of what was prepared past the cursors.
         self.names: dict[str, bytes] = {}
         #: The other prepared statements share a cursor: a new one for each would take a fifth of a publish in the

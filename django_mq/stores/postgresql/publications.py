@@ -32,7 +32,7 @@ from django_mq.stores.sql.publications import (
     is_keyed_at_once,
     is_ready_at_once,
 )
-from django_mq.stores.sql.unique_keys import key_parameters, refusing
+from django_mq.stores.sql.unique_keys import key_parameters, refusing, returning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -155,14 +155,15 @@ class PostgreSQLPublications(Publications):
         is_own = not (database.begun or database.in_transaction)
         with refusing(claim), database.alone(), translating(database.connection):
             database.connection.ensure_connection()
-            known = prepared_on(database.connection.connection)
-            had_row, id_ = self._first(message, claim, over=known.keys_return, is_own=is_own)
-            if had_row is None and not known.keys_return:
-                known.keys_return = True
+            over = database.connection in returning
+            had_row, id_ = self._first(message, claim, over=over, is_own=is_own)
+            if had_row is None and not over:
+                returning.add(database.connection)
                 had_row, id_ = self._first(message, claim, over=True, is_own=is_own)
         if had_row is None:
             return False
-        known.keys_return = had_row
+        if over and not had_row:
+            returning.discard(database.connection)
         if id_ is None:
             database.rows("take_back_key", digest=claim.digest, message_id=message.message_id)
         return id_ is not None

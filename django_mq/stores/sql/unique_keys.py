@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
+from weakref import WeakSet
 
 from django_mq.engine.decisions.unique import First, standing_of
 from django_mq.errors import LockHeld
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import NewMessage
+    from django_mq.stores.sql.database import Rows
     from django_mq.stores.sql.operations import Operations
+    from django_mq.stores.subjects.unique_keys import Found
 
 #: How many keys maintenance looks at for each that it may delete.
 LOOKED_AT = 10
@@ -48,29 +53,15 @@ class UniqueKeys(Part, subjects.UniqueKeys):
         """Wait as long as the claim says for what another transaction has locked. Raises UniqueKeyHeld."""
         return refusing(claim)
 
-    def find(self, claim: UniqueClaim) -> tuple[First, Holder, float] | None:
+    def find(self, claim: UniqueClaim) -> Found | None:
         with self.patient(claim):
             found = self.rows("key_of", digest=claim.digest)
-            holder = self._holder(UUID(str(found[0][0]))) if found else NO_HOLDER
-        for message_id, owner, until, first_at, ends_at, now in found:
-            end = time_or_none(ends_at)
-            first = First(
-                UUID(str(message_id)),
-                owner,
-                until,
-                time_of(first_at).timestamp(),
-                None if end is None else end.timestamp(),
-            )
-            return first, holder, time_of(now).timestamp()
-        return None
+            return found_in(found[0], self._holder(UUID(str(found[0][0])))) if found else None
 
     def _holder(self, message_id: UUID) -> Holder:
         # What runs is not locked: its worker would wait for this transaction.
         for name in ("lock_waiting_holder", "key_holders"):
-            holder = first_holder(
-                Holder(id_, standing_of(state, dead_reason, has_run=bool(has_run), has_expired=bool(has_expired)))
-                for id_, state, dead_reason, has_run, has_expired in self.rows(name, message_id=message_id)
-            )
+            holder = holder_in(self.rows(name, message_id=message_id))
             if holder is not NO_HOLDER:
                 return holder
         return NO_HOLDER
@@ -122,6 +113,27 @@ class UniqueKeys(Part, subjects.UniqueKeys):
 
     def _stale(self, start: str, limit: int) -> list[str]:
         return first_of(self.rows("stale_keys", start=start, most=LOOKED_AT * limit, limit=limit))
+
+
+def holder_in(rows: Rows) -> Holder:
+    """Return the message that has a key, of the rows of ``lock_waiting_holder`` or ``key_holders``."""
+    return first_holder(
+        Holder(id_, standing_of(state, dead_reason, has_run=bool(has_run), has_expired=bool(has_expired)))
+        for id_, state, dead_reason, has_run, has_expired in rows
+    )
+
+
+def found_in(row: tuple[Any, ...], holder: Holder) -> Found:
+    """Return a row of ``key_of`` with the message that has the key."""
+    message_id, owner, until, first_at, ends_at, now = row
+    end = time_or_none(ends_at)
+    end_at = None if end is None else end.timestamp()
+    first = First(UUID(str(message_id)), owner, until, time_of(first_at).timestamp(), end_at)
+    return first, holder, time_of(now).timestamp()
+
+
+#: The connections whose last unique key had a row: a program has new keys, as orders have, or the same ones again.
+returning: WeakSet[BaseDatabaseWrapper] = WeakSet()
 
 
 def key_columns(keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> dict[str, list[object]]:

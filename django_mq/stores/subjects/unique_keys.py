@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from django_mq.engine.decisions.unique import First, Standing, Step, due_at, step, step_of_second, taken
 from django_mq.errors import UniqueKeyHeld
@@ -34,6 +34,8 @@ class Holder(NamedTuple):
     standing: Standing
 
 
+#: The message that took a key, how that stands, and the time now.
+Found: TypeAlias = tuple[First, Holder, float]
 #: What has no live message.
 NO_HOLDER = Holder(0, Standing.GONE)
 
@@ -86,12 +88,9 @@ class UniqueKeys(ABC):
 
     def _admitted(self, message: NewMessage, claim: UniqueClaim, *, again: bool) -> NewMessage | None:
         claim.first = None
-        for _ in range(TRIES):
-            if self.insert(message, claim):
-                return _debounced(message, claim)
-            if (found := self.find(claim)) is not None:
-                return self._stepped(message, claim, *found, again=again)
-        raise errors.unexplained(message)
+        if (found := self.meet(message, claim)) is None:
+            return _debounced(message, claim)
+        return self._stepped(message, claim, *found, again=again)
 
     def _stepped(
         self, message: NewMessage, claim: UniqueClaim, first: First, holder: Holder, now: float, *, again: bool
@@ -124,6 +123,15 @@ class UniqueKeys(ABC):
         if "priority" in replaced:
             self.prioritise(holder.id, message.priority)
 
+    def meet(self, message: NewMessage, claim: UniqueClaim) -> Found | None:
+        """Take a key that no message has ever taken; return None then, else what ``find`` returns."""
+        for _ in range(TRIES):
+            if self.insert(message, claim):
+                return None
+            if (found := self.find(claim)) is not None:
+                return found
+        raise errors.unexplained(message)
+
     @abstractmethod
     def insert(self, message: NewMessage, claim: UniqueClaim) -> bool:
         """Take a key that no message has ever taken; return whether there was none."""
@@ -133,7 +141,7 @@ class UniqueKeys(ABC):
         return {claim.digest for message, claim in keyed if self.insert(message, claim)}
 
     @abstractmethod
-    def find(self, claim: UniqueClaim) -> tuple[First, Holder, float] | None:
+    def find(self, claim: UniqueClaim) -> Found | None:
         """Lock a key; return the message that took it, how that stands, and the time now.
 
         A message that waits is locked, too, so that no worker takes it before the commit.

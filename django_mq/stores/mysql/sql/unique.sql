@@ -20,6 +20,15 @@ INSERT INTO django_mq_uniquekey ({key_columns})
 SELECT {key_values} FROM django_mq_queue q WHERE q.name = %(queue_name)s AND NOT q.closed
 ON DUPLICATE KEY UPDATE digest = django_mq_uniquekey.digest
 
+-- name: take_over_key. Takes over the row of a key that no message has any longer; take_first_key has locked it. It sees
+-- what was committed while that waited.
+-- Locks: the row it changes. Index: the digests of django_mq_uniquekey, django_mq_message_once and
+-- django_mq_run_message. Returns: one row if it was taken over.
+UPDATE django_mq_uniquekey
+SET label = %(label)s, until = %(until)s, owner = %(owner)s, message_id = %(message_id)s, first_at = {now},
+    ends_at = {ahead:seconds}
+WHERE digest = %(digest)s AND message_id <> %(message_id)s AND {is_stale:django_mq_uniquekey}
+
 -- name: append_keyed. Writes one message, as append does, if it has its unique key; take_first_key has run.
 -- Locks: as append. Index: as append, and the digests of django_mq_uniquekey. Returns: the id; no row when the message has
 -- not its key, or the queue is unknown or closed. A message id that is taken is an error.
