@@ -15,9 +15,9 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from psycopg import Connection, Cursor, IsolationLevel, OperationalError, Pipeline, RawCursor, generators
+from psycopg import Connection, Cursor, Error, IsolationLevel, OperationalError, Pipeline, RawCursor, generators
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
@@ -61,6 +61,10 @@ BINARY, IDLE, IN_TRANSACTION, NO_PIPELINE = (
     TransactionStatus.INTRANS,
     PipelineStatus.OFF,
 )
+IN_ERROR = TransactionStatus.INERROR
+BEGIN, COMMIT = b"BEGIN", b"COMMIT"
+#: The text of a statement, the names and types of its parameters, and their values.
+PreparedStatement: TypeAlias = "tuple[str, tuple[tuple[str, int], ...], Sequence[bytes | None]]"
 #: A connection that is used so often is worth the question, and the preparation.
 WORTH_ASKING = 5
 #: Where a connection of the driver keeps what is prepared on it: the two end together.
@@ -127,33 +131,50 @@ def run_apart(
     driver: Connection[Any], text: str, types: tuple[tuple[str, int], ...], values: Sequence[bytes | None]
 ) -> PGresult:
     """Do the same in a savepoint, in one round trip: an error leaves the open transaction as it was."""
+    steps = [b"SAVEPOINT django_mq_apart", (text, types, values), b"RELEASE SAVEPOINT django_mq_apart"]
+    try:
+        return run_together(driver, steps)[1]
+    except Error:
+        if driver.pgconn.transaction_status == IN_ERROR:
+            with driver.lock:
+                driver.pgconn.send_query(b"ROLLBACK TO SAVEPOINT django_mq_apart")
+                _result(driver)
+        raise
+
+
+def run_together(driver: Connection[Any], steps: Sequence[bytes | PreparedStatement]) -> list[PGresult]:
+    """Run commands and prepared statements, as ``run_prepared`` does, in one round trip.
+
+    Those behind one that fails do not run. Raises psycopg's errors.
+    """
     with driver.lock:
-        _begin(driver)
-        name = _prepared(driver, text, types)
+        if BEGIN not in steps:
+            _begin(driver)
+        names = [b"" if isinstance(step, bytes) else _prepared(driver, *step[:2]) for step in steps]
         pg = driver.pgconn
         pg.enter_pipeline_mode()
         try:
-            pg.send_query_params(b"SAVEPOINT django_mq_apart", None)
-            pg.send_query_prepared(name, values, [BINARY] * len(values), BINARY)
-            pg.send_query_params(b"RELEASE SAVEPOINT django_mq_apart", None)
+            for step, name in zip(steps, names, strict=True):
+                if isinstance(step, bytes):
+                    pg.send_query_params(step, None)
+                else:
+                    pg.send_query_prepared(name, step[2], [BINARY] * len(step[2]), BINARY)
             pg.pipeline_sync()
-            result = driver.wait(_second_of_three(pg))
+            results: list[PGresult] = driver.wait(_answers(pg, len(steps)))
         finally:
             pg.exit_pipeline_mode()
+    for result in results:
         if result.status not in DONE:
-            pg.send_query(b"ROLLBACK TO SAVEPOINT django_mq_apart")
-            _result(driver)
             raise error_from_result(result)
-        return result
+    return results
 
 
-def _second_of_three(pg: PGconn) -> PQGen[PGresult]:
-    """Send a pipeline of three statements; return the result of the second one, or of the first if that failed."""
-    [first] = yield from generators.execute(pg)
-    [second] = yield from generators.fetch_many(pg)
-    for _ in ("the third one", "the Sync"):
-        yield from generators.fetch_many(pg)
-    return second if first.status in DONE else first
+def _answers(pg: PGconn, number: int) -> PQGen[list[PGresult]]:
+    """Send what is waiting, and return so many results; the answer to the Sync follows them."""
+    found = yield from generators.execute(pg)
+    for _ in range(number):
+        found += yield from generators.fetch_many(pg)
+    return found[:number]
 
 
 def _begin(driver: Connection[Any]) -> None:

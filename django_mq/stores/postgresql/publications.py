@@ -91,7 +91,7 @@ def _values(message: NewMessage) -> dict[str, Any]:
     return _at_once(message) if message.place is None else _at_once(message) | {"place": message.place}
 
 
-def _in_binary(message: NewMessage) -> list[bytes | None]:
+def in_binary(message: NewMessage) -> list[bytes | None]:
     values = zip(ENCODERS_AT_ONCE, VALUES_AT_ONCE(message), strict=True)
     return [None if value is None else encode(value) for encode, value in values]
 
@@ -141,10 +141,10 @@ class PostgreSQLPublications(Publications):
         if not is_open(driver):
             return self.database.prepared_rows("append_at_once", _values(message))
         if message.place is None:
-            text, types, values = self.database.text("append_at_once"), TYPES_AT_ONCE, _in_binary(message)
+            text, types, values = self.database.text("append_at_once"), TYPES_AT_ONCE, in_binary(message)
         else:
             text, types = self.database.text("append_at_once", PLACED), TYPES_PLACED
-            values = [*_in_binary(message), message.place.to_bytes(8, signed=True)]
+            values = [*in_binary(message), message.place.to_bytes(8, signed=True)]
         result = run_prepared(driver, text, types, values)
         return [(int.from_bytes(result.get_value(0, 0) or b""),)] if result.ntuples else []
 
@@ -176,7 +176,7 @@ class PostgreSQLPublications(Publications):
         driver = self.database.connection.connection
         name = FIRST[over, is_own]
         if self.database.may_prepare() and is_open(driver):
-            run, values = run_prepared if is_own else run_apart, [*_in_binary(message), *_key_in_binary(claim)]
+            run, values = run_prepared if is_own else run_apart, [*in_binary(message), *_key_in_binary(claim)]
             try:
                 result = run(driver, self.database.text(name), TYPES_WITH_KEY, values)
             except InvalidSqlStatementName:

@@ -18,6 +18,7 @@ from django_mq.stores.base import Features
 from django_mq.stores.connections import IDLE_SECONDS, has_ended, lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase, texts
+from django_mq.stores.postgresql.fairness import PostgreSQLFairPlaces
 from django_mq.stores.postgresql.publications import PostgreSQLPublications, wait_of
 from django_mq.stores.postgresql.results import PostgreSQLTaskResults
 from django_mq.stores.postgresql.settings import OpenTransaction, isolation_in, problems, untended
@@ -26,7 +27,6 @@ from django_mq.stores.registry import wanted_hints
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.declared import DeclaredSelectors
 from django_mq.stores.sql.deletions import DELETION_WAIT_SECONDS, LAST_ID, Deletions
-from django_mq.stores.sql.fairness import FairPlaces
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.store import Parts, SQLStore
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import Heartbeat, NewMessage, Receipt, SessionInfo
-    from django_mq.stores.sql.fairness import LevelCounters
 
 
 def listened() -> bool:
@@ -143,11 +142,6 @@ class PostgreSQLDeclaredSelectors(DeclaredSelectors):
 
 #: Seconds for a session to come back after its connection has ended.
 RECONNECT_SECONDS = 2.5
-
-
-class PostgreSQLFairPlaces(FairPlaces):
-    def _lock(self, level: LevelCounters) -> None:
-        """Do nothing: fair_level has locked all that are free."""
 
 
 @dataclass(eq=False)

@@ -46,10 +46,16 @@ class Admission(Part, subjects.Admission):
     unique_keys: UniqueKeys
 
     def append(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        if len(messages) == 1 and not again and (row_id := self._append_fair(messages[0])) is not None:
+            return [row_id]
         is_used = self.used_ids.is_used_by
         if again and all(self.publications.is_taken(message) or is_used(message) for message in messages):
             return []
         return self.publications.tried(lambda: self._append(messages, again=again), messages, again=again)
+
+    def _append_fair(self, message: NewMessage) -> int | None:
+        is_plain = message.unique is None and message.dedup_id is None
+        return self.fairness.append(message) if is_plain else None
 
     def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
         """Append the messages that the limits and the unique keys admit. Raises IncompleteError."""

@@ -18,12 +18,13 @@ from django_mq.engine.decisions.places import level_of, levels_of
 from django_mq.engine.message import Message
 from django_mq.stores.records import headers_in
 from django_mq.stores.sql.database import Part, first_of
-from django_mq.stores.sql.publications import has_time
+from django_mq.stores.sql.publications import has_time, is_ready_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from django_mq.stores.records import Moved, NewMessage, QueueRecord
+    from django_mq.stores.sql.database import Rows
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
 
@@ -41,6 +42,13 @@ class Counter(NamedTuple):
     id: int
     finish: int
     #: The present place that the last publisher has seen, of a level.
+    seen: int
+
+
+class Reached(NamedTuple):
+    """How far a key or its level has come, to be written."""
+
+    finish: int
     seen: int
 
 
@@ -97,6 +105,19 @@ class FairPlaces(Part):
                     found[index] = replace(found[index], place=place)
         return found
 
+    def append(self, message: NewMessage) -> int | None:
+        """Write a message into a queue that has no other rules than fairness, if it can be done in a short way.
+
+        Return its row id. None leaves nothing behind, and does not say why.
+        """
+        queue = self._fair(message.queue_name)
+        if queue is None or queue.locks_publishers or queue.selectors or not is_ready_at_once(message):
+            return None
+        return self._append(queue, message)
+
+    def _append(self, queue: QueueRecord, message: NewMessage) -> int | None:  # noqa: ARG002 - there is none
+        return None
+
     def place(self, name: str, ids: Sequence[int]) -> None:
         """Give places to those of these messages that are ready and have none."""
         queue = self._fair(name)
@@ -151,36 +172,19 @@ class FairPlaces(Part):
     def _places(self, queue: QueueRecord, new: Iterable[Sequence[Any]]) -> dict[int, int]:
         """Return the place of each message, given as what stands for it, its level and its headers."""
         places: dict[int, int] = {}
-        for number, keys in _arriving(queue, new).items():
+        for number, keys in arriving(queue, new).items():
             level = self._level(queue.id, number, [*keys, LEVEL])
-            seen = max((counter.seen for counter in level.known(LEVEL)), default=FIRST)
-            latest = max((counter.finish for counter in level.known(LEVEL)), default=FIRST)
-            present = present_place(level.head, seen, latest)
-            finishes = {}
-            for key, (weight, messages) in keys.items():
-                finish = max((counter.finish for counter in level.known(key)), default=FIRST)
-                there = turns(len(messages), weight, present=present, finish=finish, ahead=level.ahead(key))
-                places |= zip(messages, there.places, strict=True)
-                finishes[key] = there.finish
-            rows = [{"fair_key": key, "finish": finish, "seen": FIRST} for key, finish in finishes.items()]
-            rows.append({"fair_key": LEVEL, "finish": max(latest, *finishes.values()), "seen": present})
-            self._write(queue.id, number, level, rows)
+            found, reached = reckoned(level, keys)
+            places |= found
+            self._write(queue.id, number, level, reached)
         return places
 
     def _level(self, queue_id: int, number: int, keys: list[str]) -> LevelCounters:
         """Read how far the level and its keys have come, and lock a counter of each if one is free."""
-        level = LevelCounters()
         rows = self.database.rows(
             "fair_level", queue_id=queue_id, level=number, keys=keys, first=FIRST, limit=HEAD
         )
-        for kind, key, id_, place, seen, flag in sorted(rows, key=itemgetter(0, 2, 3)):
-            if kind == COUNTER:
-                level.counters[key].append(Counter(id_, place, seen))
-                level.sees_commits = bool(flag)
-            elif kind == LOCKED:
-                level.own[key] = Counter(id_, place, seen)
-            elif kind == WAITING:
-                level.head.append((place, bool(flag)))
+        level = level_in(rows)
         self._lock(level)
         return level
 
@@ -197,11 +201,12 @@ class FairPlaces(Part):
             for row in self.database.rows("lock_counters", ids=list(free)):
                 level.own[free[row[0]]] = Counter(*row)
 
-    def _write(self, queue_id: int, number: int, level: LevelCounters, rows: Iterable[dict[str, Any]]) -> None:
+    def _write(self, queue_id: int, number: int, level: LevelCounters, reached: Mapping[str, Reached]) -> None:
         """Write how far the keys have come, each in the own counter or in a new one."""
         changed, added = [], []
-        for row in rows:
-            own = level.own.get(row["fair_key"])
+        for key, (finish, seen) in reached.items():
+            row = {"fair_key": key, "finish": finish, "seen": seen}
+            own = level.own.get(key)
             if own is not None:
                 changed.append(row | {"id": own.id})
             else:
@@ -211,7 +216,38 @@ class FairPlaces(Part):
                 self.database.rows(name, queue_id=queue_id, counters=json.dumps(counters))
 
 
-def _arriving(queue: QueueRecord, new: Iterable[Sequence[Any]]) -> dict[int, dict[str, Arriving]]:
+def level_in(rows: Rows) -> LevelCounters:
+    """Return what the rows of ``fair_level`` say."""
+    level = LevelCounters()
+    for kind, key, id_, place, seen, flag in sorted(rows, key=itemgetter(0, 2, 3)):
+        if kind == COUNTER:
+            level.counters[key].append(Counter(id_, place, seen))
+            level.sees_commits = bool(flag)
+        elif kind == LOCKED:
+            level.own[key] = Counter(id_, place, seen)
+        elif kind == WAITING:
+            level.head.append((place, bool(flag)))
+    return level
+
+
+def reckoned(level: LevelCounters, keys: Mapping[str, Arriving]) -> tuple[dict[int, int], dict[str, Reached]]:
+    """Return the place of each message, and how far its key and the level have come with it."""
+    seen = max((counter.seen for counter in level.known(LEVEL)), default=FIRST)
+    latest = max((counter.finish for counter in level.known(LEVEL)), default=FIRST)
+    present = present_place(level.head, seen, latest)
+    places: dict[int, int] = {}
+    reached = {}
+    for key, (weight, messages) in keys.items():
+        finish = max((counter.finish for counter in level.known(key)), default=FIRST)
+        there = turns(len(messages), weight, present=present, finish=finish, ahead=level.ahead(key))
+        places |= zip(messages, there.places, strict=True)
+        reached[key] = Reached(there.finish, FIRST)
+        latest = max(latest, there.finish)
+    reached[LEVEL] = Reached(latest, present)
+    return places, reached
+
+
+def arriving(queue: QueueRecord, new: Iterable[Sequence[Any]]) -> dict[int, dict[str, Arriving]]:
     """Return new messages by level and by key as it is stored."""
     found: defaultdict[int, dict[str, Arriving]] = defaultdict(dict)
     keys: dict[str, tuple[str, float]] = {}

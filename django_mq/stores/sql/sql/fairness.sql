@@ -30,9 +30,11 @@ UPDATE django_mq_message SET place = 0 WHERE id {in:ids} AND state = 1 {returnin
 {fair_level}
 
 -- name: _fair_level
+{fair_level_at:{in_texts:keys}}
+-- name: _fair_level_at. {it} says which keys.
 SELECT 0, c.fair_key, c.id, c.finish, c.seen, CASE WHEN {sees_commits} THEN 1 ELSE 0 END
 FROM django_mq_faircounter c {by:django_mq_fair_key}
-WHERE c.queue_id = %(queue_id)s AND c.level = %(level)s AND c.fair_key {in_texts:keys}
+WHERE c.queue_id = %(queue_id)s AND c.level = %(level)s AND c.fair_key {it}
 UNION ALL
 {branch}SELECT 1, '', NULL, m.place, NULL, CASE WHEN m.redelivered THEN 1 ELSE 0 END
     FROM django_mq_message m {by:django_mq_message_ready}
