@@ -46,6 +46,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "stores.connections._this_thread": ModuleVariable("whether a thread works for an event loop"),
     "stores.connections.threads": ModuleVariable("threads that publish for event loops", "makes a new pool"),
     "stores.queue_records._known": ModuleVariable("the rows of queues, for a few seconds", reset="clear"),
+    "stores.sql.unique_keys.returning": ModuleVariable("the connections whose last unique key had a row"),
     "stores.sql.settlements._declined_at": ModuleVariable("when sessions have declined messages", reset="clear"),
     "stores.sqlite.database._looking": ModuleVariable("the searches that run in SQLite"),
     "inprocess.memory.broker._brokers": ModuleVariable("the brokers in memory", "refuses to use them"),

@@ -68,6 +68,8 @@ ONLY = {
     "take_over_key": "as above",
     "append_keyed": "the last part of append_first; append_at_once in SQLite",
     "takers_of": "take_keys says so elsewhere",
+    "fair_level_of": "fair_level elsewhere, where plans are not kept",
+    "append_fair": "set_counters and append_at_once elsewhere",
     "limit_lock_waits": "SQLite has no locks of rows",
     "restore_lock_waits": "as above",
     "limit_waiting": "SQLite's one write lock keeps publishers out already",

@@ -12,7 +12,7 @@ process number that a client is told is then made up by the pooler: so ``may_pre
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -61,7 +61,6 @@ BINARY, IDLE, IN_TRANSACTION, NO_PIPELINE = (
     TransactionStatus.INTRANS,
     PipelineStatus.OFF,
 )
-IN_ERROR = TransactionStatus.INERROR
 BEGIN, COMMIT = b"BEGIN", b"COMMIT"
 #: The text of a statement, the names and types of its parameters, and their values.
 PreparedStatement: TypeAlias = "tuple[str, tuple[tuple[str, int], ...], Sequence[bytes | None]]"
@@ -131,14 +130,14 @@ def run_apart(
     driver: Connection[Any], text: str, types: tuple[tuple[str, int], ...], values: Sequence[bytes | None]
 ) -> PGresult:
     """Do the same in a savepoint, in one round trip: an error leaves the open transaction as it was."""
-    steps = [b"SAVEPOINT django_mq_apart", (text, types, values), b"RELEASE SAVEPOINT django_mq_apart"]
+    step: PreparedStatement = (text, types, values)
     try:
-        return run_together(driver, steps)[1]
+        return run_together(driver, [b"SAVEPOINT django_mq_apart", step, b"RELEASE SAVEPOINT django_mq_apart"])[1]
     except Error:
-        if driver.pgconn.transaction_status == IN_ERROR:
-            with driver.lock:
-                driver.pgconn.send_query(b"ROLLBACK TO SAVEPOINT django_mq_apart")
-                _result(driver)
+        # There is none to go back to if the transaction had failed before.
+        with suppress(Error), driver.lock:
+            driver.pgconn.send_query(b"ROLLBACK TO SAVEPOINT django_mq_apart")
+            _result(driver)
         raise
 
 
@@ -171,7 +170,7 @@ def run_together(driver: Connection[Any], steps: Sequence[bytes | PreparedStatem
 
 def _answers(pg: PGconn, number: int) -> PQGen[list[PGresult]]:
     """Send what is waiting, and return so many results; the answer to the Sync follows them."""
-    found = yield from generators.execute(pg)
+    found: list[PGresult] = list((yield from generators.execute(pg)))
     for _ in range(number):
         found += yield from generators.fetch_many(pg)
     return found[:number]

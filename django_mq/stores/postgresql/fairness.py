@@ -19,16 +19,15 @@ from django_mq.stores.postgresql.database import (
     run_together,
 )
 from django_mq.stores.postgresql.publications import PLACED, TYPES_PLACED, in_binary
-from django_mq.stores.sql.fairness import LEVEL, FairPlaces, arriving, level_in, reckoned
+from django_mq.stores.sql.fairness import LEVEL, WAITING, FairPlaces, arriving, level_in, reckoned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from psycopg.pq.abc import PGresult
 
     from django_mq.stores.postgresql.database import PostgreSQLDatabase, PreparedStatement
     from django_mq.stores.records import NewMessage, QueueRecord
-    from django_mq.stores.sql.database import Rows
 
 TYPES_OF_LEVEL: Final = (
     ("key", TEXT_OID),
@@ -44,18 +43,22 @@ def _number(value: int) -> bytes:
     return value.to_bytes(8, signed=True)
 
 
-def _rows(result: PGresult) -> Rows:
-    """Return the rows of ``fair_level_of``."""
-    return [tuple(_read(result, row)) for row in range(result.ntuples)]
+def _rows(result: PGresult) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of ``fair_level_of``; of waiting messages, those up to the first that has not come back."""
+    is_decided = False
+    for row in range(result.ntuples):
+        kind = _int(result.get_value(row, 0))
+        if kind != WAITING:
+            key = (result.get_value(row, 1) or b"").decode()
+            yield kind, key, *(_int(result.get_value(row, column)) for column in (2, 3, 4, 5))
+        elif not is_decided:
+            place, has_come_back = _int(result.get_value(row, 3)), _int(result.get_value(row, 5))
+            is_decided = not has_come_back
+            yield kind, "", None, place, None, has_come_back
 
 
-def _read(result: PGresult, row: int) -> Iterable[Any]:
-    for column in range(6):
-        value = result.get_value(row, column)
-        if column == 1:
-            yield (value or b"").decode()
-        else:
-            yield None if value is None else int.from_bytes(value, signed=True)
+def _int(value: bytes | None) -> int | None:
+    return None if value is None else int.from_bytes(value, signed=True)
 
 
 class PostgreSQLFairPlaces(FairPlaces):
@@ -93,8 +96,8 @@ class PostgreSQLFairPlaces(FairPlaces):
         number = level_of(message.priority, levels_of(queue.kind, queue.levels))
         keys = arriving(queue, [(0, number, message.headers)])[number]
         [key] = keys
-        values = [key.encode(), *map(_number, (queue.id, number, FIRST, HEAD))]
-        reading = self.database.text("fair_level_of"), TYPES_OF_LEVEL, values
+        asked = [key.encode(), *map(_number, (queue.id, number, FIRST, HEAD))]
+        reading: PreparedStatement = self.database.text("fair_level_of"), TYPES_OF_LEVEL, asked
         level = level_in(_rows(run_together(driver, [BEGIN, reading] if is_own else [reading])[-1]))
         if not {key, LEVEL} <= level.own.keys():
             return None

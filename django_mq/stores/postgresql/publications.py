@@ -183,7 +183,7 @@ class PostgreSQLPublications(Publications):
                 # The project has dropped prepared statements.
                 prepared_on(driver).is_direct = False
             else:
-                had_row, id_ = (result.get_value(0, 0), result.get_value(0, 1)) if result.ntuples else NOTHING
+                had_row, id_ = (result.get_value(0, column) if result.ntuples else None for column in (0, 1))
                 return None if had_row is None else had_row == TRUE, None if id_ is None else int.from_bytes(id_)
         given = _at_once(message) | key_parameters(message, claim) | {"milliseconds": wait_of(claim)}
         with nullcontext() if is_own else self.database.transaction():

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from django_mq.stores.records import Moved, NewMessage, QueueRecord
-    from django_mq.stores.sql.database import Rows
     from django_mq.stores.sql.messages import Messages
     from django_mq.stores.sql.queues import Queues
 
@@ -45,7 +44,7 @@ class Counter(NamedTuple):
     seen: int
 
 
-class Reached(NamedTuple):
+class Extent(NamedTuple):
     """How far a key or its level has come, to be written."""
 
     finish: int
@@ -201,7 +200,7 @@ class FairPlaces(Part):
             for row in self.database.rows("lock_counters", ids=list(free)):
                 level.own[free[row[0]]] = Counter(*row)
 
-    def _write(self, queue_id: int, number: int, level: LevelCounters, reached: Mapping[str, Reached]) -> None:
+    def _write(self, queue_id: int, number: int, level: LevelCounters, reached: Mapping[str, Extent]) -> None:
         """Write how far the keys have come, each in the own counter or in a new one."""
         changed, added = [], []
         for key, (finish, seen) in reached.items():
@@ -216,7 +215,7 @@ class FairPlaces(Part):
                 self.database.rows(name, queue_id=queue_id, counters=json.dumps(counters))
 
 
-def level_in(rows: Rows) -> LevelCounters:
+def level_in(rows: Iterable[tuple[Any, ...]]) -> LevelCounters:
     """Return what the rows of ``fair_level`` say."""
     level = LevelCounters()
     for kind, key, id_, place, seen, flag in sorted(rows, key=itemgetter(0, 2, 3)):
@@ -230,7 +229,7 @@ def level_in(rows: Rows) -> LevelCounters:
     return level
 
 
-def reckoned(level: LevelCounters, keys: Mapping[str, Arriving]) -> tuple[dict[int, int], dict[str, Reached]]:
+def reckoned(level: LevelCounters, keys: Mapping[str, Arriving]) -> tuple[dict[int, int], dict[str, Extent]]:
     """Return the place of each message, and how far its key and the level have come with it."""
     seen = max((counter.seen for counter in level.known(LEVEL)), default=FIRST)
     latest = max((counter.finish for counter in level.known(LEVEL)), default=FIRST)
@@ -241,9 +240,9 @@ def reckoned(level: LevelCounters, keys: Mapping[str, Arriving]) -> tuple[dict[i
         finish = max((counter.finish for counter in level.known(key)), default=FIRST)
         there = turns(len(messages), weight, present=present, finish=finish, ahead=level.ahead(key))
         places |= zip(messages, there.places, strict=True)
-        reached[key] = Reached(there.finish, FIRST)
+        reached[key] = Extent(there.finish, FIRST)
         latest = max(latest, there.finish)
-    reached[LEVEL] = Reached(latest, present)
+    reached[LEVEL] = Extent(latest, present)
     return places, reached
 
 
