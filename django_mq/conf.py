@@ -37,7 +37,7 @@ from django_mq.seams.middleware import Chains, chains_of
 from django_mq.seams.registry import imported, made
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from django_mq.engine.options import Option
 
@@ -282,7 +282,9 @@ def load() -> Settings:
     if unknown:
         raise ConfigurationError(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}")
     given = dict(raw()) | {"EXTENSIONS": _extensions()}
-    queues = {name: QueueOptions.of(options) for name, options in given.pop("QUEUES", {}).items()}
+    names = {option.name for option in all_of(given["EXTENSIONS"]).queue_options if option.is_names}
+    declared = given.pop("QUEUES", {}).items()
+    queues = {name: QueueOptions.of(_without_lists(options, names)) for name, options in declared}
     added = {name: given.pop(name) for name in given.keys() - set(SETTINGS)}
     if isinstance(given.get("MASK"), (list, set, frozenset)):
         given["MASK"] = tuple(given["MASK"])
@@ -296,6 +298,22 @@ def load() -> Settings:
     if contradictions:
         raise ContradictoryOptions("DJANGO_MQ contradicts itself: " + "; ".join(contradictions))
     return loaded
+
+
+def _without_lists(options: Any, names: Collection[str]) -> Any:
+    """Return the options of a queue; those that are several names are texts, as queues store them."""
+    if not isinstance(options, Mapping):
+        return options
+    return {
+        name: " ".join(value) if name in names and _is_list_of_words(value) else value
+        for name, value in options.items()
+    }
+
+
+def _is_list_of_words(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(each, str) and each.split() == [each] for each in value
+    )
 
 
 #: Extensions that the settings do not name, by name.

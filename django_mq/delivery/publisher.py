@@ -530,9 +530,19 @@ def _admit(
         return
     with store.database.transaction():
         ids = store.admission.append(messages, again=again)
-        kept = [each for each, id_ in zip(messages, ids, strict=False) if id_ and each.queue_name in followed]
-        for write in conf.extensions().written if kept else ():
-            write(store, kept)
+        rows = zip(messages, ids, strict=False)
+        kept = [_kept(each, row_id) for each, row_id in rows if each.queue_name in followed]
+        if found := [each for each in kept if each is not None]:
+            for write in conf.extensions().written:
+                write(store, found)
+
+
+def _kept(message: NewMessage, row_id: int) -> NewMessage | None:
+    """Return a message that was written; with another id if it has replaced that one's body; None if dropped."""
+    if row_id:
+        return message
+    changed = None if message.unique is None else message.unique.changed_id
+    return None if changed is None else replace(message, message_id=changed)
 
 
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:

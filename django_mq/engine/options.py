@@ -111,6 +111,8 @@ class Option:
     #: others in one JSON column, which SQL does not read.
     column: str | None = None
     argument: Argument | None = None
+    #: Whether the text is several names with spaces between them, which the settings may give as a list.
+    is_names: bool = False
     #: Whether publishing to a queue with a value does more than to write the message: see ``Extension.written``.
     at_publishing: bool = False
     #: Says what else is wrong with a value, or None.

@@ -115,7 +115,8 @@ class Extension:
     #: Parts of pages of the admin.
     panels: tuple[Panel, ...] = ()
     #: Functions that are called with the store and with messages that it has just written to queues with an option
-    #: that is ``at_publishing``, in the same transaction: what they write commits with the messages.
+    #: that is ``at_publishing``, in the same transaction: what they write commits with the messages. A message
+    #: that has replaced the body of another one, by their unique key, comes with the id of that one.
     written: tuple[Callable[[Any, Sequence[Any]], None], ...] = ()
     #: What finds messages by words, and names what an operator may look for.
     searches: tuple[SearchKeys, ...] = ()

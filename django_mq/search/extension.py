@@ -25,7 +25,7 @@ def _(text: str) -> str:
 
 
 OPTION = Option(
-    name="search_keys",
+    name="search",
     type="str",
     default="",
     length=(NAME_LENGTH + 1) * MOST_KEYS,
@@ -35,6 +35,7 @@ OPTION = Option(
         "published from now on are found by these for as long as the history has them."
     ),
     section="History",
+    is_names=True,
     at_publishing=True,
     refuse=_fault,
 )

@@ -13,6 +13,7 @@ from django_mq.diagnosis.messages import masking
 from django_mq.engine.decisions.search_keys import keys_of, names_in
 from django_mq.errors import CorruptMessage
 from django_mq.models import SearchKey
+from django_mq.search.finder import keys_by_message
 from django_mq.stores import queue_records
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ def write_keys(option: Option, store: Store, messages: Sequence[NewMessage]) -> 
         if (queue := queue_records.remembered(store.alias, message.queue_name)) is not None
         for key in _keys(message, names_in(option.value_in(queue)))
     )
+    # Under an id that has keys already, each message of a unique key would add the same ones.
+    changed = {each.message_id for each in messages if each.unique is not None and each.unique.changed_id}
     connection: Any = getattr(store.database, "connection", None)  # a queue in memory has none, and no admin
+    if changed and connection is not None:
+        known = keys_by_message(store.alias, changed)
+        rows = dict.fromkeys(row for row in rows if row[1:] not in known.get(row[0], ()))
     if rows and connection is not None:
         as_stored = SearchKey._meta.get_field("message_id").get_db_prep_save
         with connection.cursor() as cursor:

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from django_mq.admin.addresses import SEARCH
-from django_mq.api import OutgoingMessage, publish, publish_many
+from django_mq.api import OutgoingMessage, Unique, debounce, publish, publish_many
 from django_mq.checks import check_settings
 from django_mq.delivery.batch import publish_batch
 from django_mq.diagnosis.messages import search
@@ -33,7 +33,7 @@ TASK = {"lang": "py", "task": "shop.ship", "retries": 0, "timelimit": [None, Non
 def site(request: pytest.FixtureRequest, settings: Settings) -> str:
     """A site whose queues live on each kind of database in turn; one of them declares search keys."""
     alias = hold_queues(settings, request.param)
-    queues = {"orders": {"search_keys": "order tenant"}, "plain": {}}
+    queues = {"orders": {"search": ["order", "tenant"]}, "plain": {}}
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": queues}
     return alias
 
@@ -67,8 +67,18 @@ def test_keys_are_written_in_the_transaction_that_publishes(site: str) -> None:
     assert {"4712", "6666"}.isdisjoint(value for _, value in written())
 
 
+def test_a_message_that_replaces_another_one_adds_its_keys(site: str) -> None:
+    rule = debounce(60, at_most_seconds=300, key="sync")
+    first = publish("orders", {"order": 1}, unique=rule, using=site)
+    for order in (2, 2, 3):
+        assert publish("orders", {"order": order}, unique=rule, using=site) == first
+    publish("orders", {"order": 4}, unique=Unique(key="sync", second="drop"), using=site)
+
+    assert written() == written(first) == [("order", "1"), ("order", "2"), ("order", "3")]
+
+
 def test_a_message_that_is_not_written_has_no_keys(site: str, settings: Settings) -> None:
-    full = {"max_messages": 1, "search_keys": "order"}
+    full = {"max_messages": 1, "search": "order"}
     settings.DJANGO_MQ["QUEUES"] |= {"full": full, "drops": full | {"overflow": "drop"}}
     settings.DJANGO_MQ = dict(settings.DJANGO_MQ)
     for name in ("full", "drops"):

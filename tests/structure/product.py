@@ -26,7 +26,7 @@ QUEUES: dict[str, dict[str, Any]] = {
     "full": {"max_messages": 2},
     "values": {"kind": "last_value", "last_value_key": "key"},
     "grouped": {"grouping": "shared"},
-    "found": {"search_keys": "order customer.id"},
+    "found": {"search": "order customer.id"},
 }
 #: Options that make no sense together.
 WITHOUT_SENSE = (

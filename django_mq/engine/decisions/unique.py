@@ -167,6 +167,12 @@ class UniqueClaim:
     #: The message that has the key; a store writes it where the claim's own message is dropped, or replaces it.
     first: First | None = None
 
+    @property
+    def changed_id(self) -> UUID | None:
+        """The message whose body this one has replaced."""
+        replaces = self.rule.second == "replace" and "body" in self.rule.replaces
+        return self.first.message_id if replaces and self.first is not None else None
+
 
 class Step(Enum):
     """What a publisher does with its message."""
