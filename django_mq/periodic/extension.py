@@ -17,13 +17,16 @@ from django_mq.periodic.beat import is_published_too
 from django_mq.periodic.declared import PROJECT, declare_all
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import LISTENING
-from django_mq.seams.extension import Duty, Extension, Listening
+from django_mq.seams.extension import Duty, Extension, Listening, MessageEvent
 from django_mq.seams.findings import notice, problem
 from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
+    from uuid import UUID
+
+    from django.http import HttpRequest
 
     from django_mq.engine.decisions.ends import Ended
     from django_mq.seams.findings import Finding
@@ -110,6 +113,16 @@ def _is_overdue(row: PeriodicMessage, last: datetime) -> bool:
     return is_too_old(last, duty.now_of(row), row.alert_seconds)
 
 
+def events_of(request: HttpRequest, alias: str, message_ids: Collection[UUID]) -> Iterator[MessageEvent]:
+    """Yield the ticks that have published a message, if the user may view periodic messages."""
+    if not request.user.has_perm("django_mq.view_periodicmessage"):
+        return
+    runs = PeriodicRun.objects.using(alias).filter(message_id__in=message_ids).select_related("periodic")
+    for run in runs.order_by("pk"):
+        words = _("run of “%(name)s”, by hand") if run.by_hand else _("tick of “%(name)s”")
+        yield MessageEvent(time=run.due_at, words=words % {"name": run.periodic.name}, queue=run.queue_name)
+
+
 EXTENSION = Extension(
     name="periodic",
     duties=(
@@ -118,5 +131,6 @@ EXTENSION = Extension(
     ),
     ends=(Listening(name=LISTENING, ends=frozenset(OUTCOMES), wants=None, tell=note_ends),),
     findings=(find,),
+    events=(events_of,),
     settings=(PROJECT,),
 )

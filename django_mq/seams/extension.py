@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -82,6 +83,19 @@ class SearchKeys:
     of: Callable[[str, Collection[UUID]], Mapping[UUID, Sequence[tuple[str, str]]]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEvent:
+    """Something that happened to a message, for the timeline of its page."""
+
+    time: datetime
+    #: What happened, for people; the page escapes it.
+    words: str
+    #: Whether it went wrong.
+    bad: bool = False
+    #: The queue in which it happened; blank if in none.
+    queue: str = ""
+
+
 #: The pages that have panels.
 PAGES = ("queue", "message")
 
@@ -120,6 +134,9 @@ class Extension:
     written: tuple[Callable[[Any, Sequence[Any]], None], ...] = ()
     #: What finds messages by words, and names what an operator may look for.
     searches: tuple[SearchKeys, ...] = ()
+    #: Functions that are called with the request, the alias, and the ids of a message: a Celery task that was
+    #: retried has several. They return what happened to it, as far as the user of the request may know.
+    events: tuple[Callable[[HttpRequest, str, Collection[UUID]], Iterable[MessageEvent]], ...] = ()
     #: Which ends of claims and messages to tell.
     ends: tuple[Listening, ...] = ()
     #: Limits of what may begin, which claims ask for each message: see ``seams.limits``.

@@ -12,11 +12,12 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.unique import RUNS
-from django_mq.seams.extension import Duty, Extension, Listening, Panel
+from django_mq.seams.extension import Duty, Extension, Listening, MessageEvent, Panel
 from django_mq.seams.findings import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
+    from uuid import UUID
 
     from django.http import HttpRequest
 
@@ -40,6 +41,15 @@ def show(_request: HttpRequest, message: Any) -> str:
 
     keys = UniqueKey.objects.using(message._state.db).filter(message_id=message.message_id)  # noqa: SLF001 - Django's public habit
     return "\n".join(_sentence(key) for key in keys)
+
+
+def events_of(_request: HttpRequest, alias: str, message_ids: Collection[UUID]) -> Iterator[MessageEvent]:
+    """Yield which unique keys a message has taken."""
+    from django_mq.models import UniqueKey  # noqa: PLC0415 - as above
+
+    for key in UniqueKey.objects.using(alias).filter(message_id__in=message_ids):
+        words = gettext("took the unique key “%(key)s”") % {"key": key.label or gettext("its arguments")}
+        yield MessageEvent(time=key.first_at, words=words)
 
 
 def _sentence(key: Any) -> str:
@@ -71,5 +81,6 @@ EXTENSION = Extension(
     ends=(LISTENING,),
     findings=(find,),
     duties=(Duty(name="prune_keys", run=prune, interval_seconds=INTERVAL_SECONDS, leader_only=True),),
+    events=(events_of,),
     panels=(Panel(page="message", title=_("Unique key"), content=show),),
 )

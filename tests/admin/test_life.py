@@ -8,13 +8,15 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 from django.utils import timezone
 
 from django_mq.api import publish
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.models import Message, TaskResult
+from django_mq.models import History, Message, TaskResult, UniqueKey
+from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.stores.registry import shared_store
 from tests.admin.browser import browsing, log_in
 from tests.admin.conftest import list_of, page_of, run_action
@@ -123,6 +125,29 @@ def test_a_page_shows_only_what_its_reader_may_view(login_with: Callable[..., Cl
     now = look("view_message")
     assert (now.context["original"], {queue for queue, _ in told(now)}) == (live, {"orders"})
     assert {queue for queue, _ in told(look("view_message", "view_history"))} == {"first", "orders"}
+
+
+def test_limits_periodic_messages_and_unique_keys_stand_in_the_timeline(
+    site: str, login_with: Callable[..., Client], make: Make
+) -> None:
+    now = timezone.now()
+    parked = make.message(state=Message.Status.PARKED, park_key="api:acme", parked_until=now + timedelta(hours=1))
+    over = make.history(outcome=History.Outcome.LIMITED)
+    nightly = PeriodicMessage.objects.using(site).create(name="nightly", created_at=now)
+    given = {"periodic": nightly, "due_at": now, "message_id": parked.message_id, "queue_name": "orders"}
+    PeriodicRun.objects.using(site).create(**given)
+    key = {"digest": "d" * 64, "label": "sync", "until": "finished", "owner": str(parked.message_id)}
+    UniqueKey.objects.using(site).create(**key, message_id=parked.message_id, first_at=now)
+    client = login_with("view_message", "view_history", "view_periodicmessage")
+
+    words = [word for _, word in told(client.get(address(parked.message_id)))]
+
+    assert "parked for “api:acme” until then, at most" in words
+    assert {"tick of “nightly”", "took the unique key “sync”"} <= set(words)
+    assert ("orders", "over its limit") in told(client.get(address(over.message_id)))
+    user = get_user_model().objects.get(username="reader")
+    user.user_permissions.remove(Permission.objects.get(codename="view_periodicmessage"))
+    assert "tick of “nightly”" not in client.get(address(parked.message_id)).content.decode()
 
 
 def test_links_of_a_list_lead_to_the_address_and_on_to_the_next(site: str, browse: Client, make: Make) -> None:

@@ -12,6 +12,7 @@ from django_mq.admin.addresses import chips
 from django_mq.admin.messages import payload, timeline
 from django_mq.admin.messages.neighbours import neighbours
 from django_mq.admin.overview import log
+from django_mq.admin.panels import events_of
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages.life import Life, id_in, life_of
 from django_mq.models import Attempt, History, Message, TaskResult
@@ -90,6 +91,10 @@ def details(admin: TableAdmin, request: HttpRequest, row: Any, attempts: Sequenc
     others = list(_results(row, seen[TaskResult]))
     if seen[Message] is not None:
         others += _actions(row, life)
+    ids = {each.message_id for each in (*life.rows, row)} - {None}
+    others += [
+        timeline.Event(each.time, each.words, bad=each.bad, queue=each.queue) for each in events_of(request, ids)
+    ]
     events = timeline.of_life(life, attempts, origins=dict(_origins(life)), others=others)
     places = list(_shown(admin, life, row))
     return {

@@ -25,6 +25,9 @@ SHORTEST = timedelta(milliseconds=1)
 #: Events of one row so close to another row's are the same one: a move, and the return of what was moved.
 CLOSE = timedelta(seconds=1)
 
+#: The ends of messages that did not run.
+LOST = {History.Outcome.DEAD, History.Outcome.EXPIRED, History.Outcome.LIMITED}
+
 
 class Event(NamedTuple):
     """An event. ``after`` is the time since the event before."""
@@ -82,8 +85,18 @@ def _of_live(message: Message, attempts: Sequence[Attempt], origin: str) -> list
         *_known(message.deliver_at, _("due"), queue),
         *_known(message.claimed_at, _("claimed"), queue),
         *_known(died_at, _("dead: %(reason)s") % {"reason": reason}, queue, bad=True),
+        *_parking(message, queue),
         *_known(message.expires_at, _("expires"), queue),
     ]
+
+
+def _parking(message: Message, queue: str) -> list[Event]:
+    """Return until when a message waits for a limit, and for which key of it."""
+    if message.state != Message.Status.PARKED:
+        return []
+    until = message.parked_until
+    words = _("parked for “%(key)s”") if until is None else _("parked for “%(key)s” until then, at most")
+    return _known(until or message.released_at, words % {"key": message.park_key}, queue)
 
 
 def _of_past(row: History, attempts: Sequence[Attempt], next_queue: str) -> list[Event]:
@@ -94,7 +107,7 @@ def _of_past(row: History, attempts: Sequence[Attempt], next_queue: str) -> list
         _arrival(row, attempts, queue),
         *([Event(row.ready_at, _("ready"), queue=queue)] if row.ready_at != row.published_at else []),
         *_known(row.claimed_at, _("claimed"), queue),
-        Event(row.finished_at, end, bad=row.outcome == History.Outcome.DEAD, queue=queue),
+        Event(row.finished_at, end, bad=row.outcome in LOST, queue=queue),
     ]
 
 
