@@ -105,12 +105,12 @@ class SQLiteDatabase(Database):
             yield
 
     def run_all_at_once(self, names: Sequence[str], fitted: dict[str, Any]) -> bool:
-        """Run statements in this order, all or none: return whether each has returned rows.
+        """Run statements in this order in a transaction, all or none: return whether each has returned rows.
 
-        They run without Django's cursor, as in ``run_at_once``, and a transaction of their own without its blocks.
+        They run without Django's cursor, as in ``run_at_once``, and their transaction without its blocks.
         """
         connection = self.connection
-        if self.is_watched or self.in_transaction or self.begun:
+        if self.is_watched:
             return self._all_or_none(names, fitted)
         with self.alone(), translating(connection):
             connection.ensure_connection()

@@ -21,6 +21,7 @@ from django_mq.stores.records import Claimed, Space, later, time_or_none
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
 from django_mq.stores.sql.database import first_of
 from django_mq.stores.sql.exchanges import VolatileMessages
+from django_mq.stores.sql.fairness import FairPlaces
 from django_mq.stores.sql.messages import MOVED, Messages
 from django_mq.stores.sql.publications import (
     Publications,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.records import ClaimRequest, ClaimResult, Moved, NewMessage, Reaped
     from django_mq.stores.sql.database import Rows, Statement
+    from django_mq.stores.sql.fairness import LevelCounters
 
 
 #: The columns of a claimed row that say if it is suspect, and that have its body.
@@ -74,8 +76,15 @@ class SQLitePublications(Publications):
         if not is_keyed_at_once(message, claim):
             return False
         now = self.database.moment()
-        fitted = at_once(message, now) | _key(claim, now)
-        return self.database.run_all_at_once(("take_first_key", "append_at_once"), fitted)
+        database, fitted = self.database, at_once(message, now) | _key(claim, now)
+        if not (database.begun or database.in_transaction):
+            return database.run_all_at_once(("take_first_key", "append_at_once"), fitted)
+        if not database.run_at_once("take_first_key", fitted):
+            return False
+        if database.run_at_once("append_at_once", fitted):
+            return True
+        database.rows("take_back_key", digest=claim.digest, message_id=message.message_id)
+        return False
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if not messages:
@@ -97,6 +106,12 @@ class SQLitePublications(Publications):
 class SQLiteUniqueKeys(UniqueKeys):
     def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
         return set(first_of(self.rows("take_keys", **key_columns(keyed))))
+
+
+class SQLiteFairPlaces(FairPlaces):
+    def _lock(self, level: LevelCounters) -> None:
+        """Take the first counter of each key: no other connection writes meanwhile."""
+        level.own = {key: min(counters) for key, counters in level.counters.items()}
 
 
 class SQLiteMessages(Messages):
@@ -260,6 +275,7 @@ class SQLiteStore(SQLStore):
         database=SQLiteDatabase,
         server=SQLiteServer,
         messages=SQLiteMessages,
+        fairness=SQLiteFairPlaces,
         publications=SQLitePublications,
         unique_keys=SQLiteUniqueKeys,
         claims=SQLiteClaims,
