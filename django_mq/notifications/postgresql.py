@@ -50,6 +50,8 @@ T = TypeVar("T")
 REGISTRATION_SECONDS, RENEWAL_SECONDS = 90.0, 30.0
 #: A statement of the listening connection may take so long, and a notification to this process itself.
 PATIENCE_SECONDS = 2.0
+#: A thread that waits for the one before it looks so often whether it is still wanted.
+TURN_SECONDS = 0.1
 #: Time between two tries to listen where no notification arrives.
 UNHEARD_PAUSES = Backoff(base_seconds=60.0)
 #: While hints find no idle session again and again, they are sent so seldom, in seconds.
@@ -317,6 +319,8 @@ class ListeningConnection:
         # Held while a thread begins or ends, and while one runs a statement. Neither is waited for for ever: its
         # owner may be what a signal's handler has interrupted.
         self._starting, self._speaking = threading.RLock(), threading.Lock()
+        # Held by the one thread that has the connection open.
+        self._turn = threading.Lock()
 
     # What sessions ask.
 
@@ -350,10 +354,12 @@ class ListeningConnection:
             thread, bell = self._thread, self._bell
             if bell is None:
                 return None
-            if not self._listeners:
+            # Not their number: it counts one that is being collected.
+            is_wanted = any(True for _ in self._listeners.values())
+            if not is_wanted:
                 self._thread = self._bell = None
             bell.set()  # only now: the thread ends when the bell is no longer this connection's
-            return None if self._listeners else thread
+            return None if is_wanted else thread
 
     def registration(
         self, session: str, queues: Collection[str], *, priority: int = 0, due: float | None = None
@@ -386,6 +392,16 @@ class ListeningConnection:
     # The thread.
 
     def _run(self, bell: Wake) -> None:
+        while self._bell is bell:
+            # The thread before this one may still have to close its connection. It must not close the new one.
+            if self._turn.acquire(timeout=TURN_SECONDS):
+                try:
+                    self._keep_open(bell)
+                finally:
+                    self._turn.release()
+        bell.close()
+
+    def _keep_open(self, bell: Wake) -> None:
         failures = 0
         while self._bell is bell:
             pauses = PAUSES
@@ -404,7 +420,6 @@ class ListeningConnection:
             while self._bell is bell and (left := end - time.monotonic()) > 0:
                 bell.wait(left)
         self._outage.leave(self)
-        bell.close()
 
     def connect(self) -> None:
         """Open the connection, and see that a notification comes back. Raises what goes wrong."""

@@ -582,3 +582,30 @@ def reap(alias: str, session: Session) -> None:
         store.database.clock_offset = timedelta(days=1)
         # A session that is just being renewed is left for the next look.
         assert [reaped.session_id for reaped in wait_until(store.sessions.reap)] == [session.id]
+
+
+def test_a_heartbeat_that_ends_after_its_session_leaves_no_connection(
+    alias: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(heartbeat, "ROUND_SECONDS", 0.01)
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hangs.set()
+        goes_on.wait(PATIENCE_SECONDS)
+
+    wake = Wake()
+    session = Session(alias, kind="native", wake=wake, driver=Driver(on_round=hang))
+    claim(session)
+    kept = session.heartbeat
+    assert isinstance(kept, HeartbeatThread)
+    hangs.wait(PATIENCE_SECONDS)
+
+    session.close()
+    goes_on.set()
+
+    kept._thread.join(PATIENCE_SECONDS)
+    connection: Any = kept.store.database
+    assert connection.connection.connection is None
+    wake.close()

@@ -102,6 +102,27 @@ def test_sessions_of_a_process_share_one_connection_which_ends_with_the_last(
     assert sql("SELECT session FROM django_mq_idle") == []
 
 
+def test_a_connection_that_is_slow_to_close_does_not_take_the_next_one_with_it(
+    notifier: PostgreSQLNotifier, ears: Ears
+) -> None:
+    dropped = notifier.listen(Wake())
+    dropped.subscribe(["q:orders"])
+    wait_until(lambda: notifier.line.connected)
+    before: Any = notifier.line.store.database
+    driver = before.connection.connection
+    with before.alone():  # the thread hears that it is not wanted any more, and waits
+        del dropped
+        gc.collect()
+        waiting = notifier.listen(Wake())
+        waiting.subscribe(["q:orders"])
+        # Nothing shows that the next thread waits: this gives one that does not the time to connect.
+        threading.Event().wait(0.5)
+
+    wait_until(lambda: driver.closed)
+    wait_until(lambda: waiting.connected)
+    waiting.close()
+
+
 class CollectingThread(threading.Thread):
     """Collects garbage before it says that it has begun, as any thread may."""
 

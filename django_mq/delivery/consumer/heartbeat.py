@@ -40,6 +40,8 @@ ROUND_SECONDS = 0.1
 LOCK_WAITS = 5
 #: Time between two tries to take the liveness lock, in seconds.
 LIVENESS_LOCK_SECONDS = 0.3
+#: A session that closes waits so long for the thread, in seconds: a statement may hang.
+STOP_SECONDS = 5.0
 
 
 class HeartbeatThread:
@@ -64,6 +66,7 @@ class HeartbeatThread:
         # Whether the log says that the loop stands still, or that it has ended.
         self._named: LoopState | None = None
         self._stopping = threading.Event()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="django_mq-heartbeat", daemon=True)
 
     def open(self, info: SessionInfo) -> int:
@@ -92,7 +95,7 @@ class HeartbeatThread:
         """End the thread; any thread may call this. The connection stays until ``close``."""
         self._stopping.set()
         if self._thread is not threading.current_thread():
-            self._thread.join(timeout=5.0)
+            self._thread.join(timeout=STOP_SECONDS)
 
     def close(self) -> None:
         """Close the connection, and end the other processes."""
@@ -101,6 +104,7 @@ class HeartbeatThread:
         self._maintenance.close()
         if self._sidecar is not None:
             self._sidecar.close()
+        self._is_closed = True
         self.store.close()
 
     def abandon(self) -> None:
@@ -110,6 +114,11 @@ class HeartbeatThread:
             self._sidecar.abandon()
 
     def _run(self) -> None:
+        self._beat()
+        if self._is_closed:
+            self.store.close()  # it was closed while the last round ran, which opened it again
+
+    def _beat(self) -> None:
         pause, failures, alias = ROUND_SECONDS, 0, self._row.alias
         while not self._sleep(pause):
             try:

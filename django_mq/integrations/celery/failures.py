@@ -58,6 +58,8 @@ _kept: list[Kept] = []
 
 def connect(alias: str) -> None:
     """Record failed and retried tasks in this process and in the children that it forks."""
+    for kept in _kept:
+        kept.store.close()  # of a worker that ran in this process before
     _kept[:] = [Kept(private_store(alias))]
     signals.task_failure.connect(on_failure, dispatch_uid="django_mq.failures.failure")
     signals.task_retry.connect(on_retry, dispatch_uid="django_mq.failures.retry")
