@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, groupby
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.dead_letters import MAXLEN, REJECTED
@@ -81,11 +81,12 @@ class DeadLetters:
         return new_message(message, now, is_constrained=False)
 
     def send_dropped(self) -> None:
-        """Send on what rings have made dead letters of."""
+        """Send on what rings have made dead letters of: what they replaced first is sent first."""
         dropped, self.broker.dropped = self.broker.dropped, []
-        here = [row for row in dropped if self.broker.rows.get(row.id) is row and row.entry.state is DEAD]
-        if here:
-            self.send_dead(here, MAXLEN)
+        for _, replaced in groupby(dropped, key=lambda row: (row.queue, row.entry.level)):
+            here = [row for row in replaced if self.broker.rows.get(row.id) is row and row.entry.state is DEAD]
+            if here:
+                self.send_dead(here, MAXLEN)
 
     def send_expired(self, rows: Iterable[LiveMessage]) -> None:
         """Send expired messages, which are dead, where their queues say; remove those that may not stay."""

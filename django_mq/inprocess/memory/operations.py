@@ -74,13 +74,13 @@ class Operations(Part, subjects.Operations):
     def deliver_now(self, ids: Sequence[int]) -> list[Moved]:
         scheduled = [(id_, row) for id_, row in self._found_anew(ids) if row.entry.state is SCHEDULED]
         parked = [(row.id, row) for row in self.broker.found(ids) if row.entry.state is PARKED]
+        for _, row in parked:
+            row.free(self.broker.now())
         for _, row in scheduled:
             row.deliver_at = self.broker.now()
         with _placing_together(row for _, row in scheduled):
             for _, row in scheduled:  # a value replaces others, which were due before
                 row.queue.inner.control.deliver_now(row.entry)
-        for _, row in parked:
-            row.free(self.broker.now())
         return self._now([*scheduled, *parked])
 
     def _found_anew(self, ids: Sequence[int]) -> list[tuple[int, LiveMessage]]:
