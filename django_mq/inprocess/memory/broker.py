@@ -224,10 +224,11 @@ class SharedBroker:
             self.ended[id_, End.ACCEPTED] = run.told_to, run.ended._replace(outcome=outcome, body=b"")
         return True
 
-    def lose_runs(self, session: int) -> None:
-        """End the runs of a session that is gone."""
-        for id_ in [id_ for id_, run in self.runs.items() if run.session == session]:
-            self.end_run(session, id_, RunOutcome.LOST)
+    def lose_runs(self) -> None:
+        """End the runs of sessions that are gone."""
+        for id_, run in sorted(self.runs.items()):
+            if run.session not in self.sessions:
+                self.end_run(run.session, id_, RunOutcome.LOST)
 
     def tell_ended(self) -> None:
         """Tell what was noted. A listening that fails is logged: what it did stays."""

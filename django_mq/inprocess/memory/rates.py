@@ -32,7 +32,7 @@ class Rates(Part, subjects.Rates):
     def _runs(self, slot: Slot) -> bool:
         run, row = self.broker.runs.get(slot.message), self.broker.rows.get(slot.message)
         if run is not None and run.claim == slot.claim:
-            return True
+            return run.session in self.broker.sessions
         return row is not None and row.held and row.receipt == (slot.message, slot.claim)
 
     def _is_over(self, slot: Slot) -> bool:

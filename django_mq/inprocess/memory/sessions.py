@@ -129,6 +129,7 @@ class Sessions(Part, subjects.Sessions):
     def close(self, session_id: int) -> int:
         session = self.broker.sessions.pop(session_id, None)
         if session is None:
+            self.broker.lose_runs()
             return 0
         held, cancelled = session.held(), self._cancel_stopped(session)
         for row in held:
@@ -136,7 +137,7 @@ class Sessions(Part, subjects.Sessions):
             row.let_go()
             row.released_at = self.broker.now()
         session.unsubscribe()
-        self.broker.lose_runs(session_id)
+        self.broker.lose_runs()
         if self.broker.note_departure(session):
             self.deletions.delete_unused()
         return len(held) - cancelled
@@ -155,6 +156,7 @@ class Sessions(Part, subjects.Sessions):
         now = self.broker.now()
         sessions = [session for session in self.broker.sessions.values() if session.number != spare]
         reaped = [self._reap(session) for session in sessions if session.deadline < now]
+        self.broker.lose_runs()
         self.dead_letters.send_dead(row for _, dead in reaped for row in dead)
         gone = [session for session in sessions if session.deadline < now]
         left = [self.broker.note_departure(session) for session in gone]
@@ -177,6 +179,5 @@ class Sessions(Part, subjects.Sessions):
         for row in dead:
             self.broker.note_end(row, End.DEAD)
         del self.broker.sessions[session.number]
-        self.broker.lose_runs(session.number)
         released = len(lost) - len(dead) - cancelled
         return Reaped(session_id=session.number, name=session.info.name, released=released, dead=len(dead)), dead

@@ -34,7 +34,6 @@ ORDER = (
     Verdict.DECLINE,
     Verdict.PARK,
     Verdict.DEAD,
-    Verdict.END,
 )
 #: After these verdicts the message stays, and no session holds it.
 LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.PARK, Verdict.DEAD)
@@ -49,10 +48,13 @@ class Settlements(Part, subjects.Settlements):
     @locked
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
+        ending = [item for item in settlements if item.verdict is Verdict.END]
         # What goes to an expiry queue goes last, in the order of the ids: the others may have made room there.
-        in_order = sorted(settlements, key=lambda item: (self._leaves(item), ORDER.index(item.verdict), item.id))
+        others = [item for item in settlements if item.verdict is not Verdict.END] if ending else settlements
+        in_order = sorted(others, key=lambda item: (self._leaves(item), ORDER.index(item.verdict), item.id))
         done = set() if session is None else self._settle_all(session, in_order)
         done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
+        done.update(item.id for item in ending if self._end_run(session_id, item))
         return frozenset(item.id for item in settlements) - done
 
     def _leaves(self, settlement: Settlement) -> bool:
@@ -87,19 +89,13 @@ class Settlements(Part, subjects.Settlements):
 
     def _settle_all(self, session: MemorySession, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds, now or with the commit of the transaction; return the row ids."""
-        ending = [item for item in settlements if item.verdict is Verdict.END]
-        if ending:
-            rest = [item for item in settlements if item.verdict is not Verdict.END]
-            done = self._settle_all(session, rest)
-            return done | {item.id for item in ending if self._end_run(session, item)}
         unit = self.transaction.unit
         if unit is None:
             return self._settle_now(session, settlements)
         return {item.id for item in settlements if self._settle_with(unit, session, item)}
 
-    def _end_run(self, session: MemorySession, settlement: Settlement) -> bool:
-        outcome = settlement.outcome or RunOutcome.SUCCEEDED
-        return self.broker.end_run(session.number, settlement.id, outcome)
+    def _end_run(self, session_id: int, settlement: Settlement) -> bool:
+        return self.broker.end_run(session_id, settlement.id, settlement.outcome or RunOutcome.SUCCEEDED)
 
     def _settle_with(self, unit: UnitOfWork, session: MemorySession, settlement: Settlement) -> bool:
         held = self._held(session, settlement.id, settlement.claim)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -37,9 +39,11 @@ class BegunTasks(Part):
         outcomes = {item.id: item.outcome or RunOutcome.SUCCEEDED for item in settlements}
         return self._end(session_id, outcomes, self.rows("begun_tasks", ids=[*outcomes]))
 
-    def lose(self, session_id: int, found: Rows) -> None:
-        """End the runs of a session that is gone, which were found."""
-        self._end(session_id, dict.fromkeys((row[0] for row in found), RunOutcome.LOST), found)
+    def lose(self, found: Rows) -> None:
+        """End runs of sessions that are gone, which were found."""
+        for session_id, rows in groupby(sorted(found, key=itemgetter(0, 1)), key=itemgetter(0)):
+            begun = [tuple(row[1:]) for row in rows]
+            self._end(session_id, dict.fromkeys((row[0] for row in begun), RunOutcome.LOST), begun)
 
     def _end(self, session_id: int, outcomes: Mapping[int, RunOutcome], found: Rows) -> set[int]:
         done = {id_ for id_ in sorted(outcomes) if self.rows("end_task", session=session_id, id=id_)}

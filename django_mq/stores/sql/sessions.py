@@ -189,11 +189,14 @@ class Sessions(Part, subjects.Sessions):
         self.rows("drop_stops", sessions=ids)
         lost = first_of(self.rows("lost_owners"))
         self.rows("drop_ownerships", sessions=[*ids, *lost])
-        for id_ in ids:
-            if begun := self.rows("begun_of_session", session=id_):
-                self.runs.lose(id_, begun)
+        self._lose_runs(ids)
         self.rows("drop_sessions", sessions=ids)
         return was_last
+
+    def _lose_runs(self, ids: list[int]) -> None:
+        """End the runs of sessions that end now, and of those that are gone."""
+        if begun := self.rows("begun_of_sessions", sessions=ids):
+            self.runs.lose(begun)
 
     # Sessions of workers that have died.
 
@@ -222,12 +225,14 @@ class Sessions(Part, subjects.Sessions):
                 self.messages.record_attempts(session, lost)
             replaced = set(self.messages.drop_replaced([row[1] for row in released]))
             decided = {row[1]: verdict(Ending.FAILED, row[3], AtOnce(row[4])).verdict for row in suspects}
-            dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD}
-            if buried := sorted(dead - replaced):
+            dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD} - replaced
+            if buried := sorted(dead):
                 self.messages.bury(buried, "worker lost")
                 self.moves.send_dead(buried)
             if sessions:
                 was_last = self.drop(sessions)
+            else:
+                self._lose_runs([])
         if was_last:
             self.deletions.delete_unused()
         held = {id_: {row[1] for row in released if row[0] == id_} for id_ in sessions}

@@ -14,9 +14,12 @@ r.id, r.told_to, r.message_id, r.queue_name, r.type, r.headers{as:text}, r.prope
 -- Locks: nothing. Index: the primary key. Returns: the runs.
 SELECT {begun_task} FROM django_mq_run r WHERE r.id {in:ids}
 
--- name: begun_of_session. Reads the runs of a session.
--- Locks: nothing. Index: django_mq_run_session. Returns: the runs.
-SELECT {begun_task} FROM django_mq_run r WHERE r.session_id = %(session)s
+-- name: begun_of_sessions. Reads the runs of sessions, and of those that are gone: a task may begin when its session has
+-- been reaped.
+-- Locks: nothing. No index: the table is small. Returns: the session of each run, and the run.
+SELECT r.session_id, {begun_task} FROM django_mq_run r
+WHERE r.session_id {in:sessions}
+   OR NOT EXISTS (SELECT 1 FROM django_mq_workersession w WHERE w.id = r.session_id)
 
 -- name: end_task. Ends a run of a session.
 -- Locks: the row it deletes. Index: the primary key. Returns: one row if there was one.
