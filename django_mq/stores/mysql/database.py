@@ -166,7 +166,8 @@ class MySQLDatabase(Database):
         def ask(statements: Sequence[Statement], *, is_last: bool = False) -> list[Rows]:
             answers = []
             for number, (name, params) in enumerate(statements, 1):
-                self._ends = is_own and is_last and number == len(statements)
+                # What is told before the end comes after all statements.
+                self._ends = is_own and is_last and number == len(statements) and self.ending is None
                 answers.append(self.rows(name, **params))
             return answers
 
