@@ -34,6 +34,9 @@ class Coverage:
         self.rules.update(f"attempt failed: {item['error']}" for item in view["failed"])
         self.rules.update(self._moved(view))
         self.rules.update(self._in_advance(view))
+        self.rules.update(
+            f"limit by key: {what}" for facts in view["limits"].values() for what, some in facts.items() if some
+        )
         self._before = view
 
     def _decided(self, name: str, given: dict[str, Any], answer: Any) -> Iterator[str]:

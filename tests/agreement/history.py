@@ -99,6 +99,14 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
         {"selectors": "\n".join(SELECTORS[-2:])},
     ],
 }
+#: The keys of limits, and their rates. What is used is free again a multiple of half a step after an operation: so
+#: each later one sees it as free, or is far from that time.
+LIMIT_KEYS = ("", "group", "type", "header:region", f"header:{KEY}", "body:tenant")
+LIMIT_NAMES = ("first", "second")
+RATES = [
+    {"amount": amount, "seconds": seconds, "burst": burst}
+    for amount, seconds, burst in ((1, 100.0, 1), (1, 200.0, 1), (2, 400.0, 2), (1, 300.0, 3))
+]
 #: Options that an operator changes while a history lasts.
 EDITABLE = (
     *("max_attempts", "limits", "ttl", "history", "grouping", "max_in_flight", "max_consumers", "exclusive"),
@@ -112,11 +120,13 @@ class History:
 
     queues: dict[str, dict[str, Any]]
     operations: list[Operation] = field(default_factory=list)
+    #: By queue, its limits by key: each is the name of what declares it, and the arguments of that.
+    limits: dict[str, list[Operation]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"    {name!r}: {options!r}," for name, options in self.queues.items()]
         played = [f"    {operation!r}," for operation in self.operations]
-        return "\n".join(["queues = {", *lines, "}", "operations = [", *played, "]"])
+        return "\n".join(["queues = {", *lines, "}", "operations = [", *played, "]", f"limits = {self.limits!r}"])
 
 
 def exchanges_to(queue: str) -> dict[str, str]:
@@ -138,6 +148,8 @@ class _Author:
         self._now = 0
         #: Whether this history is about last values in advance.
         self._in_advance = False
+        #: Whether queues of this history have limits by key.
+        self._has_limits = False
         #: Until when the session of each slot lives, None without one.
         self._until: list[float | None] = [1250.0] * SLOTS
 
@@ -146,6 +158,9 @@ class _Author:
         self._names = QUEUES[: self._random.choice([1, 1, 2, 2, 3, 4])]
         self._in_advance = self._random.random() < 0.2
         history = History({name: self._options(name) for name in self._names})
+        self._has_limits = self._random.random() < 0.3
+        if self._has_limits:
+            history.limits = {name: self._limits() for name in self._names if self._random.random() < 0.7}
         history.operations = [("open", {"slot": slot, "seconds": 1250.0}) for slot in range(SLOTS)]
         # A part of the histories is about few things, so that it comes far with them.
         kinds, weights = zip(*KINDS.items(), strict=True)
@@ -195,6 +210,20 @@ class _Author:
             options |= {"kind": "last_value", "last_value_key": KEY}
         return options if not list(QueueOptions(**options).contradictions()) else self._options(name)
 
+    def _limits(self) -> list[Operation]:
+        return [self._limit(name) for name in LIMIT_NAMES[: self._random.choice([1, 1, 2])]]
+
+    def _limit(self, name: str) -> Operation:
+        kind = self._random.choice(["throttle", "throttle", "rate_limit", "concurrency", "concurrency"])
+        given: dict[str, Any] = {"name": name, "key": self._random.choice(LIMIT_KEYS)}
+        if self._random.random() < 0.15:
+            given["type"] = "a.type"
+        if kind == "concurrency":
+            return kind, given | {"at_once": self._random.choice([1, 1, 2])}
+        if self._random.random() < 0.3:
+            given["weight"] = WEIGHT
+        return kind, given | self._random.choice(RATES)
+
     # Values.
 
     def _maybe(self, chance: float, make: Callable[[], Any]) -> Any:
@@ -235,7 +264,9 @@ class _Author:
             message["weight"] = self._random.choice([-1, 0, 0.5, 2, 2])
         if self._random.random() < 0.6:
             message["region"] = self._random.choice(["eu", "us", 3, True])
-        if self._random.random() < 0.4:
+        if self._random.random() < 0.3:
+            message["tenant"] = self._random.choice(["t", "u"])
+        elif self._random.random() < 0.4:
             message["size"] = self._random.choice([0, 1, 5, 9, 12, 40])
         if self._random.random() < (0.5 if self._in_advance else 0.2):
             message[self._random.choice(["delay", "deliver_at"])] = self._half_way()
@@ -374,6 +405,8 @@ class _Author:
         }
         if self._random.random() < 0.15:
             claim["slots"] = 0
+        elif self._random.random() < 0.4:
+            claim["slots"] = self._random.choice([2, 9])
         if self._random.random() < 0.3:
             claim["listed"] = True
         if self._random.random() < 0.2:
@@ -406,7 +439,18 @@ class _Author:
 
     def _settlement(self) -> dict[str, Any]:
         how = self._random.choice(
-            [*["ACCEPT"] * 2, *["RELEASE"] * 3, "DEAD", "DEAD", "EXPIRE", "CANCEL", "DECLINE", "PARK"]
+            [
+                *["ACCEPT"] * 2,
+                *["RELEASE"] * 3,
+                "DEAD",
+                "DEAD",
+                "EXPIRE",
+                "CANCEL",
+                "DECLINE",
+                "PARK",
+                "BEGIN",
+                "BEGIN",
+            ]
         )
         item: dict[str, Any] = {"pick": self._pick(), "how": how}
         if how in {"RELEASE", "DEAD"}:
@@ -430,6 +474,23 @@ class _Author:
             "limit": self._random.choice([1, 2, 9]),
         }
 
+    def _end_runs(self) -> dict[str, Any]:
+        return {"picks": [self._pick() for _ in range(self._random.choice([1, 1, 2]))]}
+
+    def _hold(self) -> dict[str, Any]:
+        """What a handler has learned from its service."""
+        return self._limited() | {"seconds": self._half_way()}
+
+    def _allow(self) -> dict[str, Any]:
+        """What an operator allows a key."""
+        rate = self._maybe(0.5, lambda: self._random.choice(RATES))
+        at_once = self._maybe(0.5, lambda: self._random.choice([1, 3]))
+        return self._limited() | {"rate": rate, "at_once": at_once}
+
+    def _limited(self) -> dict[str, Any]:
+        key = self._random.choice(["", "x", "a.type", "eu", "us", "p", "q", "t"])
+        return {"queue": self._queue(), "limit": self._random.choice(LIMIT_NAMES), "key": key}
+
     def _settle(self) -> dict[str, Any]:
         items = [self._settlement() for _ in range(self._random.choice([1, 1, 2, 4]))]
         if self._random.random() < 0.3:
@@ -449,7 +510,7 @@ class _Author:
         return {"spare": self._maybe(0.2, self._slot)}
 
     def _maintenance(self) -> dict[str, Any]:
-        duties = ["promote", "expire", "expire", "trim", "prune", "prune", "roll_up", "delete_unused"]
+        duties = ["promote", "expire", "expire", "trim", "prune", "prune", "roll_up", "delete_unused", "limits"]
         return {"duty": self._random.choice([*duties, *["bury_unwanted", "cover"] * 2])}
 
     def _steer(self) -> dict[str, Any]:
@@ -471,7 +532,8 @@ class _Author:
     def _pause(self) -> dict[str, Any]:
         return {
             "queue": self._queue(),
-            "paused": self._random.random() < 0.6,
+            # A database frees messages of a paused queue, too.
+            "paused": self._random.random() < 0.6 and not self._has_limits,
             "seconds": self._maybe(0.4, self._half_way),
         }
 
@@ -538,6 +600,9 @@ KINDS = {
     "free_groups": 1,
     "park": 2,
     "free": 2,
+    "end_runs": 4,
+    "hold": 1,
+    "allow": 1,
     "page": 1,
     "arrivals": 1,
     "declare": 2,

@@ -7,8 +7,9 @@ from functools import partial
 from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
-from django_mq import conf
+from django_mq import conf, limits
 from django_mq.stores.registry import MEMORY
+from tests.agreement.history import QUEUES
 from tests.agreement.site import EXTENSION, Site, now
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ class Pair:
     def play(self, history: History, coverage: Coverage | None = None) -> int:
         """Perform a history; return how many operations were performed. Raises Disagreement."""
         began, base = time.monotonic(), now()
+        self._declare(history)
         for site in self.sites:
-            site.begin(history.queues, base)
+            site.begin(history, base)
         for step, (name, given) in enumerate(history.operations):
             if time.monotonic() - began > LONGEST_REAL_SECONDS:
                 return step
@@ -56,6 +58,15 @@ class Pair:
             if coverage is not None:
                 coverage.note(name, given, answer, view)
         return len(history.operations)
+
+    def _declare(self, history: History | None = None) -> None:
+        """Declare the limits by key of a history, and those of no other."""
+        for queue in QUEUES:
+            limits.declared.forget(queue)
+        conf.remove_extension(limits.declared.NAME)
+        for queue, some in history.limits.items() if history is not None else ():
+            for kind, given in some:
+                getattr(limits, kind)(queue, **given)
 
     def _same(self, history: History, step: int, what: str, ask: Any) -> Any:
         answers = tuple(_answer(ask, site) for site in self.sites)
@@ -73,6 +84,7 @@ class Pair:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         conf.remove_extension(EXTENSION.name)
+        self._declare()
         for site in self.sites:
             site.close()
 

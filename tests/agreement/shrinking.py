@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OPTIONAL = (
     {"group", "key", "size", "delay", "deliver_at", "ttl", "expires_at", "dedup", "unique"}
     | {"slots", "listed", "max_bytes", "limits", "promoted", "in_order", "weight"}
-    | {"counted", "failed", "claim", "kind", "spare"}
+    | {"counted", "failed", "claim", "kind", "spare", "tenant", "rate", "at_once"}
 )
 
 
@@ -71,6 +71,7 @@ def _shorter(history: History) -> Iterator[History]:
         if size == 1:
             break
         size //= 2
+    yield from _fewer_limits(history)
     for name, options in history.queues.items():
         yield replace(history, queues={other: given for other, given in history.queues.items() if other != name})
         for option in options:
@@ -80,6 +81,13 @@ def _shorter(history: History) -> Iterator[History]:
     for index, (name, given) in enumerate(operations):
         for less in _less(given):
             yield replace(history, operations=[*operations[:index], (name, less), *operations[index + 1 :]])
+
+
+def _fewer_limits(history: History) -> Iterator[History]:
+    for name, some in history.limits.items():
+        yield replace(history, limits={other: given for other, given in history.limits.items() if other != name})
+        for index in range(len(some) if len(some) > 1 else 0):
+            yield replace(history, limits=history.limits | {name: some[:index] + some[index + 1 :]})
 
 
 def _less(given: dict) -> Iterator[dict]:  # type: ignore[type-arg]

@@ -13,6 +13,8 @@ from uuid import UUID
 from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit
 from django_mq.engine.decisions.dead_letters import DEATHS
 from django_mq.engine.decisions.ends import End, Ended
+from django_mq.engine.decisions.keyed_limits import Allowed
+from django_mq.engine.decisions.rates import Rate
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.unique import Unique, claim_of
 from django_mq.engine.decisions.verdict import Verdict
@@ -53,16 +55,24 @@ from tests.stores.conftest import edit_in_memory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from django_mq.engine.decisions.keyed_limits import LimitFacts
     from django_mq.engine.decisions.unique import UniqueClaim
     from django_mq.stores.base import Store
     from django_mq.stores.records import Browsed, Claimed, ClaimResult, QueueRecord
+    from tests.agreement.history import History as Plan
 
 #: A server that has just started gives every session a deadline of grace.
 HEAD_START = timedelta(hours=1)
 #: Times are told in such steps: no two events of different operations are closer.
 TOLD = timedelta(seconds=STEP_SECONDS / 2)
 #: The duties whose subject is not maintenance.
-DUTIES = {"prune": "retention.prune", "roll_up": "retention.roll_up", "delete_unused": "deletions.delete_unused"}
+DUTIES = {
+    "prune": "retention.prune",
+    "roll_up": "retention.roll_up",
+    "delete_unused": "deletions.delete_unused",
+    "limits": "rates.prune",
+}
+LIMIT = 1000
 ALL_STATES = [State.SCHEDULED, State.READY, State.CLAIMED, State.DEAD, State.PARKED]
 #: What a store may answer instead of doing what it is asked; any other error is a fault.
 REFUSALS = (
@@ -104,12 +114,12 @@ class Site:
         for worker in self.workers:
             worker.close()
 
-    def begin(self, queues: dict[str, dict[str, Any]], base: datetime) -> None:
+    def begin(self, history: Plan, base: datetime) -> None:
         """Forget everything, and declare the queues, the last one first: it may be the target of others."""
         empty(self.store)
-        self.queues = queues
+        self.queues, self.limited = history.queues, tuple(history.limits)
         #: The same, as an operator has changed them.
-        self.options = dict(queues)
+        self.options = dict(self.queues)
         self.base = base + HEAD_START
         #: Sessions by number; the slot, and the session that is in it.
         self.sessions: list[int] = []
@@ -117,9 +127,11 @@ class Site:
         #: By session's number, what it has not settled yet, and all that was delivered, each with its session.
         self.held: list[list[Claimed]] = []
         self.past: list[tuple[int, Claimed]] = []
+        #: What was acknowledged when it began, each with its session, and runs perhaps.
+        self.begun: list[tuple[int, Claimed]] = []
         self.pass_to(0)
         _ended.pop(self.store.alias, None)
-        for name in reversed(queues):
+        for name in reversed(self.queues):
             self._make(name)
         self._told_history = self._told_attempts = 0
         #: Rows in memory that were told, by their identity.
@@ -144,7 +156,18 @@ class Site:
                 (item.message_id.int, item.queue, item.end.name, item.type, item.new_row is None)
                 for item in _ended.pop(self.store.alias, ())
             ),
+            "limits": {name: self._used(self.store.rates.facts(name)) for name in self.limited},
         }
+
+    def _used(self, facts: LimitFacts) -> dict[str, Any]:
+        """What limits by key have used, as far as it is not free."""
+        used = {place: each.free_at for place, each in facts.used.items() if each.free_at > facts.now}
+        times = {"used": used, "held": facts.held, "waiting": facts.waiting}
+        told = {
+            name: {place: at and self._told(datetime.fromtimestamp(at, UTC)) for place, at in each.items()}
+            for name, each in times.items()
+        }
+        return told | {"allowed": dict(facts.allowed), "running": dict(facts.running)}
 
     def _browse(self, name: str) -> list[Browsed]:
         return self.store.browser.browse(name, states=ALL_STATES, limit=1000)
@@ -222,7 +245,7 @@ class Site:
         """Return the store's answer, a refusal being one, in words that are the same for every store."""
         for handle in (self.store, *self.workers):
             # The deletion of an unused queue is tried again at once: how long a store waits is its own affair.
-            getattr(handle.queues, "retry_at", {}).clear()  # type: ignore[attr-defined]
+            getattr(handle.deletions, "retry_at", {}).clear()
         # The workers stand for processes, of which each knows the queues by itself, and the clock stands still.
         for queue in QUEUES:
             queue_records.drop(self.store.database.alias, queue)
@@ -268,7 +291,9 @@ class Site:
         message = NewMessage(
             queue_name=queue,
             message_id=UUID(int=number),
-            body=b"x" * given.get("size", 2),
+            body=json.dumps({"tenant": given["tenant"]}).encode()
+            if "tenant" in given
+            else b"x" * given.get("size", 2),
             content_type="json",
             headers=json.dumps(
                 ({KEY: given["key"]} if "key" in given else {"a": 1.5})
@@ -460,6 +485,8 @@ class Site:
                 # A store that finds nothing to claim may leave what is due in a paused queue as it is, and one
                 # that has lost the session may have made ready what is due.
                 self.store.maintenance.promote()
+        begun = {item.receipt for item in settlements if item.verdict is Verdict.BEGIN}
+        self.begun += [each for each in self.past if each[0] == number and each[1].receipt in begun]
         self.held[number] += result.claimed
         self.past += [(number, message) for message in result.claimed]
         return self._exchanged(result, settlements)
@@ -497,9 +524,16 @@ class Site:
         void = []
         for item in items if self.past else []:
             number, message = self.past[item["pick"] % len(self.past)]
+            self.begun += [(number, message)] if item["how"] == "BEGIN" else []
             void.append(len(self.store.settlements.settle(self.sessions[number], [_settlement(message, **item)])))
             self.held[number] = [other for other in self.held[number] if other is not message]
         return void
+
+    def _end_runs(self, picks: list[int]) -> list[int]:
+        """End what was acknowledged when it began, be it over or not."""
+        chosen = [self.begun[pick % len(self.begun)] for pick in picks if self.begun]
+        ends = [(number, Settlement(message.id, message.claim, Verdict.END)) for number, message in chosen]
+        return [len(self.store.settlements.settle(self.sessions[number], [end])) for number, end in ends]
 
     def _give_back(self, slot: int, picks: list[int]) -> None:
         held = self.held[self._number(slot)]
@@ -514,7 +548,8 @@ class Site:
     # Maintenance and steering.
 
     def _maintenance(self, duty: str) -> Any:
-        done = attrgetter(DUTIES.get(duty, f"maintenance.{duty}"))(self.store)()
+        run = attrgetter(DUTIES.get(duty, f"maintenance.{duty}"))(self.store)
+        done = run(LIMIT) if duty == "limits" else run()
         if duty == "cover":
             for name, handle in product(self.queues, (self.store, *self.workers)):
                 handle.queues.find(name)  # notices it at once
@@ -553,6 +588,14 @@ class Site:
 
     def _free(self, queue: str, key: str, limit: int) -> int:
         return self.store.parking.free(queue, key, limit)
+
+    def _hold(self, queue: str, limit: str, key: str, seconds: float) -> None:
+        self.store.rates.hold(queue, limit, key, seconds)
+
+    def _allow(
+        self, queue: str, limit: str, key: str, rate: dict[str, Any] | None = None, at_once: int | None = None
+    ) -> None:
+        self.store.rates.allow(queue, limit, key, Allowed(None if rate is None else Rate(**rate), at_once))
 
     def _free_groups(self, queue: str, group: str | None = None) -> int:
         return self.store.queues.free_groups(queue, group)

@@ -29,7 +29,7 @@ REPLACED_WHILE_HELD: list[Operation] = [
 TWO_CLAIMED: list[Operation] = [
     ("open", {"slot": 0, "seconds": 1250.0}),
     ("publish", {"messages": [{"number": 1, "queue": "a", "priority": 1}, {"number": 2, "queue": "a"}]}),
-    ("claim", {"slot": 0, "queues": ["a"], "credit": 9}),
+    ("claim", {"slot": 0, "queues": ["a"], "credit": 9, "slots": 9}),
 ]
 LAST_VALUES = {"a": {"kind": "last_value", "last_value_key": "k"}}
 #: What has been found once.
@@ -77,6 +77,57 @@ FOUND = {
             ("publish", {"messages": [{"number": 1, "queue": "a", "delay": 150.0}]}),
             ("claim", {"slot": 0, "queues": ["a"], "credit": 1}),
         ],
+    ),
+    "a message that was sent on by a ring is of a lower level": History(
+        {"a": {"dead_letter_exchange": "to.b"}, "b": {**LAST_VALUES["a"], "levels": 1}},
+        [
+            ("publish", {"messages": [{"number": 1, "queue": "a"}, {"number": 2, "queue": "a", "priority": 1}]}),
+            ("publish", {"messages": [{"number": 3, "queue": "a"}]}),
+            ("edit", {"queue": "a", "changes": {"max_messages": 2, "overflow": "ring"}}),
+            ("publish", {"messages": [{"number": 4, "queue": "a"}]}),
+        ],
+    ),
+    "a value is delivered now, and replaces a parked one that is to be delivered, too": History(
+        LAST_VALUES,
+        [
+            TWO_CLAIMED[0],
+            ("publish", {"messages": [{"number": 1, "queue": "a", "key": "p"}]}),
+            ("publish", {"messages": [{"number": 2, "queue": "a", "key": "p", "delay": 250.0}]}),
+            ("wait", {"steps": 1}),
+            ("park", {"messages": [1], "key": "one", "seconds": None}),
+            ("steer", {"messages": [1, 2], "how": "deliver_now"}),
+        ],
+    ),
+    "a value that was replaced while it was held has killed its worker again": History(
+        {"a": {**LAST_VALUES["a"], "max_attempts": 1}},
+        [
+            *REPLACED_WHILE_HELD[:3],
+            ("die", {"slot": 0}),
+            TWO_CLAIMED[0],
+            *REPLACED_WHILE_HELD[2:],
+            ("die", {"slot": 0}),
+        ],
+    ),
+    "a session has been reaped when a task begins": History(
+        {"a": {}},
+        [
+            *TWO_CLAIMED,
+            ("die", {"slot": 0}),
+            ("settle_late", {"items": [{"pick": 0, "how": "BEGIN"}, {"pick": 1, "how": "BEGIN"}]}),
+            ("end_runs", {"picks": [0]}),
+            ("reap", {"spare": None}),
+            ("end_runs", {"picks": [1]}),
+        ],
+        {"a": [("concurrency", {"name": "first", "at_once": 9})]},
+    ),
+    "a message whose end is told is over its rate": History(
+        {"a": {}},
+        [
+            TWO_CLAIMED[0],
+            ("publish", {"messages": [{"number": 1, "queue": "a"}, {"number": 2, "queue": "a"}]}),
+            TWO_CLAIMED[2],
+        ],
+        {"a": [("rate_limit", {"name": "first", "amount": 1, "seconds": 100.0})]},
     ),
     "a message is due in a paused queue": History(
         {"a": {}},
