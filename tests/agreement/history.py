@@ -148,8 +148,6 @@ class _Author:
         self._now = 0
         #: Whether this history is about last values in advance.
         self._in_advance = False
-        #: Whether queues of this history have limits by key.
-        self._has_limits = False
         #: Until when the session of each slot lives, None without one.
         self._until: list[float | None] = [1250.0] * SLOTS
 
@@ -158,8 +156,7 @@ class _Author:
         self._names = QUEUES[: self._random.choice([1, 1, 2, 2, 3, 4])]
         self._in_advance = self._random.random() < 0.2
         history = History({name: self._options(name) for name in self._names})
-        self._has_limits = self._random.random() < 0.3
-        if self._has_limits:
+        if self._random.random() < 0.3:
             history.limits = {name: self._limits() for name in self._names if self._random.random() < 0.7}
         history.operations = [("open", {"slot": slot, "seconds": 1250.0}) for slot in range(SLOTS)]
         # A part of the histories is about few things, so that it comes far with them.
@@ -532,8 +529,7 @@ class _Author:
     def _pause(self) -> dict[str, Any]:
         return {
             "queue": self._queue(),
-            # A database frees messages of a paused queue, too.
-            "paused": self._random.random() < 0.6 and not self._has_limits,
+            "paused": self._random.random() < 0.6,
             "seconds": self._maybe(0.4, self._half_way),
         }
 

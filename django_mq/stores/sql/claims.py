@@ -395,6 +395,7 @@ class Claims(Part, subjects.Claims):
         limits = {
             name: self._opened(name, found, facts_of(rows), request)
             for (name, found), rows in zip(declared.items(), answers[len(settling) + len(locking) :], strict=False)
+            if not facts[name].is_paused
         }
         promoting = request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values())
         waking = [name for name in locked if facts[name].is_waking]
@@ -692,6 +693,7 @@ class Facts:
     queue_id: int | None = None
     options: QueueOptions = NO_OPTIONS
     claimed: int = 0
+    is_paused: bool = False
     in_slots: set[int] = field(default_factory=set)
     keeping: list[tuple[str, int | None]] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
@@ -723,7 +725,8 @@ class Facts:
         elif kind == DECLINED:
             self.declined.setdefault(numbers[1], set()).add(numbers[0])
         elif kind == QUEUE:
-            self.queue_id, *values, self.claimed, _ = numbers
+            self.queue_id, *values, self.claimed, is_paused = numbers
+            self.is_paused = bool(is_paused)
             self.options = QueueOptions(**dict(zip(OPTIONS, [word, *values], strict=True)))
         else:
             alive, *times = numbers[:3]

@@ -32,7 +32,7 @@ w.redelivered
 -- Returns: rows of a kind, seven numbers and a text:
 -- 0: whether the session lives, and microseconds until the next message is due, and until the next parked one is to be
 -- freed, null for none.
--- 1: the queue: id, strict, exclusive, max_in_flight, max_consumers, how many are claimed; its grouping.
+-- 1: the queue: id, strict, exclusive, max_in_flight, max_consumers, how many are claimed, whether it is paused; its grouping.
 -- 2: a live session that has a slot.
 -- 3: a group with a message that is claimed, and the session that has it, or null for a message that has failed and
 -- waits for its next attempt.
@@ -47,7 +47,7 @@ UNION ALL
 SELECT 1, q.id, CASE WHEN q.strict THEN 1 ELSE 0 END, CASE WHEN q.exclusive THEN 1 ELSE 0 END, q.max_in_flight, q.max_consumers,
     CASE WHEN q.max_in_flight IS NULL THEN 0 ELSE (
         SELECT count(*) FROM django_mq_message h {by:django_mq_message_ready} WHERE h.queue_id = q.id AND h.state = 2) END,
-    0, q.group_rule
+    CASE WHEN {paused} THEN 1 ELSE 0 END, q.group_rule
 FROM django_mq_queue q
 WHERE q.name = %(queue)s
 UNION ALL
