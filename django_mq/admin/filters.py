@@ -190,7 +190,9 @@ class FailureGroupFilter(Filter):
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         asked = [key[:18] for key in request.GET.getlist("failure") if key.isdecimal()]
         groups = FailureGroup.objects.using(alias()).filter(pk__in=asked) if asked else ()
-        return [(str(group.pk), Truncator(str(group)).chars(NAME)) for group in groups]
+        # Its text is that of exceptions.
+        may_view = request.user.has_perm("django_mq.view_failuregroup")
+        return [(str(one.pk), Truncator(str(one)).chars(NAME) if may_view else f"#{one.pk}") for one in groups]
 
 
 class AttemptGroupFilter(FailureGroupFilter):

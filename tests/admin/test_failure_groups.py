@@ -133,6 +133,21 @@ def test_a_redrive_says_why_it_has_stopped(
 
 
 @pytest.mark.django_db
+def test_the_text_of_a_group_takes_the_permission_to_view_it(
+    login_with: Callable[..., Client], make: Make
+) -> None:
+    redrive = make.staged_redrive()
+    assert redrive.group
+    client = login_with("view_stagedredrive", "view_message", "view_attempt")
+    addresses = [page_of(redrive), list_of("stagedredrive")]
+    addresses += [f"{list_of(name)}?failure={redrive.group.pk}" for name in ("message", "attempt")]
+    for address in addresses:
+        text = client.get(address).content.decode()
+        assert f"#{redrive.group.pk}" in text
+        assert str(redrive.group) not in text
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "answers", [{"first": "0"}, {"first": "501"}, {"per_minute": "-1"}, {"per_minute": "nan"}]
 )

@@ -91,18 +91,6 @@ def test_what_a_worker_does_not_hold_any_more_does_not_run(site: str, make: Make
     assert [one.handler for one in running_now(using=site)] == ["shop.late"]
 
 
-@pytest.mark.django_db
-def test_a_task_that_was_acknowledged_before_it_began_runs_without_a_usual_time(make: Make) -> None:
-    usually(make, 0.01)
-    [message] = runs(make, 1320.0, kind="celery")
-    Message.objects.filter(pk=message.pk).delete()
-
-    [one] = running_now(using="default")
-
-    assert (one.handler, one.message_id, one.usual) == ("shop.report", None, None)
-    assert unusual(using="default") == []
-
-
 def test_what_runs_unusually_long_is_told_by_the_doctor_probes_metrics_top_and_the_overview(
     site: str, browse: Client, make: Make
 ) -> None:

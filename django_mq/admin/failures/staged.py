@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.contrib import admin
+from django.db.models import BooleanField, Value
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin
+from django_mq.admin.addresses import message_address
 from django_mq.admin.failures.actions import GO_ON, STEERING, STOP, plan_of
 from django_mq.admin.language import exact
 from django_mq.admin.table import ReadOnly
 from django_mq.failures.staged import StopReason
-from django_mq.models import FailureGroup, Message, StagedRedrive
+from django_mq.models import FailureGroup, StagedRedrive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from django.db.models import QuerySet
     from django.http import HttpRequest
 
 
@@ -39,14 +43,21 @@ class StagedRedriveAdmin(ReadOnly, ActionAdmin):
 
     started = columns.ago_column("created_at", gettext_lazy("started"))
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[StagedRedrive]:
+        may_view_group = Value(self.may(request, "view_failuregroup"), BooleanField())
+        rows: QuerySet[StagedRedrive] = super().get_queryset(request).annotate(may_view_group=may_view_group)
+        return rows
+
     @admin.display(description=gettext_lazy("redrive"))
     def number(self, redrive: StagedRedrive) -> str:
         return str(redrive)
 
     @admin.display(description=gettext_lazy("failure group"), empty_value="-")
-    def group_shown(self, redrive: StagedRedrive) -> str | None:
+    def group_shown(self, redrive: Any) -> str | None:
         if redrive.group is None:
             return None
+        if not redrive.may_view_group:
+            return f"#{redrive.group.pk}"
         address = self.page_address(FailureGroup, redrive.group.pk)
         return format_html('<a href="{}">{}</a>', address, columns.clip(str(redrive.group)))
 
@@ -65,7 +76,7 @@ class StagedRedriveAdmin(ReadOnly, ActionAdmin):
             return str(label)
         shown = format_html('<span class="mq-warn">{}</span>', label)
         if redrive.reason == StopReason.FAILED and redrive.about:
-            address = self.list_address(Message, q=redrive.about)
+            address = message_address(self, UUID(redrive.about))
             return format_html(_('{}: <a href="{}">a message</a> has failed.'), shown, address)
         return format_html("{}: {}", shown, _reason(redrive))
 

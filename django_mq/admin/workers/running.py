@@ -56,7 +56,7 @@ def as_json(_admin: TableAdmin, _request: HttpRequest) -> HttpResponse:
 
 def _messages(found: Sequence[RunningMessage]) -> dict[int, Message]:
     """Return the messages that run, with descriptions of their contents."""
-    keys = [one.row_id for one in found if one.message_id is not None]
+    keys = [one.row_id for one in found]
     rows = Message.objects.using(alias()).filter(pk__in=keys).select_related("queue")
     messages = list(rows.defer("headers", "properties", "body").order_by())
     describe(messages)

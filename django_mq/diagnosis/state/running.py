@@ -1,7 +1,7 @@
 """What runs now, for how long, and how long it usually takes: three statements, of which a quiet site needs one.
 
 A handler has begun: what a worker has only prefetched does not run. The workers say what runs with each heartbeat,
-at most 100 each, those that run for longest.
+at most 100 each, those that run for longest. They leave out Celery tasks that were acknowledged before they began.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ MOST_FOUND: Final = 5
 class RunningMessage:
     """A message that a worker handles."""
 
-    #: The row, and its message; None for a Celery task that was acknowledged before it began: its row is gone.
     row_id: int
-    message_id: UUID | None
-    queue: str | None
+    message_id: UUID
+    queue: str
     type: str
     handler: str
     session_id: int
@@ -74,22 +73,19 @@ def running_now(*, least_seconds: float = 0.0, using: str) -> list[RunningMessag
     found = []
     for row_id, claim, handler, session, seconds in reported:
         row = rows.get(row_id)
-        if row is None and session.kind != WorkerSession.Kind.CELERY:
+        if row is None or (row.session_id, row.claim) != (session.pk, claim):
             continue  # it has ended since the heartbeat
-        if row is not None and (row.session_id, row.claim) != (session.pk, claim):
-            continue
-        name, kind = (row.queue.name, row.type) if row is not None else (None, handler)
         found.append(
             RunningMessage(
                 row_id=row_id,
-                message_id=None if row is None else row.message_id,
-                queue=name,
-                type=kind,
+                message_id=row.message_id,
+                queue=row.queue.name,
+                type=row.type,
                 handler=handler,
                 session_id=session.pk,
                 worker=session.name,
                 seconds=seconds,
-                usual=usual.get((name, kind)) if name is not None else None,
+                usual=usual.get((row.queue.name, row.type)),
             )
         )
     return sorted(found, key=lambda one: one.rank)
@@ -98,7 +94,7 @@ def running_now(*, least_seconds: float = 0.0, using: str) -> list[RunningMessag
 def _reported(alias: str) -> Iterator[tuple[int, int, str, Any, float]]:
     """Yield what the live workers say: row, claim, handler, session, and seconds until now."""
     alive = WorkerSession.objects.using(alias).filter(deadline__gte=UTCNow(), running__isnull=False)
-    sessions = alive.only("name", "kind", "running", "heartbeat_at").annotate(asked_at=UTCNow())
+    sessions = alive.only("name", "running", "heartbeat_at").annotate(asked_at=UTCNow())
     for session in sessions.order_by("pk"):
         since = max(0.0, (session.asked_at - session.heartbeat_at).total_seconds())
         for row_id, claim, handler, seconds in session.running or ():
