@@ -96,7 +96,11 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
         if group is not None:
             group.deploy, group.is_whole = last_deploy(using=alias()), True
             # So that an empty field is hidden.
-            group.news, group.tenants_shown, group.versions_shown = self.news(group), group.tenants, group.versions
+            group.news, group.tenants_shown, group.versions_shown = (
+                self.news(group),
+                group.tenants or "",
+                group.versions or "",
+            )
         return group
 
     @admin.display(description=gettext_lazy("failure"))
