@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.template.defaultfilters import floatformat
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.html import format_html, format_html_join
@@ -16,9 +15,8 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_mq.admin.language import LOCAL, exact
 from django_mq.admin.table import alias
-from django_mq.diagnosis.state.alerts import RATE_PLACES
+from django_mq.diagnosis.language import LOCAL, exact, time_text
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.models import Message
 from django_mq.stores.records import Counts
@@ -43,11 +41,6 @@ MINUTES = re.compile(r"([.:])i(?!\1s)")
 def short_id(message_id: UUID) -> str:
     """Return the end of an id, with the whole id on hover. All ids of one moment begin alike."""
     return format_html('<span class="mq-id" title="{}">…{}</span>', message_id, message_id.hex[-8:])
-
-
-def time_text(moment: datetime) -> str:
-    """Return a time in the current time zone, as Django's admin shows the fields of a row."""
-    return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
 
 
 def second_text(moment: datetime, zone: tzinfo | None = None) -> str:
@@ -130,14 +123,6 @@ def measure(queues: Iterable[Queue]) -> dict[str, Counts]:
     names = [queue.name for queue in queues]
     counted = shared_store(alias()).queues.counts(names, limit=COUNT_LIMIT) if names else {}
     return {name: counted.get(name, Counts()) for name in names}
-
-
-def rate(per_second: float) -> str:
-    """Return a rate: ``0``, ``< 0.01``, ``0.50``, ``12``."""
-    smallest = 10.0**-RATE_PLACES
-    if 0 < per_second < smallest:
-        return f"< {floatformat(smallest, RATE_PLACES)}"
-    return str(floatformat(per_second, f"-{RATE_PLACES}g"))
 
 
 def share(used: int, most: int) -> str:

@@ -11,8 +11,7 @@ from django.contrib.admin.options import get_content_type_for_model
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_mq.admin import columns
-from django_mq.admin.language import LOCAL, exact
+from django_mq.diagnosis.language import LOCAL, exact, time_text
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.models import Message, Operation
 
@@ -45,9 +44,7 @@ def told(action: MessageAction, answers: Mapping[str, Any], chosen: Selection, c
 
 def _shown(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answers as pages show them."""
-    return {
-        name: columns.time_text(value) if isinstance(value, datetime) else value for name, value in answers.items()
-    }
+    return {name: time_text(value) if isinstance(value, datetime) else value for name, value in answers.items()}
 
 
 def _reasons(action: MessageAction, chosen: Selection, changed: int) -> Iterator[str]:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 
-from django_mq.admin import columns
-from django_mq.admin.language import LOCAL
 from django_mq.delivery.codecs import decode_body
 from django_mq.delivery.consumer.handlers import discover, registered
+from django_mq.diagnosis.language import LOCAL, time_text
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.retries import BY_CLASS, Retries, classes_in
 from django_mq.engine.decisions.verdict import Ending, Verdict, verdict
@@ -119,7 +118,7 @@ def _next(own: Retries, message: Message) -> Iterator[str]:
     else:
         yield _("If it fails, the next one begins after %(time)s.") % {"time": _delay(policy, attempt)}
     if left is not None:
-        end = columns.time_text(now + timedelta(seconds=left))
+        end = time_text(now + timedelta(seconds=left))
         yield _("No retry begins after %(time)s.") % {"time": end}
 
 

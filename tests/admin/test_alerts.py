@@ -10,10 +10,10 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from django_mq.admin.overview.alerts import sentence
 from django_mq.diagnosis.state.alerts import Alert, AlertKind, alerts, is_full
 from django_mq.diagnosis.state.fleet import ConsumerStatus, Use, WorkerStatus
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, QueueState
+from django_mq.diagnosis.state.sentences import sentence
 from django_mq.diagnosis.state.series import SUMMED_UP, Rates
 from django_mq.models import Consumer, Message, Rollup
 from tests.admin.conftest import list_of, page_of

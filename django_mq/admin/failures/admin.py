@@ -15,11 +15,11 @@ from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin, Preview
 from django_mq.admin.failures.actions import ACTIONS, plan_of
 from django_mq.admin.filters import Filter
-from django_mq.admin.language import exact
 from django_mq.admin.messages.failures import shown
 from django_mq.admin.overview.charts import HEIGHT, WIDTH, Line, draw, paths, scale_end
 from django_mq.admin.paginator import BoundedChangeList
 from django_mq.admin.table import ReadOnly, alias
+from django_mq.diagnosis.language import exact
 from django_mq.failures.deploys import last_deploy
 from django_mq.failures.groups import STEP, step_of
 from django_mq.failures.staged import filters_of

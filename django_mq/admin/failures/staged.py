@@ -15,8 +15,8 @@ from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin
 from django_mq.admin.addresses import message_address
 from django_mq.admin.failures.actions import GO_ON, STEERING, STOP, plan_of
-from django_mq.admin.language import exact
 from django_mq.admin.table import ReadOnly
+from django_mq.diagnosis.language import exact
 from django_mq.failures.staged import StopReason
 from django_mq.models import FailureGroup, StagedRedrive
 

@@ -33,7 +33,6 @@ from django_mq.admin.filters import (
     WorkerFilter,
     is_in_one_line,
 )
-from django_mq.admin.language import LOCAL
 from django_mq.admin.messages import descriptions, failures, life, payload, publish_form, search_page
 from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
@@ -41,6 +40,7 @@ from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedPaginator, MessageRows, posts_action
 from django_mq.admin.panels import panels_of
 from django_mq.admin.table import IdSearch, ReadOnly, alias
+from django_mq.diagnosis.language import LOCAL, time_text
 from django_mq.diagnosis.messages import criteria, finder, indexes
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
@@ -233,7 +233,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             return _("no worker holds it")
         if message.session is None:
             return _("%(worker)s, which does not exist any more") % {"worker": _worker(message)}
-        words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
+        words = {"worker": _worker(message), "deadline": time_text(message.session.deadline)}
         if message.session.deadline < datetime.now(UTC):
             return _("%(worker)s, but its deadline has passed: %(deadline)s") % words
         words["left"] = LOCAL.duration((message.session.deadline - datetime.now(UTC)).total_seconds())

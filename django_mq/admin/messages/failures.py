@@ -10,6 +10,7 @@ from django.utils.html import format_html
 
 from django_mq.admin import columns
 from django_mq.admin.table import alias
+from django_mq.diagnosis.language import time_text
 from django_mq.engine.states import REJECTED
 from django_mq.models import Attempt, Message
 from django_mq.stores.records import told
@@ -101,4 +102,4 @@ def words(error: str, detail: str, failed_at: datetime) -> str:
     """Return the error and the beginning of its text, with its time on hover."""
     cut = f"{detail[:WORDS]}…" if len(detail) > WORDS else detail
     shown = columns.breakable(f"{error}: {cut}" if cut else error)
-    return format_html('<span class="mq-clip" title="{}">{}</span>', columns.time_text(failed_at), shown)
+    return format_html('<span class="mq-clip" title="{}">{}</span>', time_text(failed_at), shown)

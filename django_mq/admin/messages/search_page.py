@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.addresses import chips, message_address
-from django_mq.admin.language import LOCAL
 from django_mq.admin.messages.life import viewable
 from django_mq.admin.paginator import NUL, NUMBER
 from django_mq.admin.table import alias
+from django_mq.diagnosis.language import LOCAL, time_text
 from django_mq.diagnosis.messages.life import id_in
 from django_mq.diagnosis.messages.search import KEYS, SECONDS, SHORTEST, TABLES, Hit, SearchResult, search
 from django_mq.stores.registry import shared_store
@@ -120,7 +120,7 @@ def _left(found: SearchResult) -> Iterator[str]:
         "failed": _("failed attempts, back to %(time)s"),
     }
     for name, time in found.back_to.items():
-        yield words[name] % {"time": columns.time_text(time) if time else "-"}
+        yield words[name] % {"time": time_text(time) if time else "-"}
 
 
 def _lines(admin: TableAdmin, hits: Sequence[Hit]) -> list[FoundLine]:

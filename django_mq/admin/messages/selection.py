@@ -14,12 +14,12 @@ from django.utils.translation import gettext as _
 from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.forms import Confirmation
-from django_mq.admin.language import LOCAL, exact
 from django_mq.admin.operations import runner
 from django_mq.admin.table import alias
 from django_mq.delivery.operator import redrives
 from django_mq.delivery.operator.actions import in_delivery_order, rows_of
 from django_mq.delivery.operator.recalls import recalled
+from django_mq.diagnosis.language import LOCAL, exact
 from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.slices import as_listed
 from django_mq.diagnosis.state.obstacles import obstacles_on

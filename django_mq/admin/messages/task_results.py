@@ -16,11 +16,11 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import columns
 from django_mq.admin.filters import QueueNameFilter
-from django_mq.admin.language import LOCAL
 from django_mq.admin.messages import failures, payload
 from django_mq.admin.paginator import BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin
 from django_mq.delivery.codecs import key_of
+from django_mq.diagnosis.language import LOCAL
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -9,9 +9,9 @@ from django.http import JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import ago, breakable, time_text
-from django_mq.admin.language import LOCAL
+from django_mq.admin.columns import ago, breakable
 from django_mq.admin.table import alias
+from django_mq.diagnosis.language import LOCAL, time_text
 from django_mq.diagnosis.state.by_type import failures, runs
 from django_mq.diagnosis.state.series import SPANS
 from django_mq.models import Attempt, History, Message

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING
 
-from django_mq.admin.language import LOCAL, digits
+from django_mq.diagnosis.language import LOCAL, digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

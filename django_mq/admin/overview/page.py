@@ -16,12 +16,12 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
-from django_mq.admin.language import LOCAL
 from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, found_objects, shown, worst_first
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.overview.snoozed import hidden, identity, with_link
 from django_mq.admin.table import alias
 from django_mq.admin.tabs import queue_in, tabs_of
+from django_mq.diagnosis.language import LOCAL, rate
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.acknowledged import snoozed
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
@@ -91,7 +91,7 @@ class QueueLine:
         if self.rates is None:
             return [("-", False)] * len(COUNTED)
         rates = [(name, getattr(self.rates, name)) for name in COUNTED]
-        return [(columns.rate(rate), name == "failed" and rate > 0) for name, rate in rates]
+        return [(rate(number), name == "failed" and number > 0) for name, number in rates]
 
     @property
     def counts(self) -> list[tuple[int | str, str, bool]]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
-from django_mq.admin.language import LOCAL
 from django_mq.admin.table import alias
+from django_mq.diagnosis.language import LOCAL
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from django.db.models import Sum
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, menu
-from django_mq.admin.language import exact
 from django_mq.admin.paginator import BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
+from django_mq.diagnosis.language import exact
 from django_mq.models import BulkPart
 
 if TYPE_CHECKING:

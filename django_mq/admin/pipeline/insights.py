@@ -10,12 +10,11 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 
-from django_mq.admin import columns
-from django_mq.admin.language import LOCAL
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.paginator import NUL
 from django_mq.admin.pipeline.admin import SparkPages
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
+from django_mq.diagnosis.language import LOCAL, time_text
 from django_mq.insights import reading
 from django_mq.insights.reading import EXPORTS, QueueSummary, write_csv
 from django_mq.models import InsightHour
@@ -82,7 +81,7 @@ def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
     busiest = [datetime.fromisoformat(hour) for hour in summary.busiest] if summary else []
     return {
         "summary": summary and _in_words(summary),
-        "busiest": [columns.time_text(hour) for hour in busiest],
+        "busiest": [time_text(hour) for hour in busiest],
         "charts": charts(found, since, until) if found else [],
         "causes": reading.causes(alias(), queue, since=since.date(), until=until.date())[:20],
     }

@@ -9,10 +9,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Deletion, Pause, Typed
-from django_mq.admin.language import exact
 from django_mq.admin.table import alias
 from django_mq.delivery import queues
 from django_mq.delivery.operator import recalls, redrives
+from django_mq.diagnosis.language import exact
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

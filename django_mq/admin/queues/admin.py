@@ -18,7 +18,6 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin import columns, report, retries
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
-from django_mq.admin.language import LOCAL
 from django_mq.admin.overview import log, space
 from django_mq.admin.overview import page as overview
 from django_mq.admin.overview.alerts import delivery_column
@@ -28,6 +27,7 @@ from django_mq.admin.queues.form import QueueForm, form_class, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.admin.tabs import tabs_of
 from django_mq.delivery.operator.queue_editor import forget
+from django_mq.diagnosis.language import LOCAL
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.groups import groups

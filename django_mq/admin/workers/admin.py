@@ -16,10 +16,10 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin import columns
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import ConsumerStateFilter, ModeFilter, QueueNameFilter, StaleFilter
-from django_mq.admin.language import LOCAL, exact
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
 from django_mq.admin.workers import running
 from django_mq.admin.workers.actions import ACTIONS, QUIET, WORK
+from django_mq.diagnosis.language import LOCAL, exact
 from django_mq.diagnosis.state.fleet import is_late
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.models import Consumer, Message, Queue, WorkerSession

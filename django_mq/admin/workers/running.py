@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from django_mq.admin.columns import breakable
-from django_mq.admin.language import LOCAL, digits
 from django_mq.admin.messages.actions import STOP
 from django_mq.admin.messages.descriptions import describe, of_row
 from django_mq.admin.table import alias
+from django_mq.diagnosis.language import LOCAL, digits
 from django_mq.diagnosis.state.running import running_now
 from django_mq.models import Message, WorkerSession
 

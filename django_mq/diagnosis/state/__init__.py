@@ -10,6 +10,7 @@ series.py    the last hour or day, minute by minute
 by_type.py   what runs and what fails, by queue and type
 running.py   what runs now, and what runs unusually long
 alerts.py    what needs a look, from figures that are known already
+sentences.py the same in sentences
 extensions.py what extensions find
 obstacles.py the paused or full queues to which a redrive returns messages
 health.py    the answer for a probe
