@@ -18,6 +18,7 @@ from django.db.migrations.exceptions import NodeNotFoundError
 from django.utils.module_loading import import_string
 
 from django_mq import conf
+from django_mq.alerts.extension import targets
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS
 from django_mq.errors import (
     ConfigurationError,
@@ -71,6 +72,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     return [
         *_check_middleware(),
         *_check_mask(),
+        *_check_alerts(),
         *_check_store(),
         *_check_autocommit(),
         *_check_memory_options(),
@@ -296,6 +298,15 @@ def _check_mask() -> list[checks.CheckMessage]:
         problem = f"which cannot be imported: {error}"
     hint = "Give the dotted path of a function of two arguments, or a list of keys. Until then all is hidden."
     return [_error(f"DJANGO_MQ['MASK'] names {path!r}, {problem}.", hint, "E007")]
+
+
+def _check_alerts() -> list[checks.CheckMessage]:
+    """E015: where alerts are to be sent is wrong."""
+    try:
+        targets()
+    except ConfigurationError as error:
+        return [_error(str(error), "Until it is corrected, no alert is sent.", "E015")]
+    return []
 
 
 def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:

@@ -122,6 +122,9 @@ class Settings:
     #: The keys of ``django_mq.middleware.encryption`` by their ids; the first one encrypts.
     ENCRYPTION_KEYS: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    #: Where alerts are sent: by the name of each target its webhook or its mail addresses, and what it wants.
+    ALERTS: Any = field(default_factory=dict, repr=False)
+
     #: What other packages add: dotted paths of values of ``seams.extension.Extension``.
     EXTENSIONS: tuple[Extension, ...] = ()
     #: The values of settings that extensions declare.

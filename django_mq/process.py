@@ -60,6 +60,9 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "delivery.consumer.handlers._handlers": ModuleVariable("the handlers, by queue"),
     "delivery.consumer.session._live": ModuleVariable("the open sessions", "forgets them: it holds no lease"),
     "delivery.consumer.session._unclosed": ModuleVariable("sessions that could not be closed", "forgets them"),
+    "alerts.extension._first_asked": ModuleVariable(
+        "since when the leader is asked to look for alerts", "begins anew"
+    ),
     "periodic.duty._next_looks": ModuleVariable("when the leader looks for ticks that are due", reset="clear"),
     "periodic.releases._followed": ModuleVariable("the digests of what @periodic declares"),
     "periodic.decorator._declared": ModuleVariable("what @periodic has decorated"),

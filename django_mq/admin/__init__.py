@@ -17,6 +17,7 @@ report.py     the sentence at the end of an action, and log entries
 queues/       queues and bindings
 limits/       what operators allow single keys of limits
 messages/     messages, history, failed attempts, task results
+alerts/       what needed a look, and which targets were told
 operations/   actions on very many messages
 failures/     failed attempts in groups
 workers/      worker sessions and consumers
@@ -32,6 +33,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from django_mq.admin import menu
+from django_mq.admin.alerts.admin import RecordedAlertAdmin
 from django_mq.admin.failures.admin import FailureGroupAdmin
 from django_mq.admin.failures.staged import StagedRedriveAdmin
 from django_mq.admin.limits.admin import LimitExceptionAdmin
@@ -47,6 +49,7 @@ from django_mq.admin.pipeline.insights import InsightAdmin
 from django_mq.admin.queues.admin import QueueAdmin
 from django_mq.admin.queues.bindings import BindingAdmin
 from django_mq.admin.workers.admin import ConsumerAdmin, WorkerSessionAdmin
+from django_mq.alerts.models import RecordedAlert
 from django_mq.models import (
     ArchiveBatch,
     Attempt,
@@ -85,6 +88,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(TaskResult, TaskResultAdmin)
     site.register(UniqueKey, UniqueKeyAdmin)
     site.register(Operation, OperationAdmin)
+    site.register(RecordedAlert, RecordedAlertAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)
     site.register(InsightHour, InsightAdmin)
     site.register(ArchiveBatch, ArchiveBatchAdmin)

@@ -20,8 +20,8 @@ RUNNING = "Running"
 #: The models in the order of the menu. DEAD_LETTERS stands for the messages that are dead letters.
 ORDER = (
     *("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", "History", "FailureGroup"),
-    *("StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "SnoozedAlert"),
-    *("Binding", "LimitException", "InsightHour", "ArchiveBatch", "BulkJob"),
+    *("StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation"),
+    *("RecordedAlert", "SnoozedAlert", "Binding", "LimitException", "InsightHour", "ArchiveBatch", "BulkJob"),
 )
 
 

@@ -19,6 +19,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from django_mq import models
+from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from tests.admin.conftest import list_of
 
@@ -125,6 +126,14 @@ def a_job(number: int) -> Any:
 
 
 #: How a row of each table is written, with what a page shows of other tables beside it.
+def an_alert(_: Make, number: int) -> Any:
+    now = timezone.now()
+    given = {"cause": "late", "about": f"queue {number}", "level": "problem", "sentence": "It is late."}
+    row = RecordedAlert.objects.create(**given, began_at=now, seen_at=now)
+    AlertNotice.objects.create(alert=row, target="ops", news="began", sent_at=now)
+    return row
+
+
 ROWS: dict[str, Callable[[Make, int], Any]] = {
     "Queue": a_queue,
     "Binding": lambda make, number: models.Binding.objects.create(
@@ -141,6 +150,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "TaskResult": lambda _, number: a_result(number),
     "Operation": lambda _, number: an_operation(number),
     "PeriodicMessage": a_periodic_message,
+    "RecordedAlert": an_alert,
     "UniqueKey": a_unique_key,
     "InsightHour": lambda _, number: an_hour(number),
     "ArchiveBatch": lambda _, number: a_batch(number),

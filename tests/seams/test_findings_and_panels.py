@@ -127,6 +127,8 @@ def test_the_metrics_count_what_they_find() -> None:
         ("running", "notice"): 0,
         ("periodic", "problem"): 0,
         ("periodic", "notice"): 0,
+        ("alerts", "problem"): 0,
+        ("alerts", "notice"): 0,
     }
 
 

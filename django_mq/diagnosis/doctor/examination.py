@@ -40,6 +40,15 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
     yield from (found.finding for found in found_by_extensions(using=alias))
 
 
+def examine_site(alias: str) -> Iterator[Finding]:
+    """Yield what is found of the whole site in the database, except what alerts say of queues."""
+    yield from _checked("clock", database.look_at_clock(alias))
+    yield from _checked("space", database.look_at_space(alias))
+    for look in work.LOOKS:
+        if look is not work.look_at_queues:
+            yield from _checked("work", look(alias))
+
+
 def _checked(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:
     """Yield the findings, with an error as the last one; return whether none is a problem."""
     well = True
