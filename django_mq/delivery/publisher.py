@@ -305,10 +305,13 @@ def _prepare(
             copies += _routed(outgoing, message, alias)
         ids.append(message.message_id)
     if fair := fair_queues(shared_store(alias), copies):
+        # Most messages have few headers between them, so each is read once.
+        given_headers = {(each.queue_name, each.headers) for each in copies if each.queue_name in fair}
+        has_key = {(name, headers) for name, headers in given_headers if fair[name].header in headers_in(headers)}
         bodies = {id_: as_outgoing(each).body for id_, each in zip(ids, given, strict=True)}
         copies = [
             _keyed(message, fair[message.queue_name], bodies[message.message_id])
-            if message.queue_name in fair
+            if message.queue_name in fair and (message.queue_name, message.headers) not in has_key
             else message
             for message in copies
         ]
@@ -514,6 +517,7 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
     # Another message may keep out one with an id or a key.
     if constrained or any(each.dedup_id is not None or each.unique is not None for each in messages):
         if constrained:
+            _check_keys(messages, constrained)
             messages = [_placed(message, constrained.get(message.queue_name)) for message in messages]
         waiting_for_capacity(store, constrained, lambda: _admit(store, constrained, messages, again=again))
     elif messages:
@@ -545,10 +549,15 @@ def _kept(message: NewMessage, row_id: int) -> NewMessage | None:
     return None if changed is None else replace(message, message_id=changed)
 
 
+def _check_keys(messages: Sequence[NewMessage], constrained: Mapping[str, QueueRecord]) -> None:
+    """Raise InvalidMessage for a key that cannot share its queue."""
+    fair = {name: queue.fairness for name, queue in constrained.items() if queue.fairness is not None}
+    for name, headers in {(each.queue_name, each.headers) for each in messages if each.queue_name in fair}:
+        fair[name].check(Message(id="", headers=headers_in(headers)), name)
+
+
 def _placed(message: NewMessage, queue: QueueRecord | None) -> NewMessage:
-    """Return the message with its place in a sorted queue; check its key. Raises InvalidMessage."""
-    if queue is not None and queue.fairness is not None:
-        queue.fairness.check(Message(id="", headers=headers_in(message.headers)), queue.name)
+    """Return the message with its place in a sorted queue. Raises InvalidMessage."""
     if queue is None or queue.sorting is None:
         return message
     place = queue.sorting.place(queue.name, headers_in(message.headers))
