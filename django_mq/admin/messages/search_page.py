@@ -94,6 +94,7 @@ def _answer(
         lines=[] if found is None else _lines(admin, found.hits),
         found=found,
         took="" if found is None else LOCAL.precise(found.seconds),
+        budget=LOCAL.precise(SECONDS),
         left=[] if found is None else list(_left(found)),
         further="" if found is None else _further(words, found.left),
     )
