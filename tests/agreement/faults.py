@@ -73,7 +73,7 @@ FAULTS = (
     ),
     fault(
         "the order of levels is lost in a constrained queue",
-        ("facts", "m.level DESC, m.place, m.id", "m.id DESC"),
+        ("_first_page", "m.level DESC, m.place, m.id", "m.id DESC"),
     ),
     fault(
         "merged queues do not take turns",

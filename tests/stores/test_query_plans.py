@@ -322,6 +322,14 @@ def test_a_claim_by_selectors_walks_the_ready_messages_in_order(
     assert "across" in name or not sorts
 
 
+@pytest.mark.django_db(databases=["postgresql"])
+def test_facts_from_a_cursor_enter_the_index_at_its_place_in_each_level(postgresql: SQLStore) -> None:
+    plan = list(explained(postgresql, "facts", generic=True, levels=""))
+
+    assert not list(faults(plan, "ready"))
+    assert any("ROW(place, id) > ROW(from_here.place" in node.get("Index Cond", "") for node in plan)
+
+
 #: A claim by a declared selector, with one handler and with several.
 BY_DECLARED = [(name, alone) for name, alone in FORMS if name not in {"claim", "claim_from_cursor"}]
 MEETS = "UPDATE django_mq_message SET meets = 1024 + level WHERE queue_id = (SELECT min(id) FROM django_mq_queue)"

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq import conf
 from django_mq.delivery.publisher import append
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.selector import Selector
+from django_mq.limits import concurrency, declared
 from django_mq.stores.postgresql.claims import (
     LEVELS,
     START,
@@ -192,6 +194,53 @@ def test_a_cursor_moves_as_messages_pass(stores: tuple[Store, Store]) -> None:
 
     assert found == sorted(found)
     assert len(found) > WORTH_MOVING
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    concurrency(QUEUE, 1, key="group")
+    yield
+    declared.forget(QUEUE)
+    conf.remove_extension(declared.NAME)
+
+
+@pytest.mark.usefixtures("limited")
+def test_with_limits_a_session_passes_what_is_parked_and_neither_a_slow_publisher_nor_what_comes_back(
+    stores: tuple[Store, Store],
+) -> None:
+    store, other = stores
+    early = publish(other, QUEUE, priority=0)
+    elsewhere, session = open_session(other), open_session(store)
+    [first] = claim(other, elsewhere, QUEUE)
+    for _ in range(5):
+        publish(other, QUEUE, priority=0, group_key="over")
+    settle_and_claim(store, session, [])
+
+    def pass_by(until: int) -> None:
+        """Let messages without a group pass, one for each claim, until the cursor is behind this one."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        done: list[Claimed] = []
+        while place_of(store.claims.cursors[QUEUE, ()], 0) <= (0, until):  # type: ignore[attr-defined]
+            assert time.monotonic() < end
+            publish(other, QUEUE, priority=0)
+            done = settle_and_claim(store, session, done).claimed
+        settle_and_claim(store, session, done, credit=1)
+
+    pass_by(publish(other, QUEUE, priority=0, group_key="over"))
+    assert store.queues.counts()[QUEUE].parked == 5
+    release(other, elsewhere, first)
+    assert eventually(store, session) == [early]
+
+    with closing(private_store("postgresql")) as slow:
+        with slow.database.transaction():
+            late = publish(slow, QUEUE, priority=0)
+            done: list[Claimed] = []
+            begin = time.monotonic()
+            while not done or time.monotonic() < begin + 5 * STEP_SECONDS:
+                publish(other, QUEUE, priority=0)
+                done = settle_and_claim(store, session, done).claimed
+            assert place_of(store.claims.cursors[QUEUE, ()], 0) < (0, late)  # type: ignore[attr-defined]
+        assert ids(settle_and_claim(store, session, done).claimed) == [late]
 
 
 def test_a_higher_level_is_first_also_for_a_session_that_has_come_far(stores: tuple[Store, Store]) -> None:

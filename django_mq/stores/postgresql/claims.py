@@ -31,18 +31,21 @@ from django_mq.stores import queue_records
 from django_mq.stores.connections import translating
 from django_mq.stores.postgresql.database import numbers
 from django_mq.stores.records import Claimed, ClaimResult
-from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims, refuse_consumers
+from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims, Resume, refuse_consumers
 from django_mq.stores.sql.messages import ACCEPTED
 from django_mq.stores.sql.settlements import fence, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
     from django_mq.stores.records import ClaimRequest, Settlement
+    from django_mq.stores.sql.claims import Chosen, Ready
     from django_mq.stores.sql.database import Asking, Rows, Statement
 
 
+#: What a claim has brought, or has seen and nobody else can have.
+Passed: TypeAlias = "Claimed | Ready"
 #: (place, id): the position of an entry in its level.
 Spot = tuple[int, int]
 
@@ -110,7 +113,7 @@ class ScanCursor:
 
     # After each claim.
 
-    def has_looked(self, claimed: Sequence[Claimed], *, cut: bool, now: float, seconds: float) -> None:
+    def has_looked(self, claimed: Sequence[Passed], *, cut: bool, now: float, seconds: float) -> None:
         """Learn from a claim that began at the head, and took so many seconds."""
         self._looked_at, self._due_at = now, float("inf")
         self._pause = min(max(LOOK_SECONDS, LOOK_SHARE * seconds), LONGEST_LOOK_SECONDS)
@@ -118,7 +121,7 @@ class ScanCursor:
             self._places = _seen(self._places, claimed[-1]) if claimed else {}
         self.advance(claimed, cut=cut)
 
-    def advance(self, claimed: Sequence[Claimed], *, cut: bool) -> None:
+    def advance(self, claimed: Sequence[Passed], *, cut: bool) -> None:
         """Learn from the messages of a claim after the last step; ``cut`` says that there may be more."""
         if not claimed:
             return  # perhaps a suspect is at the head
@@ -150,7 +153,7 @@ class SelectingCursor(ScanCursor):
             self._claimed = dict.fromkeys(LEVELS, (0, last[0][0]))
         self.step(frozenset(row[0] for row in writers), time.monotonic())
 
-    def advance(self, claimed: Sequence[Claimed], *, cut: bool) -> None:
+    def advance(self, claimed: Sequence[Passed], *, cut: bool) -> None:
         if (cut and not claimed) or self._aim is None or self._writers:
             return
         for level, spot in _seen(self._aim, claimed[-1] if cut else None).items():
@@ -158,7 +161,7 @@ class SelectingCursor(ScanCursor):
         self._aim = None
 
 
-def _seen(spots: dict[int, Spot], end: Claimed | None) -> dict[int, Spot]:
+def _seen(spots: dict[int, Spot], end: Passed | None) -> dict[int, Spot]:
     """Return the spots that a claim has passed; it ended at this message, None for the end of the queue."""
     if end is None:
         return dict(spots)
@@ -192,6 +195,39 @@ def cursor_key(request: ClaimRequest) -> CursorKey:
     if queue not in request.wanted:
         return queue
     return queue, tuple((each.selector.text, each.limit > 0) for each in request.wanted[queue])
+
+
+class ResumeFromCursor(Resume):
+    """A claim from a queue with limits, which does not walk over the entries of messages that claims have parked.
+
+    With ``spots`` it begins at the cursor, else at the head.
+    """
+
+    def __init__(
+        self, cursor: SelectingCursor, steps: Sequence[Statement], spots: Mapping[str, Any], begin: float
+    ) -> None:
+        self.steps, self.spots = steps, spots
+        self._cursor, self._begin = cursor, begin
+
+    def from_head(self) -> Resume:
+        return ResumeFromCursor(self._cursor, self.steps, {}, self._begin)
+
+    def has_seen(self, steps: Sequence[Rows], heads: Sequence[Chosen], result: ClaimResult) -> None:
+        cursor = self._cursor
+        if steps:
+            cursor.take_step(*steps)
+        if not heads:
+            return
+        [head] = heads
+        passed = head.passed({message.id for message in result.claimed})
+        cut, now = not head.is_whole or len(passed) < len(head.seen), time.monotonic()
+        if self.spots:
+            cursor.advance(passed, cut=cut)
+            # A message may have come back to a place that was passed.
+            soon, due = max(0.0, cursor.seconds_until_look(now)), result.next_due_seconds
+            result.full_scan, result.next_due_seconds = False, soon if due is None else min(due, soon)
+        else:
+            cursor.has_looked(passed, cut=cut, now=now, seconds=now - self._begin)
 
 
 @dataclass(eq=False)
@@ -322,6 +358,20 @@ class PostgreSQLClaims(Claims):
             return False
         record = queue_records.remembered(self.database.alias, request.queues[0])
         return record is None or not (record.sort_key or record.fair_by)
+
+    def _resume(self, session_id: int, request: ClaimRequest) -> Resume:
+        if not self._has_cursor(request) or request.wanted or self.declines.have(session_id, request.queues):
+            return Resume()
+        [name] = request.queues
+        record = queue_records.remembered(self.database.alias, name)
+        if record is None or not record.has_claim_limits or record.is_ruled:
+            return Resume()
+        cursor, begin = self.cursors[name, ()], time.monotonic()
+        if not isinstance(cursor, SelectingCursor):
+            cursor = self.cursors[name, ()] = SelectingCursor()
+        steps = STEP if cursor.wants_step(begin) else ()
+        looks = request.full_scan or request.promote or cursor.seconds_until_look(begin) <= 0
+        return ResumeFromCursor(cursor, steps, {} if looks else spots(cursor), begin)
 
     def _cursor(self, request: ClaimRequest) -> ScanCursor:
         key = cursor_key(request)

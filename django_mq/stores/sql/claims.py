@@ -12,7 +12,7 @@ import json
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field, fields, replace
-from itertools import compress, count
+from itertools import compress, count, takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -146,6 +146,16 @@ class Chosen(NamedTuple):
     #: The groups that the session takes over from others.
     taken_over: set[str]
     limits: OpenLimits[Ready] | None
+    #: What was read, in order, and whether that was all.
+    seen: Sequence[Ready]
+    is_whole: bool
+
+    def passed(self, claimed: Container[int]) -> list[Ready]:
+        """Return the messages before the first one that is ready still."""
+        gone = set[int]()
+        if self.limits is not None:
+            gone = {item.id for item, _ in self.limits.parked} | {item.id for item in self.limits.dropped}
+        return list(takewhile(lambda item: item.id in claimed or item.id in gone, self.seen))
 
     def line_of(self, item: Ready) -> Hashable:
         """Return the same value for the messages of which none may be claimed without those before it."""
@@ -165,6 +175,21 @@ class Asked(NamedTuple):
 UNLIMITED = Asked(None, {})
 #: A message of which limits ask no more than the group.
 NOT_READ = Message(id="")
+
+
+class Resume:
+    """Where a claim by rules begins to read, and what it learns for the next one. This one begins at the head."""
+
+    #: What to ask before the facts, and the parameters of the facts.
+    steps: Sequence[Statement] = ()
+    spots: Mapping[str, Any] = MappingProxyType({})
+
+    def from_head(self) -> Resume:
+        """Return the same for a claim that has read anew, from the head."""
+        return self
+
+    def has_seen(self, steps: Sequence[Rows], heads: Sequence[Chosen], result: ClaimResult) -> None:
+        """Learn from the answers of the steps and from the claim."""
 
 
 class Claim(NamedTuple):
@@ -388,9 +413,12 @@ class Claims(Part, subjects.Claims):
         declared = {name: found for name in locked if (found := limits_of(name))}
         sizes = {name: self._page_size(session_id, request, name) for name in names}
         wanted = {name: prefilter(request, name, every=name in locked) for name in names}
-        before = [*settling, *locking, *[("rates_facts", {"queue": name}) for name in declared]]
+        resume = self._resume(session_id, request)
+        rates: list[Statement] = [("rates_facts", {"queue": name}) for name in declared]
+        before = [*settling, *locking, *rates, *resume.steps]
+        asking = self._asking_facts(session_id, sizes, {name: {**wanted[name], **resume.spots} for name in names})
         # A statement behind the lock sees what the claim before has written, in the same round trip, too.
-        answers = ask([*before, *self._asking_facts(session_id, sizes, wanted)])
+        answers = ask([*before, *asking])
         facts = self._known(session_id, sizes, answers[len(before) :])
         limits = {
             name: self._opened(name, found, facts_of(rows), request)
@@ -405,6 +433,7 @@ class Claims(Part, subjects.Claims):
             self.parking.free_due(PROMOTE_LIMIT, waking)
         freeing = self._freeing(limits, request)
         if promoting or waking or freeing:
+            resume = resume.from_head()
             again = self._asking_facts(session_id, sizes, wanted)
             facts = self._known(session_id, sizes, self._freed(ask, freeing, again))
         heads: list[Chosen] = []
@@ -418,9 +447,9 @@ class Claims(Part, subjects.Claims):
         times = [
             self._due_seconds(request, each.due_seconds) for each in facts.values() if each.due_seconds is not None
         ]
-        asking = [each.limits for each in limits.values() if each.limits is not None]
-        times += [seconds for each in asking if (seconds := each.next_seconds) is not None]
-        times += [0.0 for each in asking if each.is_full]
+        limiting = [each.limits for each in limits.values() if each.limits is not None]
+        times += [seconds for each in limiting if (seconds := each.next_seconds) is not None]
+        times += [0.0 for each in limiting if each.is_full]
         times += [max(0.0, due) for name in locked if (due := facts[name].woken_seconds) is not None]
         unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
@@ -428,7 +457,13 @@ class Claims(Part, subjects.Claims):
         claim.result.next_due_seconds = min(times, default=None)
         claim.result.constrained = bool(locked) or unlocked
         claim.result.declined = any(each.declined.get(session_id) for each in facts.values())
+        steps = answers[len(before) - len(resume.steps) : len(before)]
+        resume.has_seen(steps, heads, claim.result)
         return claim, answers[: len(settling)]
+
+    def _resume(self, session_id: int, request: ClaimRequest) -> Resume:  # noqa: ARG002 - of those with cursors
+        """Return where a claim by rules begins: at the head."""
+        return Resume()
 
     def _facts(
         self,
@@ -491,9 +526,10 @@ class Claims(Part, subjects.Claims):
         award: Award[Ready] = Award(session_id, credit, situation, assignment, limits)
         page, size, declined = facts.page, facts.page_size, facts.declined.get(session_id, ())
         most = FURTHEST_PAGE if len(wanted) > 1 else 0
-        begin = time.monotonic()
+        begin, seen = time.monotonic(), list[Ready]()
         while True:
             there = page
+            seen += page
             is_read = limits is not None and limits.reads_messages
             if page and (assignment is not None or is_read or any(facts.selectors)):
                 ids = [item.id for item in page]
@@ -520,8 +556,10 @@ class Claims(Part, subjects.Claims):
             page = [Ready._make(row) for row in rows]
             took = time.monotonic() - begin
             self._look_behind_at[name] = begin + took * BEHIND_SHARE
-        more = len(page) >= size and not award.is_done
-        return Chosen(name, situation, award.chosen, award.left, more, facts.queue_id, award.taken_over, limits)
+        is_whole = len(page) < size
+        more = not (is_whole or award.is_done)
+        taken = award.chosen, award.left, more, facts.queue_id, award.taken_over, limits
+        return Chosen(name, situation, *taken, seen, is_whole)
 
     def _opened(
         self, name: str, declared: Sequence[ClaimLimit], facts: LimitFacts, request: ClaimRequest

@@ -77,6 +77,7 @@ class Database(Connection):
 
     def text(self, name: str, params: Mapping[str, Any] = NO_PARAMS) -> str:
         forms = {"declared": "meets" in params, "placed": "place" in params, "alone": params.get("alone", False)}
+        forms["resumed"] = name == "facts" and "levels" in params
         return statement(self.package, name, self.now(), params.get("wanted", ""), **forms, mark=self.mark)
 
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -296,19 +297,21 @@ def statement(
     declared: bool = False,
     placed: bool = False,
     alone: bool = False,
+    resumed: bool = False,
     mark: str = "",
 ) -> str:
     """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
 
     A claim has forms. ``wanted`` is its condition by selectors, ``declared`` says that their queue declares some,
-    ``alone`` that it settles nothing. A publish has one: ``placed`` says that messages come with their places.
-    ``_name_wanted``, or the like, takes the place of ``_name``. The text begins with ``mark``. Its lines are not
-    indented: psycopg parses a text of more than 4096 characters each time.
+    ``alone`` that it settles nothing, ``resumed`` that the facts begin at the session's cursor. A publish has
+    one: ``placed`` says that messages come with their places. ``_name_wanted``, or the like, takes the place of
+    ``_name``. The text begins with ``mark``. Its lines are not indented: psycopg parses a text of more than 4096
+    characters each time.
 
     Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
     in a folder or has no text: programming errors.
     """
-    text = readable(package, name, now, wanted, declared=declared, placed=placed, alone=alone)
+    text = readable(package, name, now, wanted, declared=declared, placed=placed, alone=alone, resumed=resumed)
     return mark + "\n".join(line.strip() for line in text.splitlines())
 
 
@@ -321,10 +324,12 @@ def readable(
     declared: bool = False,
     placed: bool = False,
     alone: bool = False,
+    resumed: bool = False,
 ) -> str:
     """Return the same text as it is read: its lines are indented. Raises the same errors."""
     texts = _defined(SHARED) | _defined(package)
     forms = {"_wanted": wanted, "_declared": wanted and declared, "_placed": placed, "_alone": alone}
+    forms["_resumed"] = resumed
     for suffix in [suffix for suffix, holds in forms.items() if holds]:
         chosen = [name for name in texts if name.startswith("_") and name.endswith(suffix)]
         texts |= {name.removesuffix(suffix): texts[name] for name in chosen}

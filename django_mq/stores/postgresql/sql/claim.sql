@@ -88,6 +88,18 @@ CROSS JOIN LATERAL (
 ) beyond
 LIMIT %(candidates)s
 
+-- name: _first_page_resumed. The first page for the arbiter: in each level, from the session's cursor.
+SELECT {candidate}
+FROM unnest(%(levels)s::int[], %(places)s::bigint[], %(passed)s::bigint[]) AS from_here(level, place, id)
+CROSS JOIN LATERAL (
+    SELECT r.*
+    FROM django_mq_message r
+    WHERE r.state = 1 AND r.level = from_here.level AND (r.place, r.id) > (from_here.place, from_here.id)
+      AND r.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused})
+    ORDER BY r.place, r.id LIMIT %(limit)s
+) m
+LIMIT %(limit)s
+
 -- name: _portion_declared. The same where selectors are declared: for one of these, what the index has that matches.
 (
     SELECT beyond.id, beyond.priority, beyond.level, beyond.place

@@ -23,6 +23,13 @@ m.id, m.priority, CASE WHEN m.suspect THEN 1 ELSE 0 END AS suspect, m.level, m.p
 -- name: _redelivered
 w.redelivered
 
+-- name: _first_page
+SELECT {candidate}
+FROM django_mq_message m {by:django_mq_message_ready}
+WHERE m.state = 1 AND m.queue_id = (
+    SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) {wanted}
+ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
+
 -- name: facts
 -- Reads the facts of one queue for the arbiter, and the first page of its ready messages, or no message while it is
 -- paused. Expensive facts are read only if the queue's options, or its consumers' priorities, need them.
@@ -79,11 +86,7 @@ WHERE c.queue_name = %(queue)s
 UNION ALL
 SELECT 5, page.*
 FROM (
-    SELECT {candidate}
-    FROM django_mq_message m {by:django_mq_message_ready}
-    WHERE m.state = 1 AND m.queue_id = (
-        SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused}) {wanted}
-    ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
+    {first_page}
 ) page
 UNION ALL
 SELECT 6, d.message_id, d.session_id, 0, 0, 0, 0, 0, ''
