@@ -128,10 +128,10 @@ class QueueRecord(QueueOptions):
     @property
     def has_claim_rules(self) -> bool:
         """Whether a claim depends on other sessions, or on limits."""
-        return self.is_ruled or self.has_claim_limits
+        return self.depends_on_others or self.has_claim_limits
 
     @property
-    def is_ruled(self) -> bool:
+    def depends_on_others(self) -> bool:
         """Whether a claim depends on other sessions."""
         return self.depends_on_sessions(priorities_differ=self.priorities_differ)
 

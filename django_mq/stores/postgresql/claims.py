@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Asking, Rows, Statement
 
 
-#: What a claim has brought, or has seen and nobody else can have.
+#: What a claim has brought, or has parked.
 Passed: TypeAlias = "Claimed | Ready"
 #: (place, id): the position of an entry in its level.
 Spot = tuple[int, int]
@@ -364,7 +364,7 @@ class PostgreSQLClaims(Claims):
             return Resume()
         [name] = request.queues
         record = queue_records.remembered(self.database.alias, name)
-        if record is None or not record.has_claim_limits or record.is_ruled:
+        if record is None or not record.has_claim_limits or record.depends_on_others:
             return Resume()
         cursor, begin = self.cursors[name, ()], time.monotonic()
         if not isinstance(cursor, SelectingCursor):

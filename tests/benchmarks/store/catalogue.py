@@ -56,7 +56,7 @@ MEASURINGS = (
     Measuring(("drain_one_group", "drain_many_groups"), "draining", "measure_groups", 60, 10),
     Measuring(("drain_bulk",), "bulks", "measure", 45, 6),
     Measuring(("publish_fair", "publish_fair_many", "drain_fair"), "sharing", "measure", 90, 15),
-    Measuring(("drain_limited",), "limiting", "measure_drain", 60, 10),
+    Measuring(("drain_limited",), "limiting", "measure_drain", 20, 10),
     Measuring(("pickup_p50", "pickup_p99"), "picking_up", "measure", 20, 4),
     Measuring(("claim_10m_ready",), "claiming", "measure_ready", 400, 6, is_large=True),
     Measuring(("claim_1m_scheduled",), "claiming", "measure_scheduled", 80, 6, is_large=True),
