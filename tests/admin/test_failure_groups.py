@@ -116,7 +116,7 @@ def test_ten_of_a_group_go_first_and_the_page_of_the_redrive_says_how_it_goes(
 @pytest.mark.parametrize(
     ("reason", "about", "words"),
     [
-        ("failed", str(uuid4()), "a message</a> has failed"),
+        ("failed", "0196f3d2-7a10-7c4e-9d1b-52f0c1a4e001", "a message</a> has failed"),
         ("operator", "", "an operator has stopped it"),
         ("refused", "<b>ada</b> may not", "&lt;b&gt;ada"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_mq.engine.decisions.ahead import MOST_AHEAD, Pace
+from django_mq.engine.decisions.claim import MOST_AHEAD, Pace
 
 #: So many have ended in next to no time.
 VERY_MANY = 10**12

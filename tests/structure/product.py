@@ -139,12 +139,12 @@ def interfaces() -> None:
     from django_mq.api import pause, publish, publish_many, resume
     from django_mq.delivery.operator.bindings import bind
     from django_mq.diagnosis.state.overview import overview
+    from django_mq.engine.options import QueueOptions
     from django_mq.errors import DuplicateMessage, InvalidMessage, QueueFull
     from django_mq.stores.registry import shared_store
-    from tests.stores.builders import declare
 
     for name, options in QUEUES.items():
-        declare(shared_store("default"), name, **options)
+        shared_store("default").queues.declare(name, QueueOptions.of(options).as_dict())
     call_command("mq_queue", "create", "made", "--grouping", "shared", "--max-in-flight", "5", stdout=StringIO())
     for refused in (("edit", "made", "--max-in-flight", "0"), ("create", "other", *WITHOUT_SENSE)):
         with suppress(CommandError):
@@ -755,7 +755,7 @@ def histories(alias: str, count: int = 10) -> None:
     site = Site(alias)
     for number in range(count):
         history = history_of(f"structure {number}")
-        site.begin(history.queues, now())
+        site.begin(history, now())
         for name, given in history.operations:
             site.perform(name=name, given=given)
     site.close()

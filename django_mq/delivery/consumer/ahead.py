@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from django_mq.engine.decisions.ahead import STALE_SECONDS, Pace
+from django_mq.engine.decisions.claim import STALE_SECONDS, Pace
 from django_mq.stores.claim_limits import limits_of
 
 if TYPE_CHECKING:

@@ -77,6 +77,25 @@ class Shift:
         """What is claimed ahead of queues with limits."""
         return Ahead(self.session.queues)
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether one of the queues has limits that a message uses up which waits in memory."""
+        return bool(conf.extensions().limits and self.ahead.limited)
+
+    def refills(self) -> dict[str, int]:
+        """Return how much credit of each queue should gather; where there are limits, it has if there is some."""
+        refills = self.dispatcher.refills()
+        return refills | dict.fromkeys(self.ahead.limited, 1) if self.has_limits else refills
+
+    def is_ahead(self, unfinished: int) -> bool:
+        """Return whether enough of a queue with limits is claimed ahead."""
+        return self.has_limits and unfinished > self.ahead.enough
+
+    def give_back_stale(self) -> None:
+        """Give back what was claimed ahead, and has not begun: what was quick has become slow."""
+        if self.has_limits and self.ahead.stale_seconds <= 0:
+            self.recall.give_back(self.ahead.limited)
+
     def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Delivery:
         policy = queue_records.last_read(self.session.alias, message.queue_name)
         return Delivery(message, handler, policy, self.session.lease, origin=self, receipt=receipt)
@@ -202,7 +221,10 @@ class Worker:
         # Waking costs a system call: only a waiting loop needs it, and only for enough credit.
         # In a queue with rules, the next message may wait for this settlement.
         if self._waiting and (
-            (self.runtime.fetcher.last.constrained and self._may_want_more())
+            (
+                self.runtime.fetcher.last.constrained
+                and (not self._shift.is_ahead(self._unfinished) or self._slots())
+            )
             or self._shift.dispatcher.is_worth_a_claim(attempt.claimed.queue_name, self.session.settlements.ended)
         ):
             self.wake.set(CREDIT)
@@ -342,7 +364,8 @@ class Worker:
         if buffered:
             self._shift.recall.drop_stopped()
             self._shift.recall.give_to_others()
-            self._give_back_stale()
+            if not self._pool.gathers:
+                self._shift.give_back_stale()
         self._shift.admission.ask_if_due()
         if self._overruns.may_come:
             self._give_up()
@@ -367,12 +390,12 @@ class Worker:
             credit=sum(wanted.values()),
             # A suspect is claimed only if it begins at once: else another message, which waits, could be at fault.
             slots=0 if self._pool.gathers and self._buffered() else self._slots(),
-            refill=self._refills(),
+            refill=self._shift.refills(),
             byte_credit=dispatcher.byte_credit(),
             wanted=dispatcher.selections(),
             ahead=ahead,
         )
-        if claimed and self._has_limits:
+        if claimed and self._shift.has_limits:
             self._shift.ahead.claimed(len(claimed), self._unfinished)
         mine = (message for message in claimed if self._is_for_a_handler(message))
         for message in dispatcher.offer(mine, self.runtime.fetcher.last.grouped):
@@ -410,7 +433,7 @@ class Worker:
     def _wanted(self) -> dict[str, int]:
         """Return how much to claim of each queue: no more than can begin, while other workers have free slots."""
         wanted, yields = self._shift.dispatcher.wanted(), self._shift.recall.yields
-        if not (yields or self._has_limits):
+        if not (yields or self._shift.has_limits):
             return wanted
         slots, limited = self._slots(), self._shift.ahead.limited
         ahead = self._ahead()
@@ -418,30 +441,11 @@ class Worker:
         given = {name: min(amount, most.get(name, amount)) for name, amount in wanted.items()}
         return {name: amount for name, amount in given.items() if amount}
 
-    @property
-    def _has_limits(self) -> bool:
-        """Whether one of the queues has limits that a message uses up which waits in memory."""
-        return bool(conf.extensions().limits and self._shift.ahead.limited)
-
     def _ahead(self) -> int:
         """Return how many messages of queues with limits to claim that do not begin at once, but soon."""
-        if not self._has_limits or self._pool.gathers:
+        if not self._shift.has_limits or self._pool.gathers:
             return 0
         return self._shift.ahead.amount(self._unfinished, self._slots())
-
-    def _refills(self) -> dict[str, int]:
-        """Return how much credit of each queue should gather; where there are limits, it has if there is some."""
-        refills = self._shift.dispatcher.refills()
-        return refills | dict.fromkeys(self._shift.ahead.limited, 1) if self._has_limits else refills
-
-    def _may_want_more(self) -> bool:
-        """Whether a settlement is a reason to claim: not while enough of a queue with limits is claimed ahead."""
-        return not self._has_limits or self._unfinished <= self._shift.ahead.enough or self._slots() > 0
-
-    def _give_back_stale(self) -> None:
-        """Give back what was claimed ahead, and has not begun: what was quick has become slow."""
-        if self._has_limits and not self._pool.gathers and self._shift.ahead.stale_seconds <= 0:
-            self._shift.recall.give_back(self._shift.ahead.limited)
 
     def _slots(self) -> int:
         """How many more messages could begin at once."""
@@ -462,7 +466,7 @@ class Worker:
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
             seconds = self.runtime.wait_seconds()
-            if self._has_limits and self._buffered():
+            if self._shift.has_limits and self._buffered():
                 seconds = min(seconds, max(0.0, self._shift.ahead.stale_seconds))
             # What begins while this thread waits is held already.
             watches = is_timed or (self._overruns.may_come and self.session.held)
@@ -478,7 +482,7 @@ class Worker:
             return False
         wanted = self._wanted()
         fetcher.restrict(tuple(wanted), wanted, dispatcher.byte_credit())
-        if fetcher.has_gathered(sum(wanted.values()), self._refills()):
+        if fetcher.has_gathered(sum(wanted.values()), self._shift.refills()):
             return True
         return not (self._pool.running or self._buffered())
 

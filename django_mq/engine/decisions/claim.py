@@ -24,6 +24,12 @@ ANY_SIZE: Final = 2**62
 SHRINK = 4
 #: The bound grows when a claim took less than the timeout divided by this.
 QUICK = 4
+#: How long claimed messages last, in seconds: it bounds how late a more urgent one may be.
+AHEAD_SECONDS: Final = 0.05
+#: The most messages that one statement claims.
+MOST_AHEAD: Final = 500
+#: Messages that have waited so long, in seconds, go back: what was quick has become slow.
+STALE_SECONDS: Final = 0.2
 
 
 def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int, first_bytes: int = ANY_SIZE) -> int:
@@ -124,6 +130,33 @@ class ClaimBytes:
         """Raise the bound if a claim that filled at least half of it was far from its timeout."""
         if 2 * size_bytes >= self.amount and seconds * QUICK < timeout_seconds:
             self.amount = min(MOST_BYTES, 2 * self.amount)
+
+
+class Pace:
+    """How quickly a session ends messages. Times are seconds of one clock.
+
+    A statement for a few messages costs more than handlers that take a millisecond. So a session whose messages
+    end quickly claims what it ends within ``AHEAD_SECONDS``, more than it begins at once. Since only the pace since
+    the last claim counts, slow and idle sessions claim nothing ahead.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._since = now
+        self._settled = 0
+        self._limit = 0
+
+    def amount(self, settled: int, now: float) -> int:
+        """Return how many messages may be claimed and not ended, by how many have ever ended.
+
+        It is at most twice the last claim: one quick message proves little.
+        """
+        seconds = now - self._since
+        pace = (settled - self._settled) / seconds if seconds > 0 else 0.0
+        return max(0, min(MOST_AHEAD, self._limit, int(pace * AHEAD_SECONDS)))
+
+    def claimed(self, settled: int, held: int, now: float) -> None:
+        """Measure anew after a claim, after which so many are held."""
+        self._since, self._settled, self._limit = now, settled, 2 * held
 
 
 class Request(Protocol):

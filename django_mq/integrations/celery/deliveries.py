@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
-from django_mq.engine.decisions.ahead import STALE_SECONDS, Pace
 from django_mq.engine.decisions.arbiter import MOST_AT_A_TIME
-from django_mq.engine.decisions.claim import open_queues
+from django_mq.engine.decisions.claim import STALE_SECONDS, Pace, open_queues
 from django_mq.engine.decisions.selection import Wanted
 from django_mq.engine.decisions.verdict import ending_of
 from django_mq.engine.decisions.worker_mode import WorkerMode

@@ -444,14 +444,8 @@ class Claims(Part, subjects.Claims):
                 heads.append(self._head(ask, session_id, each, asked, request=request, name=name, passed=passed))
         claim = self._leased(ask, session_id, request, heads)
         claim.result.grouped = frozenset(name for name, each in facts.items() if each.options.has_groups)
-        times = [
-            self._due_seconds(request, each.due_seconds) for each in facts.values() if each.due_seconds is not None
-        ]
-        limiting = [each.limits for each in limits.values() if each.limits is not None]
-        times += [seconds for each in limiting if (seconds := each.next_seconds) is not None]
-        times += [0.0 for each in limiting if each.is_full]
-        times += [max(0.0, due) for name in locked if (due := facts[name].woken_seconds) is not None]
         unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
+        times = self._next_times(request, facts, locked, limits)
         if passed or claim.missed or unlocked or any(head.left for head in heads):
             times.append(LEFT_SECONDS)
         claim.result.next_due_seconds = min(times, default=None)
@@ -460,6 +454,23 @@ class Claims(Part, subjects.Claims):
         steps = answers[len(before) - len(resume.steps) : len(before)]
         resume.has_seen(steps, heads, claim.result)
         return claim, answers[: len(settling)]
+
+    def _next_times(
+        self,
+        request: ClaimRequest,
+        facts: Mapping[str, Facts],
+        locked: Sequence[str],
+        limits: Mapping[str, Asked],
+    ) -> list[float]:
+        """Return in how many seconds a message is due, is woken, or comes within a limit."""
+        times = [
+            self._due_seconds(request, each.due_seconds) for each in facts.values() if each.due_seconds is not None
+        ]
+        limiting = [each.limits for each in limits.values() if each.limits is not None]
+        times += [seconds for each in limiting if (seconds := each.next_seconds) is not None]
+        times += [0.0 for each in limiting if each.is_full]
+        times += [max(0.0, due) for name in locked if (due := facts[name].woken_seconds) is not None]
+        return times
 
     def _resume(self, session_id: int, request: ClaimRequest) -> Resume:  # noqa: ARG002 - of those with cursors
         """Return where a claim by rules begins: at the head."""
