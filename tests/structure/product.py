@@ -540,6 +540,77 @@ def periodic_messages() -> None:
     PeriodicMessage.objects.all().delete()
 
 
+def failures_and_alerts() -> None:
+    """Put failures in groups, redrive a group in stages, show what runs long, and send alerts to a webhook."""
+    from django.conf import settings as site
+    from django.test import override_settings
+
+    from django_mq.alerts.extension import look_now, targets
+    from django_mq.alerts.models import AlertNotice, RecordedAlert
+    from django_mq.errors import ConfigurationError
+    from django_mq.failures import groups, staged
+    from django_mq.models import FailureGroup
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare, open_session, publish
+
+    store = shared_store("default")
+    declare(store, "failing")
+    worker = open_session(store)
+    for _ in range(6):
+        publish(store, "failing")
+    _end_all(store, worker, "failing", dies=True)
+    groups.group_new(store, 500)
+    group = FailureGroup.objects.get(text__startswith="order", error="ValueError")
+    for per_minute, dies in ((None, False), (600.0, False), (None, True)):
+        redrive = staged.begin(group, first=2, per_minute=per_minute, using="default")
+        for _ in range(3):
+            staged.steer(store, 100)
+            _end_all(store, worker, "failing", dies=dies)
+        staged.stop(redrive.pk, using="default")
+    _look_at_long_runs()
+    wrong: Any
+    secret = "whsec_" + "a2tra2tra2tra2tra2tra2tra2tra2tr"
+    for wrong in (
+        5,
+        {"?": {}, "team": 5},
+        {"team": {"other": 1, "level": "?", "causes": 5}},
+        {"team": {"email": ["a@example.org"], "secret": "x", "causes": ["?"]}},
+        {"team": {"email": "nobody"}, "other": {"webhook": 5, "secret": "whsec_?"}},
+        {"team": {"webhook": "http://example.org:x/", "secret": 5}, "other": {"email": [5]}},
+    ):
+        with override_settings(DJANGO_MQ={**site.DJANGO_MQ, "ALERTS": wrong}), suppress(ConfigurationError):
+            targets()
+    # Nobody listens on this port.
+    alerts = {"ops": {"webhook": "http://127.0.0.1:9/", "secret": secret, "level": "notice"}}
+    with override_settings(DJANGO_MQ={**site.DJANGO_MQ, "ALERTS": alerts, "ALERTS_AFTER_SECONDS": 0}):
+        look_now(store)
+        for tries in (2, 100):
+            AlertNotice.objects.update(tries=tries, next_at=datetime.now(UTC))
+            look_now(store)
+    RecordedAlert.objects.all().delete()
+
+
+def _end_all(store: Any, worker: int, queue: str, *, dies: bool) -> None:
+    """Let a session claim what is ready, and accept it, or let it die."""
+    from django_mq.engine.decisions.verdict import Verdict
+    from django_mq.stores.records import Failure
+    from tests.stores.builders import claim, settle
+
+    failure = Failure("ValueError", "order 4711 is gone", "", "builtins.ValueError")
+    for message in claim(store, worker, queue, credit=100):
+        if dies:
+            settle(store, worker, message, Verdict.DEAD, reason="boom", failure=failure)
+        else:
+            settle(store, worker, message, Verdict.ACCEPT)
+
+
+def _look_at_long_runs() -> None:
+    from django_mq.engine.decisions.unusual import UsualRun, is_unusual
+
+    for usual in (None, UsualRun(100, 1.0, 2.0)):
+        is_unusual(90.0, usual)
+
+
 def _ask_for_impossible_retries() -> None:
     from django_mq.api import Release, consumer
     from django_mq.errors import ConfigurationError

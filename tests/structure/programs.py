@@ -77,6 +77,7 @@ AT_WORK: Final = (
     product.limited_handlers,
     product.fair_handlers,
     product.periodic_messages,
+    product.failures_and_alerts,
 )
 
 

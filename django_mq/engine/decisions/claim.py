@@ -136,8 +136,8 @@ class Pace:
     """How quickly a session ends messages. Times are seconds of one clock.
 
     A statement for a few messages costs more than handlers that take a millisecond. So a session whose messages
-    end quickly claims what it ends within ``AHEAD_SECONDS``, more than it begins at once. Since only the pace since
-    the last claim counts, slow and idle sessions claim nothing ahead.
+    end quickly claims what it ends within ``AHEAD_SECONDS``, more than it begins at once. Since only the pace
+    since the last claim counts, slow and idle sessions claim nothing ahead.
     """
 
     def __init__(self, now: float) -> None:
