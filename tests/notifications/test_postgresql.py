@@ -105,22 +105,35 @@ def test_sessions_of_a_process_share_one_connection_which_ends_with_the_last(
 def test_a_connection_that_is_slow_to_close_does_not_take_the_next_one_with_it(
     notifier: PostgreSQLNotifier, ears: Ears
 ) -> None:
-    dropped = notifier.listen(Wake())
-    dropped.subscribe(["q:orders"])
-    wait_until(lambda: notifier.line.connected)
+    listener, _ = an_idle_session(ears)
     before: Any = notifier.line.store.database
     driver = before.connection.connection
     with before.alone():  # the thread hears that it is not wanted any more, and waits
-        del dropped
-        gc.collect()
+        listener._registered_until = 0.0
+        closing = threading.Thread(target=listener.close)
+        closing.start()
+        wait_until(lambda: notifier.line._bell is None)
         waiting = notifier.listen(Wake())
         waiting.subscribe(["q:orders"])
         # Nothing shows that the next thread waits: this gives one that does not the time to connect.
         threading.Event().wait(0.5)
 
+    closing.join()
     wait_until(lambda: driver.closed)
     wait_until(lambda: waiting.connected)
     waiting.close()
+
+
+def test_a_session_that_is_dropped_does_not_keep_the_connection_open(notifier: PostgreSQLNotifier) -> None:
+    dropped = notifier.listen(Wake())
+    dropped.subscribe(["q:orders"])
+    wait_until(lambda: notifier.line.connected)
+    driver = notifier.line.store.database.connection.connection
+
+    del dropped
+    gc.collect()
+
+    wait_until(lambda: driver.closed)
 
 
 class CollectingThread(threading.Thread):
