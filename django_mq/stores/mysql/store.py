@@ -559,10 +559,10 @@ class MySQLUniqueKeys(UniqueKeys):
 
     def meet(self, message: NewMessage, claim: UniqueClaim) -> Found | None:
         taking = ("take_key", key_parameters(message, claim))
-        [row] = self._within(claim, [taking, ("key_of", {"digest": claim.digest})])[1]
-        taker = UUID(str(row[0]))
-        if taker == message.message_id:
+        [(had_row,)], [row] = self._within(claim, [taking, ("key_of", {"digest": claim.digest})])
+        if not had_row:
             return None
+        taker = UUID(str(row[0]))
         # What runs is not locked: its worker would wait for this transaction.
         asking = [(name, {"message_id": taker}) for name in ("lock_waiting_holder", "key_holders")]
         waiting, others = map(holder_in, self._within(claim, asking))

@@ -9,10 +9,10 @@ SET innodb_lock_wait_timeout = @lock_wait_before
 -- name: take_key. Takes a unique key, unless it has a row, and locks the row. An INSERT that is refused would lock it
 -- for reading only: of two that wait, neither could go on.
 -- Locks: the row; waits for another transaction that takes the same key. Index: the digests of
--- django_mq_uniquekey. Returns: one row.
+-- django_mq_uniquekey. Returns: 1 if the key had a row, else 0.
 INSERT INTO django_mq_uniquekey ({key_columns})
 VALUES ({key_values})
-ON DUPLICATE KEY UPDATE digest = digest
+ON DUPLICATE KEY UPDATE digest = IF(LAST_INSERT_ID(1), digest, digest)
 
 -- name: take_first_key. The same for a message to a queue that is open.
 -- Locks: as take_key. Index: as take_key, and the unique name of django_mq_queue. Returns: one row, or none.
