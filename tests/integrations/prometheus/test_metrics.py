@@ -207,7 +207,7 @@ def test_a_scrape_is_a_few_statements(
     for number in range(20):
         declare(shared_store(database), f"queue{number}")
         shared_store(database).sessions.open(WORKER, deadline_seconds=60)
-    # Two rooms look for what is wrong, each by a statement within a savepoint.
+    # The extensions look for what is wrong within one savepoint, each by a statement or two.
     with django_assert_max_num_queries(16, using=database):
         figures.read(database)
 
