@@ -17,7 +17,7 @@ from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, publish_many
 from django_mq.engine.selector import Selector
-from django_mq.models import FairCounter
+from django_mq.models import FairCounter, Queue
 from django_mq.stores.mysql.database import parameters
 from django_mq.stores.registry import private_store, shared_store
 from django_mq.stores.sql.conditions import condition_of
@@ -640,30 +640,51 @@ def is_whole_table(store: SQLStore, name: str, step: str) -> bool:
 
 # What keys share a queue by.
 
-LEVEL = {"queue_id": 1, "level": 4, "keys": ["", "k77"], "first": -(2**62), "limit": 20}
+LEVEL = {"level": 4, "keys": ["", "k77"], "first": -(2**62), "limit": 20}
 COUNTER_PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "fair_level": (LEVEL, "fair_key message_ready"),
     "lock_counters": ({"ids": [1, 2]}, ""),
     "set_counters": ({"counters": '[{"id": 1, "finish": 1, "seen": 1}]'}, ""),
     "drop_counters": ({"ids": [1, 2]}, ""),
 }
+#: PostgreSQL's own, for a single message.
+FAIR_PLANS = {
+    "fair_level_of": {"django_mq_fair_key", "django_mq_message_ready"},
+    "append_fair": {"django_mq_faircounter_pkey"},
+}
 
 
-@pytest.mark.django_db(databases=["default", "postgresql", "mariadb"])
-@pytest.mark.parametrize("alias", ["default", "postgresql", "mariadb"])
-def test_the_counters_of_a_key_are_found_among_those_of_all(alias: str) -> None:
-    store: SQLStore = shared_store(alias)  # type: ignore[assignment]
+#: The tables of which no publish may read all.
+UNREAD = {"django_mq_message", "django_mq_faircounter"}
+
+
+def filled_with_keys(alias: str) -> tuple[SQLStore, int]:
+    """A filled store whose first queue has many keys, and the id of that queue."""
+    store = filled(alias)
+    queue_id = Queue.objects.using(alias).get(name="q1").pk
     FairCounter.objects.using(alias).bulk_create(
-        FairCounter(queue_id=1, level=4, fair_key=f"k{number}", finish=number, seen=number // 2)
+        FairCounter(queue_id=queue_id, level=4, fair_key=f"k{number}", finish=number, seen=number // 2)
         for number in range(5000)
     )
-    explain = {"default": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN", "mariadb": "EXPLAIN"}[alias]
+    with connections[alias].cursor() as cursor:
+        cursor.execute("ANALYZE TABLE django_mq_faircounter" if alias == "mariadb" else "ANALYZE")
+    return store, queue_id
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [
+        pytest.param(alias, marks=pytest.mark.django_db(databases=[alias], transaction=alias == "mariadb"))
+        for alias in ("default", "postgresql", "mariadb")
+    ],
+)
+def test_the_counters_of_a_key_are_found_among_those_of_all(alias: str) -> None:
+    store, queue_id = filled_with_keys(alias)
+    explain = "EXPLAIN QUERY PLAN" if alias == "default" else "EXPLAIN"
     found = {}
     with store.database.connection.cursor() as cursor:
-        cursor.execute("ANALYZE TABLE django_mq_faircounter" if alias == "mariadb" else "ANALYZE")
-        cursor.fetchall() if alias == "mariadb" else None
         for name, (params, indexes) in COUNTER_PLANS.items():
-            given = store.database.fitted(params)
+            given = store.database.fitted(params | {"queue_id": queue_id})
             cursor.execute(f"{explain} {store.database.text(name, given)}", given)
             plan = "\n".join(" ".join(map(str, row)) for row in cursor.fetchall())
             missing = [index for index in indexes.split() if f"django_mq_{index}" not in plan]
@@ -671,3 +692,14 @@ def test_the_counters_of_a_key_are_found_among_those_of_all(alias: str) -> None:
                 found[name] = plan
 
     assert not found
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+@pytest.mark.parametrize("name", FAIR_PLANS)
+def test_a_single_message_with_a_key_is_written_by_indexes_on_postgresql(name: str) -> None:
+    store, _ = filled_with_keys("postgresql")
+
+    plan = list(explained(store, name, generic=True, place=0))
+
+    assert {node["Index Name"] for node in plan if "Index Name" in node} >= FAIR_PLANS[name]
+    assert not [node for node in plan if node.get("Relation Name") in UNREAD and node["Node Type"] == "Seq Scan"]

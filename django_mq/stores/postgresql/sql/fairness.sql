@@ -51,7 +51,7 @@ WITH written AS (
     RETURNING id
 ), counted AS (
     UPDATE django_mq_faircounter c
-    SET finish = CASE c.id WHEN %(key_id)s THEN %(key_finish)s ELSE %(level_finish)s END,
+    SET finish = CASE c.id WHEN %(key_id)s THEN %(key_finish)s ELSE %(level_finish)s::bigint END,
         seen = CASE c.id WHEN %(key_id)s THEN c.seen ELSE %(level_seen)s END
     FROM written
     WHERE c.id IN (%(key_id)s, %(level_id)s)
