@@ -272,9 +272,10 @@ def retried(method: Method) -> Method:
 
 #: A step of a plan.
 LINE = "%(id)s %(select_type)s %(table)s: %(type)s %(key)s, %(rows)s rows; %(Extra)s"
-#: Parameters that are compared with texts, and those that are times; the others are numbers, or may be.
+#: Parameters that are compared with texts, with message ids, and with times; the others are numbers, or may be.
 QUEUES = {"queue", "queues", "name", "names", "target"}
-TEXTS = {"exchange", "key", "message_id", "message_ids", "correlation_ids", "selectors"}
+TEXTS = {"exchange", "key", "digest", "digests", "correlation_ids", "selectors"}
+UUIDS = {"message_id", "message_ids"}
 TIMES = {"deliver_at", "expires_at", "since", "start", "end", "before"}
 
 
@@ -283,7 +284,7 @@ def sample(text: str, queue: str) -> dict[str, Any]:
 
     It looks for a queue that does not exist while it makes the plan, and plans nothing more then.
     """
-    kinds = [(QUEUES, queue), (TEXTS, "1"), (TIMES, "2031-01-01")]
+    kinds = [(QUEUES, queue), (TEXTS, "1"), (UUIDS, "0" * 32), (TIMES, "2031-01-01")]
     lists = set(re.findall(r"IN %\((\w+)\)s", text))
     values: dict[str, Any] = {}
     for name in PARAMETER.findall(text):
