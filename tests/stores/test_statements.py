@@ -125,7 +125,7 @@ def fragments(folder: str) -> set[str]:
 
 def fragment_of(name: str) -> str | None:
     """The word for which a fragment stands, in whichever form of a claim."""
-    return re.sub("_(wanted|declared|alone|placed)$", "", name[1:]) if name.startswith("_") else None
+    return re.sub("_(wanted|declared|alone|placed|resumed)$", "", name[1:]) if name.startswith("_") else None
 
 
 def words_in(text: str) -> Iterator[str]:
