@@ -13,7 +13,7 @@ from celery.worker.control import Panel
 
 from django_mq.delivery.publisher import publish
 from django_mq.integrations.celery import revocation
-from django_mq.integrations.celery.attempts import DELIVER
+from django_mq.integrations.celery.native import deliver
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import declare
@@ -108,7 +108,7 @@ def test_a_waiting_message_of_a_handler_is_reported_as_its_run_would_be(
 
     revoker.revoke(message_id)
 
-    assert revoker.signals == [(DELIVER, message_id, False)]
+    assert revoker.signals == [(deliver.name, message_id, False)]
     assert not rows()
 
 
