@@ -77,7 +77,8 @@ def test_a_queue_that_only_the_settings_declare_is_followed_from_its_first_messa
         connection_created.disconnect(dispatch_uid="looks")
         publish("later", "first", using=committed_database)
         assert found.result() == "first"
-        pool.submit(following.close)
+        pool.submit(following.close).result()
+        pool.submit(connections.close_all).result()
 
 
 def test_a_queue_that_is_not_there_cannot_be_followed(committed_database: str) -> None:
