@@ -571,10 +571,12 @@ class MySQLUniqueKeys(UniqueKeys):
     def insert_many(self, keyed: Sequence[tuple[NewMessage, UniqueClaim]]) -> Set[str]:
         patient = max((claim for _, claim in keyed), key=lambda claim: claim.rule.wait_seconds)
         keys = json.dumps([parameters(key_parameters(*each)) for each in keyed], ensure_ascii=False)
-        asking = ("takers_of", {"digests": [claim.digest for _, claim in keyed]})
-        found = self._within(patient, [("take_keys", {"keys": keys}), asking], several=True)[1]
-        takers = {digest: UUID(str(message_id)) for digest, message_id in found}
-        return {claim.digest for message, claim in keyed if takers[claim.digest] == message.message_id}
+        asking: Statement = ("takers_of", {"digests": [claim.digest for _, claim in keyed]})
+        steps = [asking, ("take_keys", {"keys": keys}), asking]
+        before, _, after = self._within(patient, steps, several=True)
+        # What had its key before is published again, and meets itself.
+        takers = {digest: UUID(str(message_id)) for digest, message_id in set(after) - set(before)}
+        return {claim.digest for message, claim in keyed if takers.get(claim.digest) == message.message_id}
 
     def _within(self, claim: UniqueClaim, steps: Sequence[Statement], *, several: bool = False) -> list[Rows]:
         """Run statements that wait for locks as long as the claim says."""

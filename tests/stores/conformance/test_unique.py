@@ -79,6 +79,15 @@ def test_the_second_message_is_refused_dropped_or_replaces_the_first(store: Stor
         admit(store, later)
 
 
+def test_a_message_that_is_published_again_meets_its_own_key(store: Store) -> None:
+    declare(store)
+    held = unique(DROP)
+    admit(store, held)
+
+    assert admit(store, held) == [0]
+    assert [id_ != 0 for id_ in admit(store, held, unique(Unique(key="b")))] == [False, True]
+
+
 def test_a_key_is_free_when_the_rule_of_its_message_says_so(store: Store, session: int) -> None:
     declare(store)
     admit(store, unique(ONCE))
