@@ -49,7 +49,7 @@ def log_of_a_cold_shutdown(site: Site, task: str, sent: int) -> str:
         for number in range(sent):
             site.send(task, number, "gate")
         # Celery cancels what it knows to be running: the child has said so, and the parent has heard it.
-        wait_until(lambda: len(worker.ask("active", site.app)) == 2)
+        wait_until(lambda: len(worker.ask("active", site.app)) == 2, lambda: f"two tasks to run; {worker.log}")
 
         worker.signal(signal.SIGQUIT)
         worker.wait()

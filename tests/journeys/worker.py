@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from tests.services.processes import tethered, wait_until_gone
-from tests.support.waiting import PATIENCE_SECONDS, wait_until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from celery import Celery
+
+#: How long one question of remote control waits for its answer.
+ANSWER_SECONDS = 15.0
 
 
 class Worker:
@@ -79,8 +82,9 @@ class Worker:
 
     def ask(self, question: str, app: Celery) -> Any:
         """Return the worker's answer to ``celery inspect QUESTION``."""
-        inspect = app.control.inspect([self.name], timeout=PATIENCE_SECONDS, limit=1)
-        return (getattr(inspect, question)() or {}).get(self.name, ())
+        # Remote control promises no delivery: what was not answered is asked again.
+        inspect = app.control.inspect([self.name], timeout=ANSWER_SECONDS, limit=1)
+        return wait_until(getattr(inspect, question), self._story(f"to answer {question}"))[self.name]
 
     def signal(self, signum: signal.Signals) -> None:
         """Send a signal to the main process."""
