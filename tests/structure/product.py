@@ -575,12 +575,12 @@ def failures_and_alerts() -> None:
         {"?": {}, "team": 5},
         {"team": {"other": 1, "level": "?", "causes": 5}},
         {"team": {"email": ["a@example.org"], "secret": "x", "causes": ["?"]}},
-        {"team": {"email": "nobody"}, "other": {"webhook": 5, "secret": "whsec_?"}},
+        {"team": {"email": "ops"}, "other": {"webhook": 5, "secret": "whsec_?"}},
         {"team": {"webhook": "http://example.org:x/", "secret": 5}, "other": {"email": [5]}},
     ):
         with override_settings(DJANGO_MQ={**site.DJANGO_MQ, "ALERTS": wrong}), suppress(ConfigurationError):
             targets()
-    # Nobody listens on this port.
+    # No server listens on this port.
     alerts = {"ops": {"webhook": "http://127.0.0.1:9/", "secret": secret, "level": "notice"}}
     with override_settings(DJANGO_MQ={**site.DJANGO_MQ, "ALERTS": alerts, "ALERTS_AFTER_SECONDS": 0}):
         look_now(store)
