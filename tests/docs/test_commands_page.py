@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from django_mq.engine.options import QueueOptions
+from django_mq import conf
 from django_mq.management.command import MQCommand
 from tests.docs.pages import DOCS
 
@@ -26,9 +25,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 COMMON = {"--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color"}
 COMMON |= {"--force-color", "--skip-checks", "--database"}
 #: Options of queues, which the page of the settings has.
-OF_QUEUES = {f"--{no}{field.name.replace('_', '-')}" for field in fields(QueueOptions) for no in ("", "no-")} | {
-    "--no"
-}
+OF_QUEUES = {f"--{no}{name.replace('_', '-')}" for name in conf.queue_options() for no in ("", "no-")} | {"--no"}
 
 
 def command(name: str) -> BaseCommand:
