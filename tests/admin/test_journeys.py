@@ -48,7 +48,7 @@ def test_a_dead_letter_is_found_understood_and_mended_with_the_keyboard_alone(
         press_at(page, "Look at them (orders)")
         page.wait_for_url("**/message/?queue=orders&state=3")
         press_at(page, f"…{dead.message_id.hex[-8:]}")
-        page.wait_for_url(f"**{page_of(dead)}*")
+        page.wait_for_url(f"**/message/{dead.message_id}/?**")
         expect(page.get_by_text("shop/consumers.py, line 31")).to_be_visible()
         press_at(page, "Redrive")
         expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()

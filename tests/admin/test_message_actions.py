@@ -238,22 +238,30 @@ def test_consumers_are_woken_when_there_is_something_for_them(
 
 @pytest.mark.django_db
 def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: Make) -> None:
-    offers = {
-        state: [
-            name
-            for name, _ in browse.get(page_of(make.message(state))).context["buttons"]
-            if name != "download_json"
-        ]
-        for state in Message.Status
-    }
+    offers = {state: offered(browse, make.message(state)) for state in Message.Status}
 
     assert offers == {
         SCHEDULED: ["deliver_now", "reschedule", "prioritise", "move", "cancel"],
         READY: ["reschedule", "prioritise", "move", "cancel"],
         CLAIMED: ["release", "stop"],
-        DEAD: ["redrive", "move", "cancel"],
+        DEAD: ["redrive", "acknowledge", "move", "cancel"],
         PARKED: ["deliver_now", "move", "cancel"],
     }
+
+
+@pytest.mark.django_db
+def test_a_dead_letter_that_is_ready_in_another_queue_is_redriven_or_acknowledged(
+    browse: Client, make: Make
+) -> None:
+    letter = make.message(READY, queue=make.queue("letters"), dead_reason="no such customer")
+
+    actions = ["redrive", "acknowledge", "reschedule", "prioritise", "move", "cancel"]
+    assert offered(browse, letter) == actions
+
+
+def offered(browse: Client, message: Message) -> list[str]:
+    buttons = browse.get(page_of(message)).context["buttons"]
+    return [name for name, _ in buttons if name != "download_json"]
 
 
 def test_messages_are_rescheduled_to_a_time_in_the_sites_zone(site: str, browse: Client, make: Make) -> None:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.engine.states import State
-
-EVERY = Q()
+    from django_mq.models import Message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +30,8 @@ class MessageAction(Action):
 
     #: May contain answers, as ``%(target)s``.
     done: StrOrPromise
-    #: With "select all", only messages with this condition.
-    among: Q = EVERY
+    #: Whether the action is for dead letters alone, of the messages in its states.
+    of_dead_letters: bool = False
     #: Whether to take back, before, what workers have not begun.
     recalls: bool = False
 
@@ -43,6 +42,15 @@ class MessageAction(Action):
     @property
     def states(self) -> frozenset[State]:
         return actions.STATES[self.name]
+
+    @property
+    def among(self) -> Q:
+        """The condition of the messages that "select all" stands for."""
+        return dead_letters() if self.of_dead_letters else Q()
+
+    def fits(self, message: Message) -> bool:
+        """Return whether to offer the action on the page of a message."""
+        return message.state in self.states and (message.is_dead_letter or not self.of_dead_letters)
 
 
 RELEASE = MessageAction(
@@ -122,7 +130,7 @@ REDRIVE = MessageAction(
     label=_("Redrive"),
     done=_("Redriven"),
     run=lambda rows, _answers, using: len(actions.redrive(rows, using=using)),
-    among=dead_letters(),
+    of_dead_letters=True,
 )
 
 ACKNOWLEDGE = MessageAction(
@@ -133,7 +141,7 @@ ACKNOWLEDGE = MessageAction(
     run=lambda rows, answers, using: len(actions.acknowledge(rows, answers["reason"], using=using)),
     question=Acknowledgement,
     warning=_("An acknowledged dead letter stays, and is no alert any more, unless it dies again."),
-    among=dead_letters(),
+    of_dead_letters=True,
 )
 
 ACTIONS = (REDRIVE, ACKNOWLEDGE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, STOP, CANCEL)

@@ -34,7 +34,7 @@ from django_mq.admin.filters import (
     is_in_one_line,
 )
 from django_mq.admin.messages import descriptions, failures, life, payload, publish_form, search_page
-from django_mq.admin.messages.actions import ACTIONS, REDRIVE
+from django_mq.admin.messages.actions import ACTIONS
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedPaginator, MessageRows, posts_action
@@ -311,12 +311,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         )
 
     def _buttons_for(self, request: HttpRequest, message: Message) -> list[tuple[str, str]]:
-        """Return the actions that fit the state of the message and that the user has permission for."""
-        fit = (
-            action
-            for action in ACTIONS
-            if message.state in action.states and (message.is_dead_letter or action is not REDRIVE)
-        )
+        """Return the actions that fit the message and that the user has permission for."""
+        fit = (action for action in ACTIONS if action.fits(message))
         actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
         return [*actions, (download_json.__name__, _("Download"))]
 
