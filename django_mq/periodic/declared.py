@@ -26,7 +26,7 @@ from django_mq.periodic.releases import remember
 from django_mq.periodic.values import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from django_mq.periodic.decorator import Declaration
     from django_mq.stores.base import Store
@@ -60,14 +60,27 @@ def digest_of(declared: Sequence[Declaration]) -> str:
 
 def declare_all(store: Store, _limit: int) -> int:
     """Let the rows follow the code of this process, if it is not old; return how many were changed."""
-    return follow(store.alias, source_of(CODE), declarations()) if store.features.durable else 0
+    if not store.features.durable:
+        return 0
+    found = declarations()
+    for name, why in found.wrong.items():
+        logger.error("The periodic message %r is left as it was: %s", name, why)
+    return follow(store.alias, source_of(CODE), found.right, wrong=found.wrong)
 
 
-def follow(alias: str, source: str, declared: Sequence[Declaration], *, anyway: bool = False) -> int:
+def follow(
+    alias: str,
+    source: str,
+    declared: Sequence[Declaration],
+    *,
+    wrong: Collection[str] = (),
+    anyway: bool = False,
+) -> int:
     """Let the rows follow these declarations; return how many were changed.
 
-    Declarations of an earlier release change nothing, unless ``anyway``: then they are the newest from now on, and
-    take over the rows of other projects that have their names.
+    Rows whose declarations are ``wrong`` stay as they are. Declarations of an earlier release change nothing,
+    unless ``anyway``: then they are the newest from now on, and take over the rows of other projects that have
+    their names.
     """
     digest = digest_of(declared)
     remember(alias, source, digest)
@@ -85,17 +98,19 @@ def follow(alias: str, source: str, declared: Sequence[Declaration], *, anyway: 
             PeriodicRelease.objects.using(alias).create(
                 source=source, digest=digest, began_at=editor.database_now(alias)
             )
-            return _write(alias, source, declared, adopt=anyway)
+            return _write(alias, source, declared, wrong, adopt=anyway)
     except IntegrityError:
         return 0
 
 
-def _write(alias: str, source: str, declared: Sequence[Declaration], *, adopt: bool) -> int:
+def _write(
+    alias: str, source: str, declared: Sequence[Declaration], wrong: Collection[str], *, adopt: bool
+) -> int:
     rows = PeriodicMessage.objects.using(alias)
     if adopt:
         names = [each.name for each in declared]
         rows.exclude(source__in=["", source]).filter(name__in=names).update(source=source)
-    mine = {row.name: row for row in rows.filter(source=source)}
+    mine = {row.name: row for row in rows.filter(source=source).exclude(name__in=wrong)}
     others = dict(rows.exclude(source=source).values_list("name", "source"))
     changed = 0
     for declaration in declared:

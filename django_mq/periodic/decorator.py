@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.module_loading import autodiscover_modules
 
 from django_mq.delivery.consumer.handler_function import HandlerFunction
 from django_mq.delivery.consumer.handlers import discover
-from django_mq.errors import ConfigurationError, shown
+from django_mq.errors import ConfigurationError, WrongSchedule, shown
 from django_mq.periodic.values import check, values_of
 
 if TYPE_CHECKING:
@@ -99,19 +99,30 @@ def periodic(
     return register
 
 
-def declarations() -> list[Declaration]:
-    """Return what the code declares, after all of it is imported. Raises ConfigurationError."""
+class DeclaredMessages(NamedTuple):
+    """What code declares, and by name why some of it cannot be."""
+
+    right: list[Declaration]
+    wrong: dict[str, str]
+
+
+def declarations() -> DeclaredMessages:
+    """Return what the code declares, after all of it is imported."""
     discover()
     autodiscover_modules("tasks", "periodic")
-    found: dict[str, Declaration] = {}
-    for target, name, given in _declared:
-        declaration = declaration_of(name or name_of(target), given | target_of(target))
-        known = found.setdefault(declaration.name, declaration)
-        if known != declaration:
-            raise ConfigurationError(
-                f"Two periodic messages have the name {declaration.name!r}; give one of them another name=."
-            )
-    return list(found.values())
+    right: dict[str, Declaration] = {}
+    wrong: dict[str, str] = {}
+    for target, given_name, given in _declared:
+        name = given_name or shown(target)
+        try:
+            name = given_name or name_of(target)
+            declaration = declaration_of(name, given | target_of(target))
+        except (ConfigurationError, WrongSchedule) as error:
+            wrong[name] = str(error)
+            continue
+        if right.setdefault(name, declaration) != declaration:
+            wrong[name] = f"Two periodic messages have the name {name!r}; give one of them another name=."
+    return DeclaredMessages([each for each in right.values() if each.name not in wrong], wrong)
 
 
 def target_of(target: Any) -> dict[str, str]:

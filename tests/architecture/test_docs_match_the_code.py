@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 INTEGRATIONS = Path(checks.__file__).parent / "integrations"
 #: Files with checks of their own. Read and not imported: the interface of Django's tasks may be missing.
-OTHERS = (INTEGRATIONS / "celery/checks.py", INTEGRATIONS / "tasks/backend.py")
+OTHERS = (
+    INTEGRATIONS / "celery/checks.py",
+    INTEGRATIONS / "tasks/backend.py",
+    INTEGRATIONS.parent / "periodic/checks.py",
+)
 REFERENCE = DOCS / "reference"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from celery import Celery
+from django.core.checks import run_checks
 
 from django_mq.api import consumer, periodic
 from django_mq.delivery.consumer.handlers import forget
@@ -120,7 +121,7 @@ def test_handlers_and_tasks_are_declared_beside_their_code(alias: str, settings:
     periodic("0 4 * * *", args=[1])(app.task(name="note", shared=False)(note))
     periodic("0 5 * * *", args=[1, 2])(add)
 
-    found = {each.name: each.values for each in declarations()}
+    found = {each.name: each.values for each in declarations().right}
     assert {name: (each["kind"], each["queue"], each["target"]) for name, each in found.items()} == {
         f"{__name__}.{test_handlers_and_tasks_are_declared_beside_their_code.__name__}.<locals>.handle": (
             "message",
@@ -159,16 +160,20 @@ def test_impossible_declarations_are_refused_where_they_stand(given: dict[str, A
         periodic(**given)
 
 
-def test_a_plain_function_is_refused() -> None:
+def test_a_wrong_declaration_is_named_and_the_others_are_declared(
+    alias: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    follow(alias, source_of("code"), [a_declaration("same"), a_declaration("gone")])
     periodic("0 3 * * *")(len)
-
-    with pytest.raises(ConfigurationError, match="above @consumer or @task"):
-        declarations()
-
-
-def test_two_of_one_name_are_refused() -> None:
     for line in ("0 3 * * *", "0 4 * * *"):
         periodic(line, name="same")(consumer("reports")(print))
+    periodic("0 5 * * *", name="right")(consumer("reports")(print))
 
-    with pytest.raises(ConfigurationError, match="Two periodic messages"):
-        declarations()
+    assert declare_all(shared_store(alias), 100) == 2
+
+    assert lines(alias) == {"right": "0 5 * * *", "same": "0 3 * * *"}
+    assert caplog.text.count("is left as it was") == 2
+    found = run_checks(tags=["django_mq_handlers"])
+    assert [each.id for each in found] == ["django_mq.E016"] * 2
+    assert "above @consumer or @task" in found[0].msg
+    assert "Two periodic messages have the name 'same'" in found[1].msg

@@ -62,12 +62,17 @@ class Command(MQCommand):
         if action == "list":
             self._list(alias)
         elif action == "declare":
-            changed = follow(alias, source_of(CODE), declarations(), anyway=True)
-            self.answer({"changed": changed}, f"Changed: {changed}.")
+            self._declare(alias)
         elif action == "import-celery-beat":
             self._import(alias, dry_run=options["dry_run"])
         else:
             self._steer(alias, action, names, options)
+
+    def _declare(self, alias: str) -> None:
+        found = declarations()
+        changed = follow(alias, source_of(CODE), found.right, wrong=found.wrong, anyway=True)
+        left = [f"Left as it was: {name}. {why}" for name, why in found.wrong.items()]
+        self.answer({"changed": changed, "wrong": found.wrong}, "\n".join([f"Changed: {changed}.", *left]))
 
     def _list(self, alias: str) -> None:
         rows = list(with_last_run(PeriodicMessage.objects.using(alias)).order_by("name"))
