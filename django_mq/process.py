@@ -39,6 +39,9 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
         "the connections of stores, with their locks", "finds them closed, or abandons them"
     ),
     "stores.connections._closed_at_forks": ModuleVariable("the connections to close before a fork"),
+    "stores.connections._used_beside": ModuleVariable(
+        "the locks of threads with Django's connections", "forgets them"
+    ),
     "stores.connections._held": ModuleVariable("the locks that are held during a fork", "releases them"),
     "stores.connections._inherited": ModuleVariable(
         "connections of the parent", "keeps them, so that they are not closed"

@@ -5,6 +5,10 @@ closes every registered connection around each task, and prefork children are fo
 parent holds its sockets. A child must neither use nor close them: a driver's goodbye would end the parent's
 session. The store holds the lock of a private connection during each operation, because several threads may share
 the store, and a fork waits until no thread is inside a file-based database.
+
+A fork also copies the locks inside SQLite's library as they are. One that another thread holds at that moment
+stays locked in the child for ever, and the child hangs in its first statement. So a fork waits for threads of this
+package that use Django's connections, too.
 """
 
 from __future__ import annotations
@@ -13,13 +17,14 @@ import asyncio
 import os
 import select
 import threading
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, utils
@@ -38,10 +43,14 @@ IDLE_SECONDS = 5
 #: Seconds that a claim waits for a lock. The wait of a worker that is stopped must end before the server ends the
 #: transaction of another stopped worker, or the first one would get the lock.
 LOCK_SECONDS = 3
+#: Longest time that a fork waits for threads with Django's connections, in seconds: they may wait for a server.
+FORK_SECONDS = 5.0
 
 _open: WeakKeyDictionary[BaseDatabaseWrapper, threading.RLock] = WeakKeyDictionary()
 #: Connections that are closed before a fork.
 _closed_at_forks: WeakKeyDictionary[BaseDatabaseWrapper, None] = WeakKeyDictionary()
+#: Locks of threads that use Django's connections.
+_used_beside: WeakSet[Any] = WeakSet()
 #: Locks held while this process forks.
 _held: list[threading.RLock] = []
 #: Driver connections inherited by a child; kept alive so that no destructor says goodbye.
@@ -72,6 +81,13 @@ def close_at_forks(connection: BaseDatabaseWrapper) -> None:
     _closed_at_forks[connection] = None
 
 
+def lock_against_forks() -> threading.RLock:
+    """Return a lock to hold while a thread uses Django's connections: a fork waits for it, up to some seconds."""
+    lock = threading.RLock()
+    _used_beside.add(lock)
+    return lock
+
+
 def has_ended(driver: Any) -> bool:
     """Whether an idle connection has ended, or has a notice for the next statement, as far as its socket tells."""
     try:
@@ -86,6 +102,9 @@ def has_ended(driver: Any) -> bool:
 
 
 def _close_before_fork() -> None:
+    until = time.monotonic() + FORK_SECONDS
+    locks = list(_used_beside)
+    _held.extend(lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic())))
     # The child's locks in SQLite would be the parent's. The wrapper opens a new handle with its next statement.
     # The fork waits for a thread inside the handle, whose own wait is bounded by the busy timeout.
     for connection in [reference() for reference in _closed_at_forks.keyrefs()]:
@@ -103,6 +122,7 @@ def _release_after_fork() -> None:
 
 def _abandon_in_child() -> None:
     _release_after_fork()
+    _used_beside.clear()  # their threads do not exist here
     for connection in [reference() for reference in _open.keyrefs()]:
         if connection is None:
             continue

@@ -75,6 +75,35 @@ session.accept(held)
 session.close()
 """
 
+FORK_BESIDE_DUTIES = """
+from django_mq.delivery.consumer.background import Background
+from django_mq.models import Queue
+from django_mq.seams.extension import Duty
+
+begun, may_end, looks = threading.Event(), threading.Event(), []
+
+def look(store, limit):
+    begun.set()
+    may_end.wait()
+    for _ in range(200):
+        looks.append(Queue.objects.using("default").count())
+    return 0
+
+background = Background("default")
+background.begin([Duty(name="look", run=look)])
+begun.wait()
+os.register_at_fork(before=may_end.set)  # it is called before the hooks that were there
+
+def act():
+    assert len(looks) == 200
+    assert shared_store("default").queues.find("orders").name == "orders"
+
+assert child_is_well(act)
+background.close()
+session.accept(held)
+session.close()
+"""
+
 ASYNC_IN_CHILD = """
 import asyncio
 from celery import Celery
@@ -195,6 +224,17 @@ def test_forking_beside_threads_that_use_the_database(
     publish("orders", 1)
 
     run(FORK_UNDER_LOAD, process_environment(committed_database))
+
+    assert not Message.objects.using(committed_database).exists()
+
+
+def test_a_fork_waits_for_duties_that_use_the_database(
+    committed_database: str, process_environment: Environment
+) -> None:
+    declare(shared_store(committed_database), "orders")
+    publish("orders", 1)
+
+    run(FORK_BESIDE_DUTIES, process_environment(committed_database))
 
     assert not Message.objects.using(committed_database).exists()
 

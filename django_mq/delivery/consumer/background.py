@@ -11,12 +11,14 @@ from django.db import connections
 
 from django_mq.delivery.consumer.duties import announce_after, run_duty, unfinished
 from django_mq.errors import StoreError
+from django_mq.stores.connections import lock_against_forks
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.seams.extension import Duty
+    from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -35,6 +37,7 @@ class Background:
         self._name_at = 0.0
         self._running = ""
         self._stopping = threading.Event()
+        self._works = lock_against_forks()
 
     @property
     def is_busy(self) -> bool:
@@ -60,17 +63,23 @@ class Background:
         try:
             store = shared_store(self._alias)
             while duties and not self._stopping.is_set():
-                done = {}
-                for duty in duties:
-                    self._running = duty.name
-                    done[duty] = run_duty(store, duty)
-                announce_after(store, done)
-                duties = unfinished(done)
+                with self._works:
+                    duties = self._run_once(store, duties)
                 self._stopping.wait(PAUSE_SECONDS if duties else 0)
         except StoreError as error:
             logger.warning("The duties of extensions end for now: %s", error)
+
+    def _run_once(self, store: Store, duties: Sequence[Duty]) -> Sequence[Duty]:
+        """Run a batch of each duty; return those that have more to do."""
+        done = {}
+        try:
+            for duty in duties:
+                self._running = duty.name
+                done[duty] = run_duty(store, duty)
+            announce_after(store, done)
         finally:
-            connections.close_all()
+            connections.close_all()  # a child must not inherit them
+        return unfinished(done)
 
     def close(self) -> None:
         """Let the duty that runs be the last one; wait for it a moment."""
