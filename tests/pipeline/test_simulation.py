@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from itertools import pairwise
 from math import sqrt
 from statistics import mean, stdev
 
 import pytest
 
+from django_mq.engine.decisions.keyed_limits import Allowed
+from django_mq.engine.decisions.rates import Rate
+from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import PipelineError
-from django_mq.pipeline.whatif.job import WaitFigures, ranked, spreads
+from django_mq.pipeline.whatif.day import spreads, spreads_of_keys
+from django_mq.pipeline.whatif.job import WaitFigures, ranked
 from django_mq.pipeline.whatif.scenario import Scenario, parse, simulated
 from django_mq.pipeline.whatif.simulation import Arrival, Simulated, most_at_once, simulate
 
@@ -119,6 +125,121 @@ def test_the_queues_own_rules_decide_what_is_done(
     assert simulate(BUSY, parse(text)) == (begun, losses)
 
 
+def keyed(*arrivals: tuple[float, str, float], header: str = "tenant") -> list[Arrival]:
+    """Messages of keys: when each comes, its key, and how long it is handled."""
+    return [
+        Arrival(at, 0, service, Message(id="", type="mail", headers={header: key} if key else {}))
+        for at, key, service in arrivals
+    ]
+
+
+#: Two messages of a, one of b behind them.
+TWO_KEYS = keyed((0, "a", 10), (0, "a", 10), (0, "b", 10))
+#: A message of one key each second, each of which takes a second.
+ONE_KEY = keyed(*((second, "a", 1) for second in range(5)))
+#: Three messages of a, two of b behind them.
+SHARED = keyed(*((0, key, 1) for key in "aaabb"))
+SHORT = "consumers=9,unique=header:tenant,unique_second=drop"
+
+
+@pytest.mark.parametrize(
+    ("trace", "text", "begun", "losses"),
+    [
+        # Limits: what is over its limit waits, what is behind it passes.
+        (TWO_KEYS, "x:consumers=9,concurrency=1 header:tenant", [0, 10, 0], [None] * 3),
+        (TWO_KEYS, "x:consumers=9,throttle=1/60 header:tenant", [0, 60, 0], [None] * 3),
+        (TWO_KEYS, "x:consumers=9,throttle=1/60/2 header:tenant", [0, 0, 0], [None] * 3),
+        (TWO_KEYS, "x:consumers=9,rate_limit=1/60 header:tenant", [0, None, 0], [None, "limited", None]),
+        (TWO_KEYS, "x:consumers=9,throttle=1/5", [0, 5, 10], [None] * 3),
+        (TWO_KEYS, "x:consumers=9,throttle=1/5 header:none", [0, 0, 0], [None] * 3),
+        (TWO_KEYS, "x:consumers=9,throttle=1/5,concurrency=1 header:tenant", [0, 10, 5], [None] * 3),
+        (TWO_KEYS, "x:consumers=9,throttle=1/7 type", [0, 7, 14], [None] * 3),
+        # What one consumer holds in memory takes no part of a limit.
+        (TWO_KEYS, "x:credit=3,concurrency=1 header:tenant", [0, 10, 20], [None] * 3),
+        # A retry gives its slot back, and takes another one.
+        (
+            TWO_KEYS,
+            "x:consumers=9,concurrency=1 header:tenant,failures=1,max_attempts=1",
+            [0, 10, 0],
+            ["dead"] * 3,
+        ),
+        (
+            TWO_KEYS,
+            "x:consumers=9,concurrency=1 header:tenant,ttl_seconds=5",
+            [0, None, 0],
+            [None, "expired", None],
+        ),
+        # Fair places, and their weights.
+        (SHARED, "x:due_order=keep_place", [0, 1, 2, 3, 4], [None] * 5),
+        (SHARED, "x:fair_by=tenant,due_order=keep_place", [0, 1, 3, 2, 4], [None] * 5),
+        (SHARED, "x:fair_by=tenant,fair_weights=a=1;b=4,due_order=keep_place", [0, 1, 4, 2, 3], [None] * 5),
+        # Unique keys.
+        (ONE_KEY[:2], f"x:{SHORT}", [0, 0], [None] * 2),
+        (TWO_KEYS, f"x:{SHORT}", [0, None, 0], [None, "duplicate", None]),
+        (TWO_KEYS, f"x:{SHORT},unique_until=begins", [0, 0, 0], [None] * 3),
+        (
+            ONE_KEY,
+            f"x:{SHORT},unique_until=window,unique_seconds=3",
+            [0, None, None, 0, None],
+            [None, *["duplicate"] * 2, None, "duplicate"],
+        ),
+        (TWO_KEYS, "x:consumers=9,unique=header:none", [0, 0, 0], [None] * 3),
+        (TWO_KEYS, "x:consumers=9,unique=header:tenant", [0, None, 0], [None, "duplicate", None]),
+        (
+            ONE_KEY,
+            f"x:{SHORT},unique_until=begins,unique_second=replace,debounce_seconds=2,debounce_at_most_seconds=3",
+            [0, None, None, 0, None],
+            [None, "duplicate", "duplicate", None, "duplicate"],
+        ),
+    ],
+)
+def test_the_engines_rules_of_keys_decide_what_begins(
+    trace: list[Arrival], text: str, begun: list[float | None], losses: list[str | None]
+) -> None:
+    assert simulate(trace, parse(text)) == (begun, losses)
+
+
+def test_an_operators_exception_holds_for_its_key() -> None:
+    limited = parse("x:consumers=9,throttle=1/60 header:tenant")
+    allowed = {("throttle1", "a"): Allowed(rate=Rate(1, 20))}
+
+    assert simulate(TWO_KEYS, replace(limited, allowed=allowed)).waits == [0, 20, 0]
+
+
+def test_a_body_that_replaces_another_is_handled_in_its_time() -> None:
+    trace = keyed((0, "b", 9), (1, "a", 5), (2, "a", 1), (3, "b", 1))
+
+    found = simulate(trace, parse("x:unique=header:tenant,unique_until=begins,unique_second=replace"))
+
+    assert found == ([0, 8, None, 7], [None, None, "duplicate", None])
+
+
+def test_throttled_messages_wait_as_in_the_memory_store_however_many_there_are() -> None:
+    trace = keyed(*((second / 10, "a", 0.01) for second in range(200)), *((20 + n, "b", 0.01) for n in range(3)))
+
+    found = simulate(trace, parse("x:consumers=2,throttle=1/1 header:tenant"))
+
+    begun = [each.at + (wait or 0) for each, wait in zip(trace, found.waits, strict=True)]
+    assert found.losses == [None] * 203
+    assert max(found.waits[200:], default=None) == 0
+    assert [later - sooner for sooner, later in pairwise(begun[:200])] == pytest.approx([1] * 199, abs=1e-3)
+
+
+def test_shares_are_of_what_began_while_others_waited() -> None:
+    trace = keyed(*((0, "big", 1) for _ in range(20)), *((0, "small", 1) for _ in range(10)))
+
+    figures = {}
+    for text in ("by turn", "fair:fair_by=tenant,due_order=keep_place"):
+        scenario = parse(text)
+        keys = ["big"] * 20 + ["small"] * 10
+        rows = spreads_of_keys(scenario.name, simulate(trace, scenario), keys, [0.0] * 30)
+        figures |= {(one.scenario, one.key): one for one in (WaitFigures(*row) for row in rows)}
+
+    assert figures["by turn", "small"].share == 0
+    assert figures["fair", "small"].share == pytest.approx(0.5, abs=0.03)
+    assert [figures[name, "small"].p50 for name in ("by turn", "fair")] == [24.5, 11]
+
+
 def test_a_failed_message_is_tried_again_after_its_delay() -> None:
     twice = parse("x:failures=0.5,max_attempts=0,backoff_seconds=100,backoff_cap_seconds=100")
 
@@ -197,6 +318,18 @@ def test_options_that_the_history_cannot_say_are_refused_and_left_out_of_a_recor
         ("x:overflow=ring", "the queue has no limit"),
         ("x:max_messages=0", "use 1 to"),
         ("x:grouping=shared", "there is no setting 'grouping'"),
+        ("x:throttle=10", "throttle is '10'; write AMOUNT/SECONDS"),
+        ("x:throttle=0/60", "amount of a rate is a number above 0, not 0.0"),
+        ("x:rate_limit=1/-1", "seconds of a rate is a number above 0, not -1.0"),
+        ("x:concurrency=0 type", "lets 0 run at once; use a number above 0"),
+        ("x:concurrency=two", "concurrency is 'two'; write a number"),
+        ("x:throttle=1/1 tenant", "key of the limit 'throttle1' is 'tenant'"),
+        ("x:fair_by=tenant", "fair_by needs due_order 'keep_place'"),
+        ("x:fair_weights=a=1", "fair_weights needs fair_by"),
+        ("x:unique=", "unique has no key"),
+        ("x:unique_second=drop", "not by which key; add unique=KEY"),
+        ("x:unique=type,unique_until=window", "seconds and until='window' belong together"),
+        ("x:unique=type,debounce_seconds=5", "debounce_seconds and at_most_seconds belong together"),
     ],
 )
 def test_a_scenario_that_cannot_be_is_said_in_one_sentence(text: str, said: str) -> None:

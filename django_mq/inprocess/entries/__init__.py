@@ -7,5 +7,6 @@ lists.py       the order of ready entries
 timeline.py    what is due or expires at which time
 duplicates.py  the duplicate ids that are remembered
 view.py        what a browsing consumer has seen
+limited.py     what limits by key have used
 afterlife.py   dead and expired messages
 """

@@ -19,7 +19,8 @@ from django_mq.engine.decisions.routing import Route, exchange_of
 from django_mq.engine.states import Cause
 from django_mq.errors import StoreError
 from django_mq.inprocess.broker import Broker
-from django_mq.inprocess.memory.kept import KnownRun, LimitsOfQueue
+from django_mq.inprocess.entries.limited import LimitsOfQueue
+from django_mq.inprocess.memory.kept import KnownRun
 from django_mq.inprocess.memory.row import MOST_REMEMBERED, BrokerQueue, row_of
 from django_mq.inprocess.rules import SHARED_TABLE
 from django_mq.models import History

@@ -1,9 +1,9 @@
 """Simulate a trace with the in-process broker, on a clock that jumps from event to event.
 
-There are four kinds of event: a message arrives, a consumer finishes a message, a retry
-becomes due, a message expires. After each event, consumers take messages as workers do:
-while they have credit and the queue has messages. A consumer handles its messages in
-order of delivery.
+There are five kinds of event: a message arrives, a consumer finishes a message, a retry
+becomes due, a message expires, a limit lets a message begin. After each event, consumers
+take messages as workers do: while they have credit and the queue has messages. A consumer
+handles its messages in order of delivery.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from django_mq.inprocess.broker import Broker
 from django_mq.inprocess.consumers.consumer import Consumer
 from django_mq.inprocess.entries.capacity import Producer
 from django_mq.inprocess.rules import Rules
+from django_mq.pipeline.whatif.keys import argument_of
+from django_mq.pipeline.whatif.limited import LimitedQueue
+from django_mq.pipeline.whatif.unique import SimulatedKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,8 +33,8 @@ if TYPE_CHECKING:
     from django_mq.inprocess.entries.entry import Entry
     from django_mq.pipeline.whatif.scenario import Scenario
 
-#: Reasons why a message was not done: the queue did not take it, or its last attempt failed.
-REFUSED, DROPPED, DEAD = "refused", "dropped", "dead"
+#: Reasons why a message was not done: the queue did not take it, its last attempt failed, or its key was taken.
+REFUSED, DROPPED, DEAD, DUPLICATE = "refused", "dropped", "dead", "duplicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Arrival:
     at: float
     priority: int
     service: float
+    #: What keys are read from, for scenarios that have keys.
+    message: Message | None = None
 
 
 class Simulated(NamedTuple):
@@ -48,7 +53,8 @@ class Simulated(NamedTuple):
 
     #: How long each message waited for its first attempt, in seconds; None if it had none.
     waits: list[float | None]
-    #: Why each message was not done: refused, dropped, expired, replaced or dead; None if it was done.
+    #: Why each message was not done: refused, dropped, expired, replaced, dead, limited or duplicate; None if it
+    #: was done.
     losses: list[str | None]
 
 
@@ -77,11 +83,22 @@ class Simulation:
         rules = replace(Rules.of(options), duplicates=0, backoff=replace(options.backoff, jitter=0.0))
         #: Whether messages may fail, expire or meet a full queue. Checking for this doubles the time.
         self._constrained = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED
+        self._has_key_rules = scenario.has_key_rules
+        self._constrained |= self._has_key_rules
         self.broker = Broker(listener=self if self._constrained else None)
         for name in filter(None, {options.dead_letter_queue, options.expiry_queue}):
             self.broker.declare(name)
         # No other queue can have this name.
         self.queue = self.broker.declare("", rules)
+        #: By number, what was published, for limits and unique keys.
+        self.messages: dict[int, Message] = {}
+        self.entries: dict[int, Entry] = {}
+        self.limited: LimitedQueue | None = None
+        if scenario.limits:
+            self.limited = LimitedQueue(self.queue, scenario.limits, scenario.allowed, self.messages, self.entries)
+        self.keys: SimulatedKeys | None = None
+        if scenario.unique is not None:
+            self.keys = SimulatedKeys(self.queue, scenario.unique, self.messages, self.entries)
         self.producer = Producer("trace") if options.overflow == "flow" else None
         #: Messages that have arrived and wait for room in the queue.
         self.outside: deque[int] = deque()
@@ -121,7 +138,7 @@ class Simulation:
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:  # noqa: ARG002
         """Store why a message left the queue without being accepted."""
-        if cause is not Cause.ACCEPTED:
+        if cause is not Cause.ACCEPTED and cause is not Cause.COPIED:
             self.losses[int(entry.message.id)] = cause.value
 
     def dropped_by(self, queue: str, entry: Entry) -> None:  # noqa: ARG002
@@ -149,6 +166,8 @@ class Simulation:
         """Return the time of the next event of the queue or a worker; now if it is overdue."""
         done_at = self.ends[0][0] if self.ends else None
         due_at = self.broker.next_time() if self._constrained else None
+        if self.limited is not None and (look_at := self.limited.next_time) is not None:
+            due_at = look_at if due_at is None else min(due_at, look_at)
         if due_at is None:
             return done_at
         due_at = max(due_at, self._passed)
@@ -165,12 +184,43 @@ class Simulation:
             if is_late:
                 self.losses[number] = REFUSED
                 continue
+            message = self._message(number, arrival)
+            if self.keys is None:
+                self._publish(number, message, now)
+            elif (new := self.keys.admit(number, now)) is None:
+                self.losses[number] = DUPLICATE
+            elif not self._publish(number, replace(message, deliver_at=self.keys.due.get(number)), now):
+                self.keys.take_back([new])
+
+    def _message(self, number: int, arrival: Arrival) -> Message:
+        if arrival.message is None:
             message = Message(id=str(number), body=number, priority=arrival.priority)
-            try:
-                if self.queue.publish(message, now, producer=self.producer).state is GONE:
-                    self.losses[number] = DROPPED
-            except QueueFull:
-                self.losses[number] = REFUSED
+        else:
+            message = self._keyed(replace(arrival.message, id=str(number), priority=arrival.priority))
+        if self._has_key_rules:
+            self.messages[number] = message
+        return message
+
+    def _keyed(self, message: Message) -> Message:
+        """Return the message with the key of fair places, which a publisher takes from the arguments."""
+        fair = self.scenario.queue.fairness
+        if fair is None:
+            return message
+        return replace(message, headers=fair.with_key(message.headers, argument_of(message, fair.header)))
+
+    def _publish(self, number: int, message: Message, now: float) -> bool:
+        """Publish a message, and return whether the queue takes it."""
+        try:
+            entry = self.queue.publish(message, now, producer=self.producer)
+        except QueueFull:
+            self.losses[number] = REFUSED
+            return False
+        if entry.state is GONE:
+            self.losses[number] = DROPPED
+            return False
+        if self._has_key_rules:
+            self.entries[number] = entry
+        return True
 
     def _finish(self) -> None:
         """End the work that ends next, and let its consumer begin the next message."""
@@ -191,12 +241,32 @@ class Simulation:
         return share > 0 and Random(f"{entry.message.id} {entry.attempts}").random() < share  # noqa: S311 - no secret
 
     def _deliver(self, now: float) -> None:
+        if self.limited is not None:
+            self._deliver_by_limits(self.limited, now)
+            return
         while self.free:
             worker = self.free[0]
             entry = self.queue.deliver(worker.consumer, now)
             if entry is None:
                 return
             self.free.popleft()
+            worker.held.append(entry)
+            self._begin(worker, now)
+
+    def _deliver_by_limits(self, limited: LimitedQueue, now: float) -> None:
+        """Let each consumer take what its limits let begin; what is held in memory takes no part of a limit."""
+        limited.next_time, goes_ahead = None, True
+        for worker in list(self.free):
+            is_idle = worker.at_work is None and not worker.held
+            if not is_idle and not goes_ahead:
+                continue
+            entry = limited.claim(worker.consumer, now, ahead=not is_idle)
+            if entry is None and is_idle:
+                return
+            if entry is None:
+                goes_ahead = False
+                continue
+            self.free.remove(worker)
             worker.held.append(entry)
             self._begin(worker, now)
 
@@ -209,11 +279,19 @@ class Simulation:
                 continue
             worker.at_work = entry
             number = int(entry.message.id)
-            arrival = self.trace[number]
             if self.waits[number] is None:
-                self.waits[number] = now - self._arrives(arrival)
+                self.waits[number] = now - self._waits_from(number)
             self._number += 1
-            heappush(self.ends, (now + arrival.service * self.scenario.service, self._number, worker))
+            heappush(self.ends, (now + self._service(number) * self.scenario.service, self._number, worker))
+
+    def _waits_from(self, number: int) -> float:
+        """Return when a message arrives, or is due that is debounced."""
+        due = None if self.keys is None else self.keys.due.get(number)
+        return self._arrives(self.trace[number]) if due is None else due
+
+    def _service(self, number: int) -> float:
+        """Return how long a message is handled; with the body of another message, as long as that one."""
+        return self.trace[number if self.keys is None else self.keys.bodies.get(number, number)].service
 
 
 def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
