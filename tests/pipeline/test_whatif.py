@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from django_mq.limits import rate_limit, throttle
+from django_mq.limits.declared import forget
 from django_mq.models import History
 from django_mq.pipeline.whatif.job import REALITY
 from django_mq.pipeline.whatif.scenario import Scenario
@@ -84,3 +87,36 @@ def test_the_command_prints_a_table_and_says_what_is_wrong(spark: SparkSession, 
         run("--day", "2031-03-02")
     with pytest.raises(CommandError, match="there is no setting 'colour'"):
         run("--day", "2026-03-02", "--scenario", "x:colour=red")
+
+
+def test_keys_are_simulated_as_far_as_the_history_has_them(
+    spark: SparkSession, request: pytest.FixtureRequest
+) -> None:
+    rate_limit("orders", amount=1, seconds=3600, key="header:tenant")
+    throttle("orders", amount=1, seconds=3600, key="body:host", name="host")
+    request.addfinalizer(lambda: forget("orders"))
+    rows = [finished(number, headers={"tenant": "acme" if number < 20 else "small"}) for number in range(1, 25)]
+    dropped = finished(30, headers={"tenant": "acme"}, outcome=History.Outcome.LIMITED, claimed_at=None)
+    History.objects.bulk_create([*rows, dropped])
+
+    printed = run(
+        *("--day", "2026-03-02"),
+        *("--scenario", "waits:consumers=9,throttle=1/600/2 header:tenant"),
+        *("--scenario", "fair:due_order=keep_place,fair_by=tenant"),
+    )
+
+    assert printed.splitlines()[1] == (
+        "Left out of 'as recorded': the limit 'host' with the key 'body:host': the history has the bodies of 0 of"
+        " 25 messages; set history_body for the queue, or use a header."
+    )
+    lines = [re.split(r"  +", line.strip()) for line in printed.splitlines()]
+    told = {(line[0], line[2]): line for line in lines if len(line) > 3 and line[0] in {"all", "acme", "small"}}
+    assert told["all", REALITY][-1] == "1 limited"
+    assert told["all", "as recorded"][-1] == "23 limited"
+    assert told["small", "waits"][3] == told["small", "fair"][3] == "5"
+    with pytest.raises(
+        CommandError, match="'x' reads the key 'body:host' of messages, but the history has the bodies"
+    ):
+        run("--day", "2026-03-02", "--scenario", "x:throttle=1/1 body:host")
+    with pytest.raises(CommandError, match="reads the key 'header:region' of messages, but no message has it"):
+        run("--day", "2026-03-02", "--scenario", "x:unique=header:region")

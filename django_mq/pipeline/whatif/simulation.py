@@ -279,19 +279,15 @@ class Simulation:
                 continue
             worker.at_work = entry
             number = int(entry.message.id)
+            arrival = self.trace[number]
+            waits_from, service = arrival.at / self.scenario.arrivals, arrival.service
+            if self.keys is not None:
+                waits_from = self.keys.due.get(number, waits_from)
+                service = self.trace[self.keys.bodies.get(number, number)].service
             if self.waits[number] is None:
-                self.waits[number] = now - self._waits_from(number)
+                self.waits[number] = now - waits_from
             self._number += 1
-            heappush(self.ends, (now + self._service(number) * self.scenario.service, self._number, worker))
-
-    def _waits_from(self, number: int) -> float:
-        """Return when a message arrives, or is due that is debounced."""
-        due = None if self.keys is None else self.keys.due.get(number)
-        return self._arrives(self.trace[number]) if due is None else due
-
-    def _service(self, number: int) -> float:
-        """Return how long a message is handled; with the body of another message, as long as that one."""
-        return self.trace[number if self.keys is None else self.keys.bodies.get(number, number)].service
+            heappush(self.ends, (now + service * self.scenario.service, self._number, worker))
 
 
 def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
