@@ -354,7 +354,7 @@ def resident() -> int:
 
 def what_if(environment: Environment) -> list[Figure]:
     """Simulate four scenarios on Spark, beside one after the other in this process."""
-    from django_mq.pipeline.whatif.job import spreads
+    from django_mq.pipeline.whatif.day import spreads
     from django_mq.pipeline.whatif.job import what_if as run
     from django_mq.pipeline.whatif.scenario import Scenario
     from django_mq.pipeline.whatif.simulation import Arrival, simulate

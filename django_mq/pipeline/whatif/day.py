@@ -32,7 +32,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class RecordedDay:
     """The messages of a recorded day, in the order of their arrival."""
 
     trace: Sequence[Arrival]
@@ -43,7 +43,7 @@ class Day:
     keys: Sequence[str | None] | None
 
     @classmethod
-    def of(cls, table: pa.Table, levels: int, by: str | None) -> Day:
+    def of(cls, table: pa.Table, levels: int, by: str | None) -> RecordedDay:
         import numpy as np
 
         priorities = _numbers(table, "priority")

@@ -13,7 +13,7 @@ from django_mq.engine.options import QueueOptions
 from django_mq.errors import PipelineError
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.whatif import keys as known
-from django_mq.pipeline.whatif.day import REALITY, SCHEMA, Day
+from django_mq.pipeline.whatif.day import REALITY, SCHEMA, RecordedDay
 from django_mq.pipeline.whatif.simulation import most_at_once
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _runner(
         if not given:
             return
         table = pa.Table.from_batches(given).sort_by([("at", "ascending"), ("id", "ascending")])
-        day = Day.of(table, levels, by)
+        day = RecordedDay.of(table, levels, by)
         rows = [row for scenario in lane for row in day.spreads(scenario)]
         types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4, pa.map_(pa.string(), pa.int64())]
         types += [pa.string(), pa.float64()]

@@ -27,7 +27,7 @@ MOST_AHEAD: Final = 100
 LEAST_SECONDS: Final = 1e-6
 
 
-class Ready(NamedTuple):
+class SimulatedRow(NamedTuple):
     """A ready message, as the arbiter asks for it."""
 
     entry: Entry
@@ -67,19 +67,22 @@ class LimitedQueue:
         self.next_time = None if ahead else self._next_time(limits, now)
         return entry
 
-    def _claimed(self, consumer: Consumer, now: float, *, ahead: bool) -> tuple[Entry | None, OpenLimits[Ready]]:
+    def _claimed(
+        self, consumer: Consumer, now: float, *, ahead: bool
+    ) -> tuple[Entry | None, OpenLimits[SimulatedRow]]:
         control, parked = self._queue.control, self._queue.contents.parked
         for entry in parked.waking.until(now, MOST_REFUSED):
             control.free(entry)
         opened = OpenKeyedLimits(self._limits, self._known.facts(now, self._runs))
-        limits = OpenLimits[Ready]([opened], self._message_of, slots=not ahead, ahead=ahead)
+        limits = OpenLimits[SimulatedRow]([opened], self._message_of, slots=not ahead, ahead=ahead)
         for limit, freed in list(limits.frees(limits.most)):
             free = list(islice(parked.of(freed.key), freed.most))
             for entry in free:
                 control.free(entry)
             limit.freed(freed, len(free))
         ready = (
-            Ready(entry, entry.suspect) for entry in islice(self._queue.browse(), MOST_AHEAD if ahead else None)
+            SimulatedRow(entry, entry.suspect)
+            for entry in islice(self._queue.browse(), MOST_AHEAD if ahead else None)
         )
         chosen = [item.entry for item in award(ready, 0, limits.most, Situation(), limits=limits).chosen]
         for entry in chosen:
@@ -88,19 +91,19 @@ class LimitedQueue:
             control.park(entry, refusal.key, None if refusal.seconds is None else now + refusal.seconds)
         for entry, *_ in limits.dropped:
             control.discard(entry, Cause.LIMITED)
-        taken = [((_number(entry), entry.claim_number), Ready(entry, entry.suspect)) for entry in chosen]
+        taken = [((_number(entry), entry.claim_number), SimulatedRow(entry, entry.suspect)) for entry in chosen]
         for used in limits.writes(taken):
             self._known.use(*used, lambda slot: not self._runs(slot))
         return (chosen[0] if chosen else None), limits
 
-    def _message_of(self, item: Ready) -> Message:
+    def _message_of(self, item: SimulatedRow) -> Message:
         return self._messages[_number(item.entry)]
 
     def _runs(self, slot: Slot) -> bool:
         entry = self._entries[slot.message]
         return entry.is_claimed and entry.claim_number == slot.claim
 
-    def _next_time(self, limits: OpenLimits[Ready], now: float) -> float | None:
+    def _next_time(self, limits: OpenLimits[SimulatedRow], now: float) -> float | None:
         seconds, waking = limits.next_seconds, self._queue.contents.parked.waking.next_time
         times = [waking] if waking != NEVER else []
         times += [now + seconds] if seconds is not None else []
