@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 from itertools import repeat
 from math import isnan
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,7 +27,6 @@ OTHERS: Final = "all others"
 WITHOUT: Final = "without"
 
 
-@lru_cache(maxsize=128)
 def _limit(key: str) -> KeyedLimit:
     return KeyedLimit(name="key", key=key)
 
