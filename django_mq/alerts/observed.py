@@ -19,6 +19,7 @@ from django_mq.seams.findings import Level
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from django_mq.diagnosis.state.alerts import Alert
     from django_mq.seams.findings import Finding
 
 EXTENSION: Final = "extension"
@@ -62,18 +63,24 @@ def observe(alias: str) -> list[Observation]:
 def _of_queues(alias: str) -> Iterator[Observation]:
     workers = fleet(using=alias)
     states, rates = overview(using=alias), recent_rates(using=alias)
-    for alert in alerts(states, rates.rates, workers, unwanted(workers, using=alias)):
+    return of_alerts(alerts(states, rates.rates, workers, unwanted(workers, using=alias)))
+
+
+def of_alerts(found: Iterable[Alert]) -> Iterator[Observation]:
+    """Yield alerts of the overview as observations."""
+    for alert in found:
         level = Level.PROBLEM if alert.urgent else Level.NOTICE
         about = alert.queue.name if alert.queue else ""
         yield Observation(alert.kind.value, about, level.value, sentence(alert))
 
 
 def _of_findings(alias: str) -> Iterator[Observation]:
-    yield from _observed(DOCTOR, examine_site(alias))
-    yield from _observed(EXTENSION, (found.finding for found in found_by_extensions(using=alias)))
+    yield from of_findings(DOCTOR, examine_site(alias))
+    yield from of_findings(EXTENSION, (found.finding for found in found_by_extensions(using=alias)))
 
 
-def _observed(cause: str, findings: Iterable[Finding]) -> Iterator[Observation]:
+def of_findings(cause: str, findings: Iterable[Finding]) -> Iterator[Observation]:
+    """Yield findings as observations, except what is well."""
     for finding in findings:
         if finding.level is not Level.OK:
             words = f"{finding.sentence} {finding.mend}".rstrip()

@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.state.alerts import AlertKind, delivery
 from django_mq.diagnosis.wording import PLAIN
+from django_mq.engine.decisions.worker_mode import WorkerMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
 
 #: The headings of ``queue_cells``.
 QUEUE_HEADINGS = ("QUEUE", "READY", "SCHEDULED", "RETRYING", "CLAIMED", "DEAD", "OLDEST READY")
+#: The headings of ``worker_cells``.
+WORKER_HEADINGS = (
+    *("ID", "NAME", "KIND", "PID", "VERSION", "QUEUES", "HELD", "CREDIT", "BUSY", "MEMORY", "UP", "LAST BEAT", ""),
+)
+#: What a worker reports of itself, and the remark about it.
+REPORTED = [("stopping", "stopping"), ("still", "its loop stands still")]
+MEBIBYTE = 1024**2
 #: What keeps a queue from delivering, as the admin's overview names it.
 DELIVERY_WORDS = {
     AlertKind.PAUSED: "paused",
@@ -64,6 +73,38 @@ def queue_remarks(queue: QueueState, awake: int, unwanted: int) -> str:
     elif queue.dead_letters_of_others:
         words.append("dead letters")
     return ", ".join([*words, "closed"] if queue.closed else words)
+
+
+def worker_cells(worker: WorkerStatus) -> tuple[str, ...]:
+    """Return what a worker session says of itself, as of its last heartbeat, and a remark."""
+    return (
+        str(worker.id),
+        worker.name,
+        worker.kind,
+        str(worker.pid),
+        worker.version,
+        shortened(",".join(worker.queues), 40),
+        f"{worker.held:,}",
+        f"{worker.credit:,}" if worker.credit else "-",
+        f"{worker.busy}/{worker.slots}" if worker.slots else "-",
+        f"{worker.memory_bytes / MEBIBYTE:,.0f} M" if worker.memory_bytes else "-",
+        PLAIN.duration(worker.up_seconds),
+        PLAIN.duration(worker.heartbeat_seconds),
+        worker_remarks(worker),
+    )
+
+
+def worker_remarks(worker: WorkerStatus) -> str:
+    """Return what the worker does, or was told; nothing if it works."""
+    if worker.stale:
+        return "stale"
+    told = worker.conduct != WorkerMode.WORK
+    words = (
+        [f"told: {worker.conduct}"] if told else [word for state, word in REPORTED if worker.is_shown_as(state)]
+    )
+    if worker.given_credit:
+        words.append(f"credit {worker.given_credit:,} each")
+    return ", ".join(words)
 
 
 def printable(text: str) -> str:

@@ -21,10 +21,13 @@ from django_mq.seams.extension import Extension
 from django_mq.seams.findings import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from uuid import UUID
 
     from django_mq.seams.findings import Finding
+
+    #: How long messages usually run, by queue and type.
+    Usual = dict[tuple[str, str], UsualRun]
 
 #: The most findings, the most unusual ones.
 MOST_FOUND: Final = 5
@@ -63,13 +66,27 @@ class RunningMessage:
         return -self.times_usual, -self.seconds
 
 
-def running_now(*, least_seconds: float = 0.0, using: str) -> list[RunningMessage]:
-    """Return what runs for so long, the most unusual first, as of the last heartbeats."""
+def usual_runs(using: str) -> Usual:
+    """Return how long the newest messages of each type in each queue were held."""
+    return {
+        (row.queue, row.type): UsualRun(row.accepted, row.held_p50, row.held_p95)
+        for row in runs(SPANS["day"], using=using).rows
+        if row.held_p50 is not None and row.held_p95 is not None
+    }
+
+
+def running_now(
+    *, least_seconds: float = 0.0, usual: Callable[[str], Usual] = usual_runs, using: str
+) -> list[RunningMessage]:
+    """Return what runs for so long, the most unusual first, as of the last heartbeats.
+
+    ``usual`` is asked only if something runs. A caller that asks often gives one that keeps its answer.
+    """
     reported = [one for one in _reported(using) if one[-1] >= least_seconds]
     if not reported:
         return []
     rows = _messages((row_id for row_id, *_ in reported), using)
-    usual = _usual(using)
+    known = usual(using)
     found = []
     for row_id, claim, handler, session, seconds in reported:
         row = rows.get(row_id)
@@ -85,7 +102,7 @@ def running_now(*, least_seconds: float = 0.0, using: str) -> list[RunningMessag
                 session_id=session.pk,
                 worker=session.name,
                 seconds=seconds,
-                usual=usual.get((row.queue.name, row.type)),
+                usual=known.get((row.queue.name, row.type)),
             )
         )
     return sorted(found, key=lambda one: one.rank)
@@ -105,15 +122,6 @@ def _messages(keys: Iterable[int], alias: str) -> dict[int, Message]:
     rows = Message.objects.using(alias).filter(pk__in=list(keys)).select_related("queue")
     columns = ("message_id", "type", "session_id", "claim", "queue__name")
     return {row.pk: row for row in rows.only(*columns).order_by()}
-
-
-def _usual(alias: str) -> dict[tuple[str, str], UsualRun]:
-    """Return how long the newest messages of each type in each queue were held."""
-    return {
-        (row.queue, row.type): UsualRun(row.accepted, row.held_p50, row.held_p95)
-        for row in runs(SPANS["day"], using=alias).rows
-        if row.held_p50 is not None and row.held_p95 is not None
-    }
 
 
 def unusual(*, using: str) -> list[RunningMessage]:

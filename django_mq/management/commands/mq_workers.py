@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.core.management.base import CommandError
 
 from django_mq.delivery.operator.commands import send_command
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.fleet import fleet
-from django_mq.diagnosis.wording import PLAIN
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.management.arguments import UsageError, argument, one_of
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import printable, shortened, table
-
-if TYPE_CHECKING:
-    from django_mq.diagnosis.state.fleet import WorkerStatus
-
-HEADINGS = [*"ID NAME KIND PID VERSION QUEUES HELD CREDIT BUSY MEMORY UP".split(), "LAST BEAT", ""]  # noqa: SIM905
-MEBIBYTE = 1024**2
-#: What a worker reports of itself, and the remark about it.
-SHOWN = [("stopping", "stopping"), ("still", "its loop stands still")]
+from django_mq.management.tables import WORKER_HEADINGS, printable, table, worker_cells
 
 
 def _names(flag: str, words: str, metavar: Any = "NAME") -> Any:
@@ -72,7 +63,7 @@ class Command(MQCommand):
                 check_names([queue], using=alias)
         text = "There are no worker sessions to show."
         if workers:
-            text = table(HEADINGS, map(_row, workers), right=(0, 3, 6, 7, 8, 9))
+            text = table(WORKER_HEADINGS, map(worker_cells, workers), right=(0, 3, 6, 7, 8, 9))
         self.answer([asdict(worker) for worker in workers], text)
 
     def _send(self, names: list[str], alias: str, **command: Any) -> None:
@@ -83,31 +74,3 @@ class Command(MQCommand):
             raise CommandError(f"There is no worker session {', '.join(map(repr, missing))}; see mq_workers.")
         told = [worker.name for worker in chosen if send_command(worker.id, **command, using=alias)]
         self.answer({"told": told}, f"Told: {', '.join(map(printable, told))}.")
-
-
-def _row(worker: WorkerStatus) -> tuple[str, ...]:
-    return (
-        str(worker.id),
-        worker.name,
-        worker.kind,
-        str(worker.pid),
-        worker.version,
-        shortened(",".join(worker.queues), 40),
-        f"{worker.held:,}",
-        f"{worker.credit:,}" if worker.credit else "-",
-        f"{worker.busy}/{worker.slots}" if worker.slots else "-",
-        f"{worker.memory_bytes / MEBIBYTE:,.0f} M" if worker.memory_bytes else "-",
-        PLAIN.duration(worker.up_seconds),
-        PLAIN.duration(worker.heartbeat_seconds),
-        _remark(worker),
-    )
-
-
-def _remark(worker: WorkerStatus) -> str:
-    if worker.stale:
-        return "stale"
-    told = worker.conduct != WorkerMode.WORK
-    words = [f"told: {worker.conduct}"] if told else [word for state, word in SHOWN if worker.is_shown_as(state)]
-    if worker.given_credit:
-        words.append(f"credit {worker.given_credit:,} each")
-    return ", ".join(words)
