@@ -8,5 +8,6 @@ operations.py    continue operations of the admin
 confirmation.py  a question at the terminal
 tables.py        tables, time spans and counts for a terminal
 progress.py      a progress bar
-spark/         the jobs of mq_spark
+top/             what mq_top shows
+spark/           the jobs of mq_spark
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HEAVY = {
     *("celery", "kombu", "redis", "pyspark", "pyarrow", "pandas", "psycopg", "MySQLdb"),
-    *("opentelemetry", "prometheus_client"),
+    *("opentelemetry", "prometheus_client", "textual", "rich"),
 }
 
 
@@ -53,6 +53,12 @@ def test_the_native_worker_needs_no_celery(environment: dict[str, str]) -> None:
     statements = "import django; django.setup(); import django_mq.management.commands.mq_worker"
 
     assert imported_by(statements, environment) & HEAVY == set()
+
+
+def test_the_plain_watcher_needs_no_library_of_terminals(environment: dict[str, str]) -> None:
+    statements = "import django; django.setup(); import django_mq.management.commands.mq_top"
+
+    assert imported_by(statements, environment) & {"textual", "rich"} == set()
 
 
 def test_the_transport_can_be_imported_before_django_is_set_up(environment: dict[str, str]) -> None:

@@ -44,6 +44,8 @@ AT_THE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     "os.execv(sys.executable, [sys.executable, '-m', 'django', *sys.argv[1:]])"
 )
+#: A colour of text or background, except the terminal's own.
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:[349][0-7]|[34]8;[\d;]+|10[0-7])[;m]")
 #: What comes before each picture of the watcher.
 REDRAW = "\x1b[H\x1b[J"
 
@@ -57,7 +59,8 @@ def orders(settings: Settings) -> None:
 @pytest.fixture
 def environment(process_environment: Callable[[str], dict[str, str]]) -> dict[str, str]:
     found = process_environment(ALIAS)
-    return {name: value for name, value in found.items() if name not in {"COLUMNS", "LINES"}}
+    kept = {name: value for name, value in found.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
+    return kept | {"TERM": "xterm-256color"}
 
 
 class Terminal:
@@ -113,9 +116,14 @@ def terminal(environment: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
         one.close()
 
 
-def test_the_watcher_fits_a_small_terminal_and_ends_with_ctrl_c(terminal: Callable[..., Terminal]) -> None:
+def test_the_watcher_fits_a_small_terminal_and_ends_with_ctrl_c(
+    terminal: Callable[..., Terminal], environment: dict[str, str], tmp_path: Path
+) -> None:
     for number in range(2 * ROWS):
         declare(shared_store(ALIAS), f"a queue with a name too long for this terminal {number}")
+    # As if the library were not installed.
+    (tmp_path / "sitecustomize.py").write_text('import sys; sys.modules["textual"] = None')
+    environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
     watcher = terminal("mq_top", "--interval", "0.2")
     watcher.wait_for(REDRAW)
 
@@ -129,6 +137,28 @@ def test_the_watcher_fits_a_small_terminal_and_ends_with_ctrl_c(terminal: Callab
     for picture in pictures(watcher)[:-1]:
         assert len(picture.splitlines()) <= ROWS
         assert max(map(len, picture.splitlines())) <= COLUMNS
+    assert watcher.seen.count("pip install 'django-mq[top]'") == 1
+
+
+@pytest.mark.parametrize(
+    ("end", "options"), [("q", []), ("\x03", ["--no-color"]), (signal.SIGTERM, [])], ids=["q", "Ctrl-C", "TERM"]
+)
+def test_the_program_gives_the_terminal_back(
+    terminal: Callable[..., Terminal], end: str | int, options: list[str]
+) -> None:
+    program = terminal("mq_top", *options)
+    program.wait_for("DONE/s")  # after the first look
+
+    if isinstance(end, str):
+        program.type(end)
+    else:
+        program.process.send_signal(end)
+
+    assert program.ended() == 0
+    assert "Traceback" not in program.seen
+    on, off = (program.seen.rfind(f"\x1b[?1049{mode}") for mode in "hl")
+    assert -1 < on < off
+    assert bool(COLOUR.search(program.seen)) == (not options)
 
 
 def test_one_look_is_whole_and_does_not_clear_the_screen(terminal: Callable[..., Terminal]) -> None:
