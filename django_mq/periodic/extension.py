@@ -59,7 +59,9 @@ def note_ends(store: Store, ended: Sequence[Ended]) -> None:
     for each in ended:
         outcome = OUTCOMES[each.end] if each.outcome is None else OUTCOMES_OF_RUNS.get(each.outcome)
         if outcome is not None:
-            store.periodic.end(each.message_id, outcome.value)  # type: ignore[attr-defined]  # of databases
+            has_run = each.end in {End.ACCEPTED, End.DEAD}
+            end = store.periodic.end  # type: ignore[attr-defined]  # of databases
+            end(each.message_id, outcome.value, each.queue, has_run=has_run)
 
 
 def find(alias: str) -> Iterator[Finding]:

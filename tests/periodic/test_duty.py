@@ -13,6 +13,7 @@ from django.db import connections
 
 from django_mq.api import Reject, cancel
 from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.operator.redrives import redrive
 from django_mq.engine.decisions.ends import End, Ended, RunOutcome
 from django_mq.models import Message
 from django_mq.periodic import duty, editor
@@ -22,6 +23,7 @@ from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
 from tests.periodic.conftest import a_row, look_now
+from tests.stores.builders import declare
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -278,6 +280,29 @@ def test_a_run_has_the_outcome_of_its_task(alias: str, outcome: RunOutcome | Non
         note_ends(store, [ended])
 
     assert PeriodicRun.objects.using(alias).get().outcome == noted
+
+
+def test_a_failed_run_stays_failed_until_its_dead_letter_has_run_again(alias: str) -> None:
+    declare(shared_store(alias), "graves")
+    declare(shared_store(alias), "nightly", dead_letter_queue="graves")
+    errors: list[Exception] = [Reject("no"), Reject("no")]
+
+    def fail_twice(_: Any) -> None:
+        if errors:
+            raise errors.pop()
+
+    def run(queue: str, function: Callable[[Any], Any]) -> None:
+        Worker([a_handler(function, queue=queue)], threads=1, using=alias).run(until_empty=True)
+
+    row = a_row(alias, queue="nightly")
+    for redriven, outcome in ((0, "dead"), (1, "succeeded")):
+        id_ = editor.run_now(row)
+        run("nightly", fail_twice)
+        if redriven:
+            assert redrive("graves", using=alias).total == 1
+            run("nightly", fail_twice)
+        run("graves", lambda _: None)
+        assert PeriodicRun.objects.using(alias).get(message_id=id_).outcome == outcome
 
 
 def test_run_now_publishes_beside_the_ticks(alias: str) -> None:

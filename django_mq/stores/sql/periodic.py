@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 
 class PeriodicRuns(Part):
-    def end(self, message_id: UUID, outcome: str) -> None:
-        """Write that the message of a tick has left its queue, or has died."""
-        self.rows("end_run", message_id=message_id, outcome=outcome)
+    def end(self, message_id: UUID, outcome: str, queue: str, *, has_run: bool) -> None:
+        """Write that the message of a tick has left this queue, or has died in it.
+
+        ``has_run`` says that a worker has ended it. A run that has ended before has another outcome only so.
+        """
+        self.rows("end_run", message_id=message_id, outcome=outcome, queue=queue, has_run=has_run)
