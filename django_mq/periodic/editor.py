@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Max
 
 from django_mq.delivery.operator.verbs import cancel
 from django_mq.engine.decisions.periodic import AHEAD_SECONDS
@@ -91,7 +92,10 @@ def delete(row: PeriodicMessage) -> None:
 def plan(row: PeriodicMessage, now: datetime) -> None:
     """Begin anew from now on, in the transaction that is open."""
     _take_back(row, now)
-    row.next_at = None if row.is_paused else row.schedule.next(now)
+    ticks = PeriodicRun.objects.using(row.alias).filter(periodic=row, by_hand=False, due_at__gt=now)
+    # A tick to come has begun if it was delivered before its time, or if the clock was set back: it comes once.
+    last = ticks.aggregate(last=Max("due_at"))["last"]
+    row.next_at = None if row.is_paused else row.schedule.next(last or now)
     row.look_at = None if row.next_at is None else row.next_at - timedelta(seconds=AHEAD_SECONDS)
     row.save(update_fields=["next_at", "look_at"])
 

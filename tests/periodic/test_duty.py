@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -280,6 +280,19 @@ def test_a_run_has_the_outcome_of_its_task(alias: str, outcome: RunOutcome | Non
         note_ends(store, [ended])
 
     assert PeriodicRun.objects.using(alias).get().outcome == noted
+
+
+def test_a_tick_that_was_delivered_before_its_time_is_not_published_again(alias: str) -> None:
+    row = a_row(alias, every_seconds=60.0, start_at=datetime.now(UTC) + MINUTE)
+    first, _ = runs(alias)[0]
+    [message, *_] = Message.objects.using(alias).order_by("deliver_at")
+    shared_store(alias).operations.deliver_now([message.pk])
+    work(alias, lambda _: None)
+    editor.pause(row)
+    editor.resume(row)
+
+    assert runs(alias)[0] == (first, "succeeded")
+    assert [due for due, _ in runs(alias)][1:2] == [first + MINUTE]
 
 
 def test_a_failed_run_stays_failed_until_its_dead_letter_has_run_again(alias: str) -> None:
