@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.engine.decisions.keyed_limits import told_apart
 from django_mq.engine.decisions.rates import Rate
 from django_mq.errors import OutOfRange
 
@@ -78,7 +79,9 @@ class LimitException(models.Model):
     id = models.BigAutoField(primary_key=True)
     queue_name = models.CharField(_("queue"), max_length=200)
     limit_name = models.CharField(_("limit"), max_length=50, help_text=_("The name of the limit in the code."))
-    limited_key = models.CharField(_("key"), max_length=255)
+    limited_key = models.CharField(
+        _("key"), max_length=255, blank=True, help_text=_("Blank for a limit of the whole queue.")
+    )
     amount = models.FloatField(_("messages"), null=True, blank=True)
     seconds = models.FloatField(_("in seconds"), null=True, blank=True)
     burst = models.FloatField(
@@ -100,6 +103,7 @@ class LimitException(models.Model):
         return f"{self.queue_name} {self.limit_name} {self.limited_key}"
 
     def clean(self) -> None:
+        self.limited_key = told_apart(self.limited_key)
         if self.at_once == 0:
             raise ValidationError({"at_once": _("At least one message of a key runs at once.")})
         if (self.amount is None) != (self.seconds is None):

@@ -6,10 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.management import CommandError
 
 from django_mq import conf
+from django_mq.engine.decisions.keyed_limits import told_apart
 from django_mq.integrations.prometheus.figures import read
 from django_mq.limits import concurrency, declared, throttle
+from django_mq.models import LimitException
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import claim, declare, open_session, publish
 
@@ -59,3 +62,24 @@ def test_the_metrics_count_them_for_each_limit_and_name_none(database: str) -> N
     ]
     parked = [each.value for each in metrics["django_mq_messages"].samples if each.labels["state"] == "parked"]
     assert parked == [3]
+
+
+def test_what_an_operator_allows_is_checked_before_it_is_changed(database: str, run: Run) -> None:
+    def allowed() -> list[tuple[str, str, int]]:
+        rows = LimitException.objects.using(database).order_by("limit_name", "limited_key")
+        return list(rows.values_list("limit_name", "limited_key", "at_once"))
+
+    run("mq_limits", "orders", "--allow", "slots", "17", "--at-once", "5")
+    run("mq_limits", "orders", "--allow", "all", "", "--at-once", "6")
+    run("mq_limits", "orders", "--allow", "slots", "x" * 250, "--at-once", "7")
+    known = allowed()
+    assert known == [("all", "", 6), ("slots", "17", 5), ("slots", told_apart("x" * 250), 7)]
+    for wrong in (("--at-once", "0"), ("--amount", "-5", "--seconds", "1"), ()):
+        with pytest.raises(CommandError):
+            run("mq_limits", "orders", "--allow", "slots", "17", *wrong)
+    with pytest.raises(CommandError, match="orders slots 18 has no exception"):
+        run("mq_limits", "orders", "--forget", "slots", "18")
+    assert allowed() == known
+
+    run("mq_limits", "orders", "--forget", "slots", "x" * 250)
+    assert allowed() == known[:2]

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError
+from django.db import transaction
 
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.waiting_keys import waiting_keys
 from django_mq.diagnosis.wording import plural
+from django_mq.engine.decisions.keyed_limits import told_apart
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
@@ -50,10 +52,16 @@ class Command(MQCommand):
         if given := options["allow"] or options["forget"]:
             if not options["queue"]:
                 raise CommandError("Name the queue of the limit.")
-            place = {"queue_name": options["queue"], "limit_name": given[0], "limited_key": given[1]}
-            known.filter(**place).delete()
+            place = {"queue_name": options["queue"], "limit_name": given[0], "limited_key": told_apart(given[1])}
+            row = LimitException(**place, **{name: options[name] for name in FIELDS})
             if options["allow"]:
-                self._allow(alias, place | {name: options[name] for name in FIELDS})
+                _check(row)
+            elif not known.filter(**place).exists():
+                raise CommandError(f"{row} has no exception; mq_limits lists them.")
+            with transaction.atomic(using=alias):
+                known.filter(**place).delete()
+                if options["allow"]:
+                    row.save(using=alias)
         rows = list(known.order_by("queue_name", "limit_name", "limited_key"))
         answer = [
             {"queue": row.queue_name, "limit": row.limit_name, "key": row.limited_key}
@@ -65,13 +73,13 @@ class Command(MQCommand):
         told = {"limits": answer, "waiting": [_object(each) for each in waiting]}
         self.answer(told, "\n".join(map(printable, lines)) or "No key has an exception, and none waits.")
 
-    def _allow(self, alias: str, given: dict[str, Any]) -> None:
-        row = LimitException(**given)
-        try:
-            row.full_clean(validate_unique=False, validate_constraints=False)
-        except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from error
-        row.save(using=alias)
+
+def _check(row: LimitException) -> None:
+    """Raise CommandError for what cannot be."""
+    try:
+        row.full_clean(validate_unique=False, validate_constraints=False)
+    except ValidationError as error:
+        raise CommandError(" ".join(error.messages)) from error
 
 
 def _object(waiting: WaitingKey) -> dict[str, Any]:
