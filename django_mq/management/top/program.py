@@ -54,8 +54,9 @@ if TYPE_CHECKING:
 SLOT_SECONDS: Final = 10.0
 #: A terminal is wide from so many characters on.
 WIDE: Final = 120
-#: So many sentences about what needs a look stand above the queues.
+#: So many sentences about what needs a look stand above the tables, and one on a terminal with fewer lines.
 MOST_SENTENCES: Final = 3
+LOW: Final = 20
 #: After this time without an answer, the screen says so.
 SILENT_SECONDS: Final = 5.0
 STYLES: Final = {Level.PROBLEM.value: BAD, Level.NOTICE.value: WARNING}
@@ -279,7 +280,7 @@ class Program(App[Exception]):
 
     def _draw_alerts(self) -> None:
         found = self._look.observations
-        lines = [_sentence(one) for one in found[:MOST_SENTENCES]]
+        lines = [_sentence(one) for one in found[: MOST_SENTENCES if self.size.height >= LOW else 1]]
         if more := len(found) - len(lines):
             lines.append(Text(f"{more} more: press 4.", IDLE))
         self._put("sentences", [] if self._shown == ALERTS else lines)
@@ -296,7 +297,8 @@ class Program(App[Exception]):
             return
         lines = self._sorting[name].applied([line for line in lines if line.has(self._words)])
         table = self._table(name)
-        _fill(table, self._headings(tab, lines), [line.cells for line in lines])
+        if lines:
+            _fill(table, self._headings(tab, lines[0]), [line.cells for line in lines])
         table.display = bool(lines)
         self.query_one(f"#{name}-empty").display = not lines
 
@@ -309,14 +311,13 @@ class Program(App[Exception]):
             return worker_lines(look)
         return queue_lines(look, self._curves, wide=self._is_wide)
 
-    def _headings(self, tab: TablePage, lines: Sequence[TableLine]) -> list[Text]:
+    def _headings(self, tab: TablePage, first: TableLine) -> list[Text]:
         sorting = self._sorting[tab.name]
         minutes = curve_width(wide=self._is_wide) * self._slot_seconds / 60
         names = [heading or f"LAST {minutes:g} MIN" for heading in tab.headings]
         if sorting.column is not None:
             names[sorting.column] += " ↑" if sorting.reverse else " ↓"
-        sides = [one.justify for one in lines[0].cells] if lines else [None] * len(names)
-        return [Text(name, justify=side) for name, side in zip(names, sides, strict=True)]
+        return [Text(name, justify=one.justify) for name, one in zip(names, first.cells, strict=True)]
 
     # What keys and the mouse do.
 
@@ -390,7 +391,8 @@ def _sentence(one: Observation) -> Text:
 
 def _fill(table: DataTable[Text], headings: Sequence[Text], rows: Sequence[tuple[Text, ...]]) -> None:
     """Show the rows, changing only cells that differ, so that the table stays scrolled where it is."""
-    if [column.label.plain for column in table.ordered_columns] != [heading.plain for heading in headings]:
+    shown = [(column.label.plain, column.label.justify) for column in table.ordered_columns]
+    if shown != [(heading.plain, heading.justify) for heading in headings]:
         table.clear(columns=True)
         table.add_columns(*headings)
     for number, row in enumerate(rows[: table.row_count]):
