@@ -44,8 +44,8 @@ def throttle(
     """Let no more messages of a key of the queue begin than ``amount`` in so many ``seconds``, over all workers.
 
     At once no more than ``burst`` begin. What is over the throttle waits, and the messages behind it pass. Call it
-    in a module that all workers import, such as that of the handlers. A second call with the name replaces the
-    limit. Raises OutOfRange.
+    in a module that all workers import, such as that of the handlers. A second call with the name and the type
+    replaces the limit. Raises OutOfRange.
     """
     rate = Rate(amount, seconds, burst)
     return _declared(queue, Throttle(name=name, rate=rate, key=key, type=type, weight=weight, place=place))
@@ -88,8 +88,15 @@ def concurrency(
 def _declared(queue: str, limit: L) -> L:
     if not is_name(queue):
         raise OutOfRange(f"A limit is for the queue {queue!r}; {WHAT_A_NAME_IS}.")
-    known: list[KeyedLimit] = list(limits_of(queue))
-    _limits[queue] = (*(each for each in known if (each.name, each.type) != (limit.name, limit.type)), limit)
+    known: tuple[KeyedLimit, ...] = limits_of(queue)
+    others: list[KeyedLimit] = [each for each in known if (each.name, each.type) != (limit.name, limit.type)]
+    if found := [each for each in others if each.name == limit.name and limit.shares_keys_with(each)]:
+        of = f"the type {found[0].type!r}" if found[0].type else "all types"
+        raise OutOfRange(
+            f"The queue {queue!r} has a limit {limit.name!r} for {of}, whose keys this one could share; give this"
+            " one a name of its own."
+        )
+    _limits[queue] = (*others, limit)
     conf.add_extension(EXTENSION)
     return limit
 

@@ -137,12 +137,14 @@ def test_some_queues_cannot_have_a_limit() -> None:
         key: [Throttle(name="api", rate=ONE, key=key).problem_in(queue) is not None for queue in queues]
         for key in ("", "group", "header:tenant")
     }
+    of_a_type = Throttle(name="api", rate=ONE, type="mail")
 
     assert refused == {
         "": [False, True, False],
         "group": [False, True, False],
         "header:tenant": [False, True, True],
     }
+    assert [of_a_type.problem_in(queue) is not None for queue in queues] == [False, True, True]
 
 
 class Opened:
@@ -299,3 +301,23 @@ def test_of_several_limits_all_hold(groups: list[str]) -> None:
 
     assert len(taken) <= 5
     assert all(taken.count(key) <= 2 for key in "abc")
+
+
+def test_limits_of_one_name_for_several_types_use_a_rate_each() -> None:
+    opened = Opened(
+        Throttle(name="api", rate=Rate(1, 10.0), type="mail"),
+        Throttle(name="api", rate=Rate(1, 1000.0), type="sms", key="type"),
+        Throttle(name="api", rate=Rate(1, 1.0, burst=3)),
+        now=100.0,
+        waiting={("api", "mail"): 100.0, ("api", "sms"): 150.0, ("api", "gone"): 150.0},
+    )
+    frees = {freed.key: freed.most for freed in opened.limit.frees(5)}
+    items = [message(type=each) for each in ("mail", "mail", "sms", "sms", "other")]
+
+    assert frees == {"api:mail": 1, "api:gone": 1000}
+    assert opened.take(*items) == [items[0], items[2], items[4]]
+    assert {place[1]: round(state.used.free_at - 100) for place, state in opened.states.items()} == {
+        "mail": 10,
+        "sms": 1000,
+        "": 3,
+    }

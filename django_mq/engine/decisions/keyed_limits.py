@@ -105,8 +105,9 @@ class Usage(NamedTuple):
 class KeyedLimit:
     """A limit of the messages of each key.
 
-    ``key`` is "" for all messages of the queue together, "group", "type", "header:" with the name of a header,
-    "body:" with that of a field of a JSON object, or "argument:" with that of an argument of a Celery task.
+    ``key`` is "" for all messages of the queue, or of the type, together, "group", "type", "header:" with the name
+    of a header, "body:" with that of a field of a JSON object, or "argument:" with that of an argument of a Celery
+    task.
     ``place`` is the position of the argument, for tasks that are called with positional arguments.
     """
 
@@ -141,6 +142,15 @@ class KeyedLimit:
         return ""
 
     @property
+    def only_key(self) -> str | None:
+        """The key of all messages of the limit, which is the type if it is for one; None if they have several."""
+        return told_apart(self.type) if not self.key or (self.key == "type" and self.type) else None
+
+    def shares_keys_with(self, other: KeyedLimit) -> bool:
+        """Whether a key of this limit may be one of another limit of its name."""
+        return self.only_key is None or other.only_key is None or self.only_key == other.only_key
+
+    @property
     def reads_body(self) -> bool:
         return self.key.startswith((FIELD, ARGUMENT))
 
@@ -159,7 +169,7 @@ class KeyedLimit:
             return _text_in(json_of(message), name)
         if kind == "argument":
             return self._argument_in(json_of(message), name)
-        return {"": "", "group": message.group, "type": message.type or None}[self.key]
+        return {"": self.type, "group": message.group, "type": message.type or None}[self.key]
 
     def _argument_in(self, body: Any, name: str) -> str | None:
         # Celery's own form of a task: its arguments, by position and by name, and what follows it.
@@ -175,8 +185,11 @@ class KeyedLimit:
         """Return why a queue with these options cannot have the limit, as a sentence; None if it can."""
         if queue.strict:
             return "A strict queue ends at the first message that must wait, so it has no limits by key."
-        if queue.has_groups and self.key not in {"", "group"}:
-            return "In a queue with groups, the key of a limit is the group: others could overtake in a group."
+        if queue.has_groups and (self.type or self.key not in {"", "group"}):
+            return (
+                "In a queue with groups, a limit is for all types, and its key is the group: others could overtake"
+                " in a group."
+            )
         return None
 
 
@@ -269,7 +282,7 @@ class OpenKeyedLimits(OpenLimit):
     def __init__(self, limits: Sequence[KeyedLimit], facts: LimitFacts) -> None:
         self._rates = [each for each in limits if isinstance(each, Throttle)]
         self._slots = [each for each in limits if isinstance(each, Concurrency)]
-        self._by_name = {each.name: each for each in limits}
+        self._by_place = {(each.name, each.only_key): each for each in limits}
         self._facts = facts
         self.reads_messages = any(each.reads_message for each in limits)
         self.reads_bodies = any(each.reads_body for each in limits)
@@ -286,8 +299,12 @@ class OpenKeyedLimits(OpenLimit):
         """In how many seconds the first message of a waiting key may begin."""
         return min(map(self._wait_of_waiting, self._waiting), default=None)
 
+    def _limit_of(self, place: LimitedKey) -> KeyedLimit | None:
+        name, _ = place
+        return self._by_place.get(place) or self._by_place.get((name, None))
+
     def _wait_of_waiting(self, place: LimitedKey) -> float:
-        is_slot = isinstance(self._by_name.get(place[0]), Concurrency)
+        is_slot = isinstance(self._limit_of(place), Concurrency)
         return SLOT_SECONDS if is_slot else self._seconds_until(self._waiting[place])
 
     def _seconds_until(self, time: float) -> float:
@@ -301,7 +318,7 @@ class OpenKeyedLimits(OpenLimit):
         return [Freed(parking_key(place), count) for place, count in found if count > 0]
 
     def _may_begin(self, place: LimitedKey, most: int) -> int:
-        limit = self._by_name.get(place[0])
+        limit = self._limit_of(place)
         if isinstance(limit, Concurrency):
             return min(most, self._at_once(limit, place) - self._running.get(place, 0))
         if not isinstance(limit, Throttle):

@@ -194,6 +194,16 @@ def test_a_second_declaration_of_a_name_replaces_the_first() -> None:
     assert not conf.extensions().limits[0].is_for("bills")
 
 
+def test_limits_of_one_name_must_not_share_keys() -> None:
+    throttle("orders", amount=1, seconds=1, type="mail")
+    throttle("orders", amount=1, seconds=1, type="sms", key="type")
+    throttle("orders", amount=1, seconds=1)
+
+    with pytest.raises(OutOfRange, match="has a limit 'default' for the type 'mail'"):
+        throttle("orders", amount=1, seconds=1, type="fax", key=TENANT)
+    assert [each.type for each in declared.limits_of("orders")] == ["mail", "sms", ""]
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [({"amount": 0}, "amount"), ({"seconds": -1}, "seconds"), ({"burst": 0}, "burst"), ({"key": "x"}, "key")],
