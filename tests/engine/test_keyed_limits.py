@@ -321,3 +321,11 @@ def test_limits_of_one_name_for_several_types_use_a_rate_each() -> None:
         "sms": 1000,
         "": 3,
     }
+
+
+def test_a_faster_rate_counts_from_the_next_claim_on() -> None:
+    used = {("api", ""): Used(3600.0, 0.0)}
+    items = [message(), message()]
+
+    assert Opened(Throttle(name="api", rate=Rate(1, 3600.0)), now=2.0, used=used).take(*items) == []
+    assert Opened(Throttle(name="api", rate=Rate(1, 1.0)), now=2.0, used=used).take(*items) == [items[0]]

@@ -16,7 +16,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from django_mq.engine.decisions.claim_limits import MOST_BODY_BYTES, Freed, OpenLimit, Refusal
-from django_mq.engine.decisions.rates import UNUSED, Rate, Used, after_use, wait_seconds
+from django_mq.engine.decisions.rates import UNUSED, Rate, Used, after_use, wait_seconds, within_burst
 from django_mq.engine.message import Message, header_text
 from django_mq.errors import OutOfRange, shown
 
@@ -325,7 +325,7 @@ class OpenKeyedLimits(OpenLimit):
             return MOST_LEFT
         if self._seconds_until(self._waiting[place]) > 0 or self._held_seconds(place) > 0:
             return 0
-        rate, used, count = self._rate(limit, place), self._used.get(place, UNUSED), 0
+        rate, used, count = self._rate(limit, place), self._used_of(limit, place, self._used), 0
         while count < most and wait_seconds(rate, used, self._facts.now) <= 0:
             used, count = after_use(rate, used, self._facts.now), count + 1
         # The time of the first one has come: it may weigh less.
@@ -414,20 +414,25 @@ class OpenKeyedLimits(OpenLimit):
     def _rate(self, limit: Throttle, place: LimitedKey) -> Rate:
         return self._allowed(place).rate or limit.rate
 
+    def _used_of(self, limit: Throttle, place: LimitedKey, used: Mapping[LimitedKey, Used]) -> Used:
+        """Return what a key has used, also if its rate was slower then."""
+        found = used.get(place, UNUSED)
+        return found if limit.weight else within_burst(self._rate(limit, place), found)
+
     def _at_once(self, limit: Concurrency, place: LimitedKey) -> int:
         return self._allowed(place).at_once or limit.at_once
 
     def _held_seconds(self, place: LimitedKey) -> float:
         return self._facts.held.get(place, 0.0) - self._facts.now
 
-    def _wait(self, limit: Throttle, place: LimitedKey, weight: float) -> float:
-        rate, used = self._rate(limit, place), self._used.get(place, UNUSED)
+    def _wait(self, limit: Throttle, place: LimitedKey, weight: float = 1.0) -> float:
+        rate, used = self._rate(limit, place), self._used_of(limit, place, self._used)
         return max(self._held_seconds(place), wait_seconds(rate, used, self._facts.now, weight))
 
     def _take(self, used: dict[LimitedKey, Used], message: Message) -> list[LimitedKey]:
         places = []
         for limit, place in self._rates_of(message):
-            before, weight = used.get(place, UNUSED), limit.weight_of(message)
+            before, weight = self._used_of(limit, place, used), limit.weight_of(message)
             used[place] = after_use(self._rate(limit, place), before, self._facts.now, weight)
             places.append(place)
         return places

@@ -58,6 +58,11 @@ def _present(used: Used, now: float) -> Used:
     return Used(max(used.free_at, seen_at), seen_at)
 
 
+def within_burst(rate: Rate, used: Used) -> Used:
+    """Return what is used as of a rate that may have changed, and of which nothing weighs more than the burst."""
+    return used._replace(free_at=min(used.free_at, used.seen_at + rate.burst * rate.interval))
+
+
 def wait_seconds(rate: Rate, used: Used, now: float, weight: float = 1.0) -> float:
     """Return how long a message of this weight must wait until it may begin; 0: it may now."""
     free_at, seen_at = _present(used, now)
