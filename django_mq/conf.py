@@ -325,8 +325,9 @@ _added: dict[str, Extension] = {}
 
 def add_extension(extension: Extension) -> None:
     """Add an extension that the settings do not name, in this process, unless one of its name is there."""
-    _added.setdefault(extension.name, extension)
-    _forget()
+    if extension.name not in _added:
+        _added[extension.name] = extension
+        _forget()
 
 
 def remove_extension(name: str) -> None:

@@ -48,7 +48,7 @@ def throttle(
     replaces the limit. Raises OutOfRange.
     """
     rate = Rate(amount, seconds, burst)
-    return _declared(queue, Throttle(name=name, rate=rate, key=key, type=type, weight=weight, place=place))
+    return declare(queue, Throttle(name=name, rate=rate, key=key, type=type, weight=weight, place=place))
 
 
 def rate_limit(
@@ -66,7 +66,7 @@ def rate_limit(
     """Do the same, but remove what is over the limit: the history says so. Raises OutOfRange."""
     rate = Rate(amount, seconds, burst)
     limit = Throttle(name=name, rate=rate, key=key, type=type, weight=weight, place=place, drops=True)
-    return _declared(queue, limit)
+    return declare(queue, limit)
 
 
 def concurrency(
@@ -82,10 +82,11 @@ def concurrency(
 
     A Celery task counts until it has ended, also if it is acknowledged when it begins. Raises OutOfRange.
     """
-    return _declared(queue, Concurrency(name=name, at_once=at_once, key=key, type=type, place=place))
+    return declare(queue, Concurrency(name=name, at_once=at_once, key=key, type=type, place=place))
 
 
-def _declared(queue: str, limit: L) -> L:
+def declare(queue: str, limit: L) -> L:
+    """Limit the claims of a queue in this process. Raises OutOfRange."""
     if not is_name(queue):
         raise OutOfRange(f"A limit is for the queue {queue!r}; {WHAT_A_NAME_IS}.")
     known: tuple[KeyedLimit, ...] = limits_of(queue)
@@ -101,13 +102,22 @@ def _declared(queue: str, limit: L) -> L:
     return limit
 
 
+def withdraw(queue: str, name: str) -> None:
+    """Let the limits of one name, of all types, hold no more in this process."""
+    left = tuple(each for each in limits_of(queue) if each.name != name)
+    if left:
+        _limits[queue] = left
+    else:
+        forget(queue)
+
+
 def limits_of(queue: str) -> tuple[KeyedLimit, ...]:
     """Return the limits by key of a queue."""
     return _limits.get(queue, ())
 
 
 def forget(queue: str) -> None:
-    """Forget the limits of a queue, for tests."""
+    """Forget the limits of a queue."""
     _limits.pop(queue, None)
 
 

@@ -243,7 +243,8 @@ def test_a_claim_frees_as_many_of_a_waiting_key_as_may_begin() -> None:
         Throttle(name="api", rate=Rate(10, 1.0, burst=2), key="group"),
         now=100.0,
         running={("slots", "a"): 1},
-        waiting={("slots", "a"): 0.0, ("api", "a"): 99.0, ("api", "later"): 100.5, ("gone", "x"): 0.0},
+        used={("api", "later"): Used(100.5, 100.0)},
+        waiting={("slots", "a"): 0.0, ("api", "a"): 99.0, ("api", "later"): 100.4, ("gone", "x"): 0.0},
     )
     frees = {freed.key: freed.most for freed in opened.limit.frees(5)}
 
@@ -309,7 +310,7 @@ def test_limits_of_one_name_for_several_types_use_a_rate_each() -> None:
         Throttle(name="api", rate=Rate(1, 1000.0), type="sms", key="type"),
         Throttle(name="api", rate=Rate(1, 1.0, burst=3)),
         now=100.0,
-        waiting={("api", "mail"): 100.0, ("api", "sms"): 150.0, ("api", "gone"): 150.0},
+        waiting={("api", "mail"): 100.0, ("api", "gone"): 150.0},
     )
     frees = {freed.key: freed.most for freed in opened.limit.frees(5)}
     items = [message(type=each) for each in ("mail", "mail", "sms", "sms", "other")]
@@ -329,3 +330,14 @@ def test_a_faster_rate_counts_from_the_next_claim_on() -> None:
 
     assert Opened(Throttle(name="api", rate=Rate(1, 3600.0)), now=2.0, used=used).take(*items) == []
     assert Opened(Throttle(name="api", rate=Rate(1, 1.0)), now=2.0, used=used).take(*items) == [items[0]]
+
+
+def test_what_waits_for_a_slow_rate_is_asked_when_a_faster_one_lets_it_begin() -> None:
+    slow = {("api", ""): Used(3700.0, 100.0)}
+    opened = Opened(Throttle(name="api", rate=ONE), now=102.0, used=slow, waiting={("api", ""): 150.0})
+
+    assert opened.limit.frees(5) == []
+    assert opened.limits.next_seconds == 8.0
+
+    opened = Opened(Throttle(name="api", rate=ONE), now=110.0, used=slow, waiting={("api", ""): 150.0})
+    assert opened.limit.frees(5) == [Freed("api:", 1)]

@@ -304,8 +304,14 @@ class OpenKeyedLimits(OpenLimit):
         return self._by_place.get(place) or self._by_place.get((name, None))
 
     def _wait_of_waiting(self, place: LimitedKey) -> float:
-        is_slot = isinstance(self._limit_of(place), Concurrency)
-        return SLOT_SECONDS if is_slot else self._seconds_until(self._waiting[place])
+        limit = self._limit_of(place)
+        if isinstance(limit, Concurrency):
+            return SLOT_SECONDS
+        seconds = self._seconds_until(self._waiting[place])
+        if not isinstance(limit, Throttle) or limit.weight:
+            return seconds
+        # The rate may have been made faster since the time was noted.
+        return min(seconds, max(0.0, self._wait(limit, place)))
 
     def _seconds_until(self, time: float) -> float:
         """Return in how many seconds to ask a waiting key: at once if the clock has been set back."""
@@ -323,7 +329,7 @@ class OpenKeyedLimits(OpenLimit):
             return min(most, self._at_once(limit, place) - self._running.get(place, 0))
         if not isinstance(limit, Throttle):
             return MOST_LEFT
-        if self._seconds_until(self._waiting[place]) > 0 or self._held_seconds(place) > 0:
+        if self._wait_of_waiting(place) > 0 or self._held_seconds(place) > 0:
             return 0
         rate, used, count = self._rate(limit, place), self._used_of(limit, place, self._used), 0
         while count < most and wait_seconds(rate, used, self._facts.now) <= 0:
