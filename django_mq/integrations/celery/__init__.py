@@ -11,7 +11,8 @@
     loop_driver.py   when a transport works: on the worker's event loop, or blocking
     step.py       the worker step; native.py runs native handlers as Celery's work
     internals.py  the private names of Celery, Kombu and billiard
-    failures.py   failed tasks and their retries; revocation.py the messages of revoked tasks
+    failures.py   failed tasks and their retries
+    rates.py      rate limits of tasks, over all workers; revocation.py the messages of revoked tasks
 
 Importing this package imports nothing of Celery.
 """

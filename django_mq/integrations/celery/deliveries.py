@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.session import Session
     from django_mq.integrations.celery.credit import ChannelQoS, Consumer
     from django_mq.integrations.celery.publisher import Declarations, Publisher
+    from django_mq.integrations.celery.rates import RateLimits
     from django_mq.integrations.celery.transient_queues import TransientQueues
     from django_mq.integrations.celery.url import Address
     from django_mq.stores.records import Claimed, Receipt, Running, WorkerCommand
@@ -67,6 +68,8 @@ class ServedWorker:
     give_back: Callable[[Set[str]], None]
     #: The worker's loop, the same for all its connections.
     loop: Loop
+    #: The rate limits of its tasks, None for a worker none of whose tasks has one.
+    rates: RateLimits | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +148,9 @@ class TransportConsumers:
         self._channels: frozenset[ChannelQoS] = frozenset()
         self.buffer = PrefetchBuffer(self, declarations, redis_order=address.redis_order)
         self._pace = Pace(time.monotonic())
-        # The Celery worker that this transport serves, None outside of one, and the consumers that it last showed.
-        self._worker: ServedWorker | None = None
+        #: The Celery worker that this transport serves, None outside of one.
+        self.worker: ServedWorker | None = None
+        # The consumers that it last showed.
         self._shown: tuple[ConsumerInfo, ...] = ()
         # Whether transient queues may have messages, and those that were taken from them and not delivered yet.
         self._transient_look = True
@@ -164,12 +168,12 @@ class TransportConsumers:
         """The consumer runtime, made at the first use, and again after it was retired."""
         if self._runtime is None:
             driver = Driver(
-                name=lambda: "" if self._worker is None else self._worker.name,
+                name=lambda: "" if self.worker is None else self.worker.name,
                 describe=self.describe,
                 on_command=self._on_command,
-                running=lambda: () if self._worker is None else self._worker.running(),
+                running=lambda: () if self.worker is None else self.worker.running(),
                 on_stops=lambda: _wake(self._runtime),
-                loop=lambda: None if self._worker is None else self._worker.loop,
+                loop=lambda: None if self.worker is None else self.worker.loop,
                 leaves=told_to_stop,
                 on_round=self.buffer.give_back_stale,  # the loop may be blocked
             )
@@ -202,7 +206,8 @@ class TransportConsumers:
 
     def serve(self, worker: ServedWorker) -> None:
         """Claim for a Celery worker from now on, and show the session under its name."""
-        self._worker = worker
+        self.worker = worker
+        self._follow_queues()
 
     def consume(self, consumer: TaskConsumer) -> None:
         """Claim for a consumer of a channel from now on. An earlier one of the queue receives no more."""
@@ -264,6 +269,12 @@ class TransportConsumers:
         else:
             # A program that has received its replies keeps neither a listener nor a connection.
             self.retire()
+        self._follow_queues()
+
+    def _follow_queues(self) -> None:
+        """Let the rate limits of the worker know whose tasks are consumed now."""
+        if self.worker is not None and self.worker.rates is not None:
+            self.worker.rates.follow({queue: self._declarations.as_last_read(queue) for queue in self._durable()})
 
     def _durable(self) -> dict[str, TaskConsumer]:
         """Return the consumers of durable queues, without the handlers."""
@@ -275,18 +286,18 @@ class TransportConsumers:
 
     def describe(self) -> Workload:
         """Return what the operator sees of this transport's consumers."""
-        if self._worker is not None and told_to_stop():
+        if self.worker is not None and told_to_stop():
             consumers = self._shown  # Celery has cancelled them, and what they have received still runs
         else:
             shown = [*self._durable().values(), *list(self._handlers.values())]
             consumers = self._shown = tuple(consumer.describe() for consumer in shown)
-        busy, slots = (None, None) if self._worker is None else self._worker.measure()
+        busy, slots = (None, None) if self.worker is None else self.worker.measure()
         return Workload(consumers=consumers, credit=window_of(self._channels), busy=busy, slots=slots)
 
     def _on_command(self, told: WorkerCommand) -> None:
         """End the worker if an operator says so. The heartbeat's thread calls this."""
-        if told.mode is WorkerMode.STOP and self._worker is not None:
-            self._worker.end()
+        if told.mode is WorkerMode.STOP and self.worker is not None:
+            self.worker.end()
 
     # Delivering.
 
@@ -312,14 +323,14 @@ class TransportConsumers:
 
     def _note_turn(self) -> None:
         self._driver = threading.get_ident()
-        if self._worker is not None:
-            self._worker.loop.turn()
+        if self.worker is not None:
+            self.worker.loop.turn()
 
     def _claim_or_give_back(self) -> None:
         if self._runtime is not None:
             self._runtime.recall(self._give_back)
-            if self._worker is not None and (stops := self._runtime.session.stops):
-                self._worker.stop(stops)
+            if self.worker is not None and (stops := self._runtime.session.stops):
+                self.worker.stop(stops)
         self._claim()
 
     def _claim(self) -> None:
@@ -337,7 +348,7 @@ class TransportConsumers:
         limits, credit = credit_of(consumers, ahead)
         byte_credit = byte_credit_of({queue: consumers[queue] for queue in limits}, self._address.credit_bytes)
         limits = open_queues(limits, byte_credit)
-        slots = credit if self._worker is None else self._worker.slots()
+        slots = credit if self.worker is None else self.worker.slots()
         refill = max(1, max(window_of(self._channels), ahead) // 2)
         self.able = credit > 0 and slots > 0
         wanted = {
@@ -377,8 +388,8 @@ class TransportConsumers:
         """Give back what neither a callback has received nor a process of the pool has begun."""
         for queue in queues:
             self.buffer.release(queue)
-        if self._worker is not None:
-            self._worker.give_back(queues)
+        if self.worker is not None:
+            self.worker.give_back(queues)
 
     def get_one(self, queue: str) -> dict[str, Any] | None:
         """Claim one message of a queue for ``basic_get``."""
@@ -498,6 +509,11 @@ class PrefetchBuffer:
 
     def _hand_over(self, claimed: Claimed) -> bool:
         if self.ends(claimed):
+            return False
+        rates = None if (worker := self._deliveries.worker) is None else worker.rates
+        if rates is not None and rates.begins(claimed.queue_name, claimed.type):
+            self._deliveries.session.release(claimed)
+            self.release(claimed.queue_name)
             return False
         consumer = self._deliveries.receiver(claimed.queue_name)
         if consumer is None:

@@ -54,20 +54,24 @@ def install(alias: str) -> None:
         for waiting in remove_waiting(alias, [str(one) for one in maybe_list(task_id) or ()]):
             _announce(waiting, state)
 
-    _extend(COMMAND, "task_id", remove)
-    _extend(STAMPS_COMMAND, "headers", lambda _, headers: keep_stamps(alias, headers))
+    extend(COMMAND, "task_id", remove)
+    extend(STAMPS_COMMAND, "headers", lambda _, headers: keep_stamps(alias, headers))
 
 
-def _extend(name: str, argument: str, then: Callable[[Any, Any], None]) -> None:
-    """Have a command of this process call ``then`` afterwards, with the state and the command's first argument."""
+def extend(name: str, argument: str, then: Callable[[Any, Any], Mapping[str, str] | None]) -> None:
+    """Have a command of this process call ``then`` afterwards, with the state and the command's first argument.
+
+    What ``then`` returns is the answer. A command that was refused calls nothing.
+    """
     installed = Panel.data[name]
     command = getattr(installed, "__wrapped__", installed)
 
     @wraps(command)
     def extended(state: Any, *args: Any, **options: Any) -> Any:
         answer = command(state, *args, **options)
-        then(state, args[0] if args else options[argument])
-        return answer
+        if "error" in answer:
+            return answer
+        return then(state, args[0] if args else options[argument]) or answer
 
     Panel.data[name] = extended
 

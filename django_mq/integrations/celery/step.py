@@ -26,7 +26,7 @@ from django_mq.delivery.consumer.lease import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
 from django_mq.errors import ConfigurationError, SessionLost, StoreError
-from django_mq.integrations.celery import failures, revocation, runs
+from django_mq.integrations.celery import failures, rates, revocation, runs
 from django_mq.integrations.celery.deliveries import ServedWorker
 from django_mq.integrations.celery.internals import keep_given, waiting_for_process
 from django_mq.integrations.celery.loop_driver import forget_left
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
+    from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, Receipt
 
 logger = logging.getLogger("django_mq.celery")
@@ -58,6 +59,9 @@ class MQStep(bootsteps.StartStopStep):
         """Connect the worker with its transport. Celery calls this again after each reconnect."""
         transport = consumer.task_consumer.channel.connection
         deliveries = transport.deliveries
+        with transport.kept() as store:
+            revocation.recall_stamps(store)
+            has_rates = knows_rates(consumer.app, store)
         deliveries.serve(
             ServedWorker(
                 name=consumer.hostname,
@@ -68,10 +72,9 @@ class MQStep(bootsteps.StartStopStep):
                 end=_end,
                 give_back=partial(give_back_waiting, consumer),
                 loop=loop_of(consumer),
+                rates=rates.rate_limits_of(consumer) if has_rates else None,
             )
         )
-        with transport.kept() as store:
-            revocation.recall_stamps(store)
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
@@ -121,6 +124,11 @@ class CompanionStep(bootsteps.StartStopStep):
         companion, self._companion = self._companion, None
         if companion is not None:
             companion.stop(is_urgent=is_urgent)
+
+
+def knows_rates(app: Any, store: Store) -> bool:
+    """Whether the code gives a task a rate, or remote control has given one. Raises StoreError."""
+    return any(task.rate_limit for task in app.tasks.values()) or bool(store.volatile.bindings(rates.TOLD))
 
 
 def divided(known: Mapping[str, list[Handler]]) -> tuple[list[Handler], list[str]]:
@@ -364,3 +372,4 @@ def install(sender: Any) -> None:
     runs.connect()
     failures.cover_all(sender.app, transport.alias)
     revocation.install(transport.alias)
+    revocation.extend(rates.NAME, "task_name", partial(rates.change, transport.alias))

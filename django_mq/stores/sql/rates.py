@@ -63,11 +63,11 @@ class Rates(Part, subjects.Rates):
 
     def allow(self, queue: str, limit: str, key: str, given: Allowed) -> None:
         named = {"queue": queue, "limit_name": limit, "limited_key": key}
-        with self.database.transaction():
+        if given == Allowed():
             self.rows("forbid_key", **named)
-            if given != Allowed():
-                amount, in_all, burst = (None, None, None) if given.rate is None else astuple(given.rate)
-                self.rows("allow_key", **named, amount=amount, in_all=in_all, burst=burst, at_once=given.at_once)
+            return
+        amount, in_all, burst = (None, None, None) if given.rate is None else astuple(given.rate)
+        self.rows("allow_key", **named, amount=amount, in_all=in_all, burst=burst, at_once=given.at_once)
 
     def prune(self, limit: int) -> int:
         return sum(len(self.rows(statement, limit=limit)) for statement in ("prune_rates", "prune_holds"))

@@ -16,6 +16,13 @@ FROM JSON_TABLE(%(slots)s, '$[*]' COLUMNS (
     limit_name varchar(50) PATH '$[0]', limited_key varchar(255) PATH '$[1]', message_row bigint PATH '$[2]',
     claim bigint PATH '$[3]')) AS given
 
+-- name: allow_key. Gives a key a rate or a number of its own.
+-- Locks: the key's row. Index: django_mq_limitexception_once. Returns: nothing that is used.
+INSERT INTO django_mq_limitexception (queue_name, limit_name, limited_key, amount, seconds, burst, at_once)
+VALUES (%(queue)s, %(limit_name)s, %(limited_key)s, %(amount)s, %(in_all)s, %(burst)s, %(at_once)s)
+ON DUPLICATE KEY UPDATE
+    amount = VALUES(amount), seconds = VALUES(seconds), burst = VALUES(burst), at_once = VALUES(at_once)
+
 -- name: prune_rates. Deletes keys of which everything has been free for a minute, and for which nothing waits.
 -- Locks: the rows it deletes. No index: the table is small. Returns: one row per deleted row.
 DELETE FROM django_mq_limitkey WHERE free_at < {seconds_now} - 60 AND waiting_until IS NULL LIMIT %(limit)s

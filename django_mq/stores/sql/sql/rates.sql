@@ -38,10 +38,12 @@ GROUP BY s.limit_name, s.limited_key
 INSERT INTO django_mq_limithold (queue_name, limit_name, limited_key, held_until)
 VALUES (%(queue)s, %(limit_name)s, %(limited_key)s, {seconds_now} + %(hold_seconds)s{as:float8})
 
--- name: allow_key. Gives a key a rate or a number of its own; forbid_key has run.
--- Locks: the new row. Index: django_mq_limitexception_once. Returns: nothing that is used.
+-- name: allow_key. Gives a key a rate or a number of its own.
+-- Locks: the key's row. Index: django_mq_limitexception_once. Returns: nothing that is used.
 INSERT INTO django_mq_limitexception (queue_name, limit_name, limited_key, amount, seconds, burst, at_once)
 VALUES (%(queue)s, %(limit_name)s, %(limited_key)s, %(amount)s, %(in_all)s, %(burst)s, %(at_once)s)
+ON CONFLICT (queue_name, limit_name, limited_key) DO UPDATE
+SET amount = excluded.amount, seconds = excluded.seconds, burst = excluded.burst, at_once = excluded.at_once
 
 -- name: forbid_key. Takes what a key has of its own.
 -- Locks: the row it deletes. Index: django_mq_limitexception_once. Returns: one row if there was one.

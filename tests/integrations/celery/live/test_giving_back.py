@@ -94,11 +94,11 @@ def test_a_purge_reaches_tasks_that_wait_for_their_rate_limit(site: Site, pool: 
         site.send("rare", number)
     with site.worker("-Q", "celery", "-c", "1", "-P", pool) as worker:
         site.wait_for_diary(name=0)
-        wait_until(lambda: site.states() == {"claimed": 2}, site.story)
+        wait_until(lambda: site.states() == {"parked": 2}, site.story)
+        assert worker.ask("reserved", site.app) == []
 
         site.run("django", "mq_purge", "celery", "--yes")
         assert site.states() == {}
-        assert worker.ask("reserved", site.app) == []
         assert worker.stop() == 0
 
     assert [line["name"] for line in site.diary()] == [0]

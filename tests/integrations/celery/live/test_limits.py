@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from django_mq.models import BegunTask
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from tests.journeys.site import Site
@@ -59,3 +60,27 @@ def test_a_killed_child_and_a_killed_worker_free_the_slot(site: Site) -> None:
             site.wait_until_settled()
             assert second.stop() == 0
     assert begun(site) == ["a"] * 3
+
+
+def test_the_rate_of_a_task_holds_over_all_workers_and_remote_control_changes_it_for_all(site: Site) -> None:
+    options = ("-Q", "celery", "-c", "2")
+    with site.worker(*options, name="one") as one, site.worker(*options, name="two") as two:
+        for number in range(10):
+            site.send("rare", number)
+        wait_until(lambda: site.states() == {"parked": 9}, site.story)
+        assert len(site.wait_for_diary()) == 1
+
+        begin = time.time()
+        site.app.control.rate_limit("rare", "5/s")
+        lines = site.wait_for_diary(10)
+        # A worker that is killed takes no rate with it.
+        one.kill()
+        site.app.control.rate_limit("rare", "1/h", destination=[two.name], reply=True, timeout=PATIENCE_SECONDS)
+        for name in ("last", "kept"):
+            site.send("rare", name)
+        site.wait_for_diary(11)
+        wait_until(lambda: site.states() == {"parked": 1}, site.story)
+        assert two.stop() == 0
+
+    ends = sorted(line["at"] for line in lines[1:])
+    assert len(ends) <= 1 + 5 * (ends[-1] - begin)
