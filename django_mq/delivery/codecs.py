@@ -53,6 +53,8 @@ UNKNOWN: Final = SafeUUID.unknown
 _make, _set = object.__new__, object.__setattr__
 
 
+#: The property with the id of a message of Celery or Kombu.
+MESSAGE_ID: Final = "mq_message_id"
 #: Tables that put the version, and the variant, into a random byte.
 VERSIONED = bytes(byte & 0x0F | 0x70 for byte in range(256))
 VARIED = bytes(byte & 0x3F | 0x80 for byte in range(256))

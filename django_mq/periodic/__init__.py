@@ -4,6 +4,7 @@ ticks.py       the times of a cron line or an interval: the only file that calls
 values.py      what may be said of a periodic message
 decorator.py   ``@periodic``: what code declares
 models.py      the rows, and their last runs
+marks.py       what tells the messages of a tick from others, also those of retries
 publisher.py   publishes a tick: a message, a Celery task or a Django task
 duty.py        what the maintenance does: publish what is due soon
 releases.py    whether this process has the code of the newest declarations

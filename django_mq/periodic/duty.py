@@ -35,6 +35,7 @@ from django_mq.engine.decisions.periodic import (
 from django_mq.errors import InvalidMessage, StoreError, TargetGone, UnknownQueue, WrongSchedule
 from django_mq.models import BegunTask, Message
 from django_mq.models.times import UTCNow
+from django_mq.periodic.marks import LISTENING
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
 from django_mq.periodic.releases import knows
@@ -42,6 +43,7 @@ from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from uuid import UUID
 
     from django.db.models import QuerySet
 
@@ -165,8 +167,8 @@ def advance(row: PeriodicMessage) -> None:
             return
         now, before = now_of(mine), last_run(mine)
         decided = decide(mine, before, now)
-        if decided.replace is not None and decided.replace.message_id is not None:
-            cancel([decided.replace.message_id], running=True, using=alias)
+        if decided.replace is not None:
+            cancel(list(messages_of(decided.replace, alias)), running=True, using=alias)
         made = [run_of(mine, tick, now) for tick in decided.publish]
         made += [PeriodicRun(periodic=mine, due_at=tick, outcome=SKIPPED) for tick in decided.skip]
         if decided.missed is not None:
@@ -244,15 +246,31 @@ def last_run(row: PeriodicMessage) -> PeriodicRun | None:
     alias = row.alias
     ticks = PeriodicRun.objects.using(alias).filter(periodic=row, message_id__isnull=False)
     run = ticks.order_by("-due_at", "-id").first()
-    if run is None or run.message_id is None or run.ended_at is not None:
-        return run
-    # In this order: a task that begins has its message or its run.
-    found = (each.objects.using(alias).filter(message_id=run.message_id) for each in (Message, BegunTask))
-    if not any(each.exists() for each in found):
+    if run is not None and run.ended_at is None and not is_there(run, alias):
         # It was cancelled, or has expired, or a worker of an earlier release has ended it.
-        run.outcome, run.ended_at = PeriodicRun.TickOutcome.REMOVED, now_of(row)
-        run.save(update_fields=["outcome", "ended_at"])
+        removed = PeriodicRun.TickOutcome.REMOVED
+        ticks.filter(pk=run.pk, ended_at__isnull=True).update(outcome=removed, ended_at=now_of(row))
+        run.refresh_from_db(using=alias)  # it may have ended meanwhile
     return run
+
+
+def messages_of(run: PeriodicRun, alias: str) -> QuerySet[Message, UUID]:
+    """Return the ids of the messages of a run that are there: the first one, or that of a retry."""
+    messages = Message.objects.using(alias)
+    return messages.filter(
+        Q(message_id=run.message_id) | Q(correlation_id=str(run.message_id), told_to__contains=LISTENING)
+    ).values_list("message_id", flat=True)
+
+
+def is_there(run: PeriodicRun, alias: str) -> bool:
+    """Whether a message of a run is in its queue, or runs.
+
+    One statement: a task that begins, or is retried, goes from one place to another meanwhile.
+    """
+    begun = BegunTask.objects.using(alias).filter(
+        Q(message_id=run.message_id) | Q(headers__id=str(run.message_id), told_to__contains=LISTENING)
+    )
+    return messages_of(run, alias).union(begun.values_list("message_id", flat=True), all=True).exists()
 
 
 def last_success(row: PeriodicMessage) -> datetime | None:

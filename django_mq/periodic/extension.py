@@ -15,11 +15,12 @@ from django_mq.models.times import UTCNow
 from django_mq.periodic import duty
 from django_mq.periodic.beat import is_published_too
 from django_mq.periodic.declared import PROJECT, declare_all
+from django_mq.periodic.marks import LISTENING, run_id
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
-from django_mq.periodic.publisher import LISTENING
 from django_mq.seams.extension import Duty, Extension, Listening, MessageEvent
 from django_mq.seams.findings import notice, problem
 from django_mq.stores.clock import clock
+from django_mq.stores.records import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -56,12 +57,15 @@ OUTCOMES_OF_RUNS: Final = {
 
 def note_ends(store: Store, ended: Sequence[Ended]) -> None:
     """Write how runs have ended. Raises StoreError."""
+    if not store.features.durable:
+        return
     for each in ended:
         outcome = OUTCOMES[each.end] if each.outcome is None else OUTCOMES_OF_RUNS.get(each.outcome)
         if outcome is not None:
             has_run = each.end in {End.ACCEPTED, End.DEAD}
+            id_ = run_id(each.message_id, headers_in(each.headers))
             end = store.periodic.end  # type: ignore[attr-defined]  # of databases
-            end(each.message_id, outcome.value, each.queue, has_run=has_run)
+            end(id_, outcome.value, each.queue, has_run=has_run)
 
 
 def find(alias: str) -> Iterator[Finding]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
 from django.utils.module_loading import import_string
 
-from django_mq.delivery.codecs import new_message_id
+from django_mq.delivery.codecs import MESSAGE_ID, new_message_id
 from django_mq.delivery.consumer.handlers import registered
 from django_mq.delivery.publisher import publish
 from django_mq.delivery.queues import undeclared_among
 from django_mq.errors import DuplicateMessage, TargetGone
 from django_mq.models import Message
+from django_mq.periodic.marks import LISTENING, TICK, run_id
 from django_mq.seams.ends import with_mark
 
 if TYPE_CHECKING:
@@ -21,13 +23,11 @@ if TYPE_CHECKING:
 
     from django_mq.periodic.models import PeriodicMessage
 
-#: The listening that is told the ends of ticks. It stands in rows of messages.
-LISTENING: Final = "periodic"
-
 
 class WrittenTick(NamedTuple):
     """What was written for a tick: no message if a limit of the queue, or a unique key, has discarded it."""
 
+    #: By which the run is known: that of the first message, where a task has been retried.
     message_id: UUID | None = None
     queue: str = ""
 
@@ -53,17 +53,17 @@ def publish_tick(row: PeriodicMessage, deliver_at: datetime | None, *, using: st
     except DuplicateMessage:
         return WrittenTick()
     messages = Message.objects.using(using)
-    columns = ("id", "message_id", "queue__name", "told_to")
+    columns = ("id", "message_id", "queue__name", "told_to", "headers")
     # Without a limit, for which a database could prefer another index.
-    found = sorted(messages.filter(**{lookup.field: lookup.value}).values_list(*columns))
+    found = list(messages.filter(**{lookup.field: lookup.value}).values_list(*columns))
     if not found and lookup.may_miss:
         return WrittenTick()
     if not found:
         raise TargetGone(f"{row.target!r} is not published by django_mq; its broker or backend is another one.")
-    id_, message_id, queue, mark = found[-1]
+    id_, message_id, queue, mark, headers = max(found, key=itemgetter(0))
     # Not by ``Listening.wants``, which would be asked for each message of the site.
     messages.filter(pk=id_).update(told_to=with_mark(mark, LISTENING))
-    return WrittenTick(message_id, queue)
+    return WrittenTick(run_id(message_id, headers), queue)
 
 
 def check_target(row: PeriodicMessage, *, using: str) -> None:
@@ -103,7 +103,8 @@ def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
     if row.queue:
         given["queue"] = row.queue
     task_id = str(new_message_id())
-    result = task.apply_async(row.args, row.kwargs, task_id=task_id, **given)
+    given["headers"] = (given.get("headers") or {}) | {TICK: True}
+    result = task.apply_async(row.args, row.kwargs, task_id=task_id, **given, **{MESSAGE_ID: task_id})
     # A unique task returns the result of the first one with its key, which may have ended.
     return Lookup("correlation_id", result.id, may_miss=result.id != task_id)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from celery import Celery
 from celery._state import _set_current_app, current_app
+from celery.app.task import Context
 
 from django_mq.api import Unique, cancel, consumer, publish
 from django_mq.delivery.consumer.handlers import forget
+from django_mq.engine.decisions.ends import RunOutcome
+from django_mq.engine.decisions.verdict import Verdict
 from django_mq.errors import TargetGone
 from django_mq.integrations.celery.checks import check_beat
 from django_mq.integrations.celery.unique import UniqueTask
@@ -28,7 +32,7 @@ from django_mq.periodic.values import USUAL
 from django_mq.stores.registry import shared_store
 from tests.integrations.tasks.conftest import use
 from tests.periodic.conftest import a_row, look_now
-from tests.stores.builders import declare
+from tests.stores.builders import claim, declare, open_session, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -174,6 +178,60 @@ def test_a_tick_whose_message_is_discarded_is_a_run_that_says_so(
     assert list(runs.values_list("periodic__name", "outcome", "message_id")) == [
         (name, "discarded", None) for name in ("short", "sole", "strict")
     ]
+
+
+@pytest.mark.parametrize(
+    ("acks_late", "overlap", "outcomes"),
+    [
+        (True, "skip", ["succeeded", "skipped", ""]),
+        (False, "skip", ["succeeded", "skipped", ""]),
+        (False, "replace", ["removed", "removed", ""]),
+    ],
+)
+def test_the_run_of_a_task_that_is_retried_lasts_until_its_last_message_has_ended(
+    alias: str,
+    app: Celery,
+    move: Callable[[timedelta], None],
+    *,
+    acks_late: bool,
+    overlap: str,
+    outcomes: list[str],
+) -> None:
+    store = shared_store(alias)
+    declare(store, "celery")
+    session = open_session(store, deadline_seconds=1e6)
+
+    def begin() -> Any:
+        [held] = claim(store, session, "celery")
+        if not acks_late:
+            settle(store, session, held, Verdict.BEGIN, told_to=held.told_to)
+        return held
+
+    def end(held: Any, outcome: RunOutcome) -> None:
+        how = Verdict.ACCEPT if acks_late else Verdict.END
+        assert not settle(store, session, held, how, told_to=held.told_to, outcome=outcome)
+
+    def retry(held: Any) -> None:
+        request = Context(json.loads(held.headers), args=[7], kwargs={}, delivery_info={"routing_key": "celery"})
+        app.tasks["note"].signature_from_request(request, retries=1).apply_async()
+
+    a_row(alias, kind="celery", queue="", target="note", args=[7], overlap=overlap)
+    move(timedelta(seconds=601))
+    look_now(alias)
+    first = begin()
+    retry(first)
+    end(first, RunOutcome.RETRIED)
+    retried = begin() if overlap == "skip" else None
+    move(HOUR)
+    look_now(alias)
+    if retried is not None:
+        end(retried, RunOutcome.SUCCEEDED)
+    move(HOUR)
+    look_now(alias)
+
+    runs = PeriodicRun.objects.using(alias).order_by("due_at")
+    assert [run.outcome for run in runs] == outcomes
+    assert runs[0].message_id == first.message_id
 
 
 def test_what_celery_beat_publishes_for_a_row_is_dropped_and_said(

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 from celery import Celery
 from django.db import DatabaseError, InterfaceError, connections, transaction
 
+from django_mq.delivery.codecs import MESSAGE_ID
 from django_mq.integrations.celery import known  # noqa: F401 - as in a project that names its broker in no setting
-from django_mq.integrations.celery.message import MESSAGE_ID
 from tests.proof.notes import DONE, SENT, note
 
 if TYPE_CHECKING:

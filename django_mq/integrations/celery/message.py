@@ -17,6 +17,7 @@ from kombu.transport import virtual
 
 from django_mq.delivery.codecs import (
     JSON,
+    MESSAGE_ID,
     as_published,
     codec_of,
     decode_headers,
@@ -32,6 +33,7 @@ from django_mq.engine.decisions.verdict import Decision, Ending, Verdict, verdic
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
 from django_mq.integrations.celery.unique import claim_in, mark_in
+from django_mq.periodic.marks import LISTENING, TICK
 from django_mq.stores.clock import clock
 from django_mq.stores.records import NewMessage, Settlement, storable
 
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     from django_mq.engine.options import Argument
     from django_mq.stores.records import Claimed, Failure
 
-#: Property with the message's id, which is made before the first try of a publish.
-MESSAGE_ID = "mq_message_id"
 #: The key of the queue's name, in a message that was taken from a transient queue.
 TRANSIENT_QUEUE = "transient_queue"
 #: Header with the duplicate id: the queue takes such a message once.
@@ -142,12 +142,17 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         correlation_id=_short(message["properties"].get("correlation_id"), "correlation_id"),
         dedup_id=_dedup_id(headers),
         unique=claim_in(headers, queue=queue, owner=str(message["properties"].get("correlation_id") or "")),
-        told_to=mark_in(headers),
+        told_to=_mark(headers),
         deliver_at=eta(headers),
         # A task that Celery knows to expire is delivered: the worker revokes it and records that.
         ttl_seconds=None if is_task and headers.get("expires") else expiration_seconds(properties),
         exchange=(properties.get("delivery_info") or {}).get("exchange") or "",
     )
+
+
+def _mark(headers: dict[str, Any]) -> str | None:
+    """Return the listenings that want a task by its headers. Its retries have the same headers."""
+    return " ".join(filter(None, (mark_in(headers), headers.get(TICK) and LISTENING))) or None
 
 
 def body_of(message: dict[str, Any]) -> bytes:

@@ -27,7 +27,7 @@ from kombu.transport.virtual.base import UNDELIVERABLE_FMT, UndeliverableWarning
 
 import django_mq
 from django_mq import conf, outages
-from django_mq.delivery.codecs import new_message_id
+from django_mq.delivery.codecs import MESSAGE_ID, new_message_id
 from django_mq.delivery.consumer.session import close_retired
 from django_mq.delivery.queues import may_declare
 from django_mq.delivery.validation import check_selector, plain, text
@@ -50,7 +50,6 @@ from django_mq.integrations.celery.loop_driver import LoopDriver, has_left
 from django_mq.integrations.celery.message import (
     HIGHEST_PRIORITY,
     MAX_PRIORITY,
-    MESSAGE_ID,
     ClaimedMessage,
     consumer_priority,
     given,

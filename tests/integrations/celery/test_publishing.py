@@ -20,10 +20,10 @@ from kombu import Connection, Consumer, Exchange, Producer
 from kombu import Queue as KombuQueue
 
 from django_mq import conf
+from django_mq.delivery.codecs import MESSAGE_ID
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
 from django_mq.integrations.celery import failures, publisher
-from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier

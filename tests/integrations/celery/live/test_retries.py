@@ -11,7 +11,9 @@ import pytest
 from celery import chain
 
 from django_mq.models import Queue
+from django_mq.periodic.models import PeriodicRun
 from tests.journeys.conftest import LONGER
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,16 @@ if TYPE_CHECKING:
     from tests.journeys.site import Site
 
 pytestmark = pytest.mark.once
+#: Two periodic messages, each run once: a task that is acknowledged when it begins, and one when it ends.
+RUN_BOTH = """
+from django_mq.periodic.editor import run_now, save
+from django_mq.periodic.models import PeriodicMessage
+from tests.journeys.project import tasks
+for task, last in (("stubborn", 2), ("retrying", "gate")):
+    row = PeriodicMessage(name=task, kind="celery", target=task, args=[task, last], every_seconds=86400)
+    save(row, using="default")
+    run_now(row)
+"""
 
 
 @pytest.mark.parametrize("pool", ["prefork", "solo"])
@@ -33,6 +45,19 @@ def test_a_task_whose_retry_is_refused_runs_again_until_it_is_not(site: Site, po
         queue.update(closed=False)
         site.wait_for_diary(name="job", retries=1)
         site.wait_until_settled()
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_the_run_of_a_tick_has_the_outcome_of_the_last_message_of_its_task(site: Site, pool: str) -> None:
+    site.run("django", "shell", "-c", RUN_BOTH)
+    runs = PeriodicRun.objects.using(site.alias)
+    with site.worker("-c", "2", "-P", pool):
+        site.open("gate")
+        for name, attempts in (("stubborn", 3), ("retrying", 2)):
+            run = runs.filter(periodic__name=name)
+            wait_until(run.exclude(outcome="").exists, site.story)
+            assert len(site.diary(name=name)) == attempts
+    assert set(runs.values_list("outcome", flat=True)) == {"succeeded"}
 
 
 @pytest.fixture
