@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from django_mq.api import publish
 from django_mq.delivery.queues import declare
-from django_mq.models import Message, Queue
+from django_mq.models import LimitException, Message, Queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ def orders(database: str) -> None:
 )
 def test_what_is_done_is_said_in_json(database: str, run: Run, arguments: list[str], said: Any) -> None:
     publish("orders")
+    LimitException.objects.using(database).create(
+        queue_name="orders", limit_name="api", limited_key="17", at_once=2
+    )
 
     assert json.loads(run(*arguments, "--json")) == said
 
