@@ -20,6 +20,8 @@ CELERY_BROKER_URL = os.environ.get("JOURNEY_BROKER", "django-mq://")
 if "JOURNEY_VISIBILITY" in os.environ:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": float(os.environ["JOURNEY_VISIBILITY"])}
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = float(os.environ.get("JOURNEY_SOFT_SHUTDOWN", "0"))
+# Its rate limit bounds what a worker claims of its queue: the other tasks have queues without one.
+CELERY_TASK_ROUTES = {"rare": {"queue": "rare"}}
 CELERY_BEAT_SCHEDULE = json.loads(os.environ.get("JOURNEY_BEAT", "{}"))
 if "JOURNEY_SERIALIZER" in os.environ:
     CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = os.environ["JOURNEY_SERIALIZER"]

@@ -91,13 +91,13 @@ def test_an_act_waits_until_the_worker_has_looked_and_not_until_tasks_end(
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_a_purge_reaches_tasks_that_wait_for_their_rate_limit(site: Site, pool: str) -> None:
     for number in range(3):
-        site.send("rare", number)
-    with site.worker("-Q", "celery", "-c", "1", "-P", pool) as worker:
+        site.send("rare", number, queue="rare")
+    with site.worker("-Q", "rare", "-c", "1", "-P", pool) as worker:
         site.wait_for_diary(name=0)
         wait_until(lambda: site.states() == {"parked": 2}, site.story)
         assert worker.ask("reserved", site.app) == []
 
-        site.run("django", "mq_purge", "celery", "--yes")
+        site.run("django", "mq_purge", "rare", "--yes")
         assert site.states() == {}
         assert worker.stop() == 0
 

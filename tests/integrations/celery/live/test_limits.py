@@ -63,10 +63,10 @@ def test_a_killed_child_and_a_killed_worker_free_the_slot(site: Site) -> None:
 
 
 def test_the_rate_of_a_task_holds_over_all_workers_and_remote_control_changes_it_for_all(site: Site) -> None:
-    options = ("-Q", "celery", "-c", "2")
+    options = ("-Q", "rare", "-c", "2")
     with site.worker(*options, name="one") as one, site.worker(*options, name="two") as two:
         for number in range(10):
-            site.send("rare", number)
+            site.send("rare", number, queue="rare")
         wait_until(lambda: site.states() == {"parked": 9}, site.story)
         assert len(site.wait_for_diary()) == 1
 
@@ -77,7 +77,7 @@ def test_the_rate_of_a_task_holds_over_all_workers_and_remote_control_changes_it
         one.kill()
         site.app.control.rate_limit("rare", "1/h", destination=[two.name], reply=True, timeout=PATIENCE_SECONDS)
         for name in ("last", "kept"):
-            site.send("rare", name)
+            site.send("rare", name, queue="rare")
         site.wait_for_diary(11)
         wait_until(lambda: site.states() == {"parked": 1}, site.story)
         assert two.stop() == 0
