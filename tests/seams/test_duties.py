@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connections, transaction
 
 from django_mq.delivery.consumer import background, maintenance
 from django_mq.delivery.consumer.maintenance import PacedMaintenance
@@ -44,6 +45,20 @@ def wait(store: Any, limit: int) -> int:
     return 0
 
 
+def leave(store: Any, limit: int) -> int:
+    transaction.atomic(using=store.alias).__enter__()
+    Queue.objects.using(store.alias).exists()
+    return 0
+
+
+def look(store: Any, limit: int) -> int:
+    has_usual.append(store.database.connection is connections[store.alias])
+    return 0
+
+
+has_usual: list[bool] = []
+
+
 def run_round(rounds: PacedMaintenance) -> None:
     """Run a round, and wait for the duties of extensions."""
     rounds.run_if_due()
@@ -51,6 +66,7 @@ def run_round(rounds: PacedMaintenance) -> None:
 
 
 SLOW = Extension(name="slow", duties=(Duty(name="wait", run=wait),))
+LEAVING = Extension(name="leaving", duties=(Duty(name="leave", run=leave), Duty(name="look", run=look)))
 FAILING = Extension(name="failing", duties=(Duty(name="divide", run=fail),))
 due_now: list[bool] = []
 TIMED = Extension(
@@ -147,6 +163,17 @@ def test_a_duty_that_takes_long_holds_up_no_round(
     wait_until(lambda: not rounds.background.is_busy)
     assert ("each", 1000) in calls
     rounds.close()
+
+
+def test_a_duty_after_one_that_leaves_a_transaction_has_a_connection_that_is_closed(
+    store: Store, settings: Settings
+) -> None:
+    has_usual.clear()
+    extend(settings, "LEAVING")
+
+    run_round(PacedMaintenance(store, 0, grace_seconds=15))
+
+    assert has_usual == [True]
 
 
 def test_a_failing_duty_is_logged_and_the_others_run(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.seams.extension import Duty
-    from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -61,22 +60,22 @@ class Background:
 
     def _run(self, duties: Sequence[Duty]) -> None:
         try:
-            store = shared_store(self._alias)
             while duties and not self._stopping.is_set():
                 with self._works:
-                    duties = self._run_once(store, duties)
+                    duties = self._run_once(duties)
                 self._stopping.wait(PAUSE_SECONDS if duties else 0)
         except StoreError as error:
             logger.warning("The duties of extensions end for now: %s", error)
 
-    def _run_once(self, store: Store, duties: Sequence[Duty]) -> Sequence[Duty]:
+    def _run_once(self, duties: Sequence[Duty]) -> Sequence[Duty]:
         """Run a batch of each duty; return those that have more to do."""
         done = {}
         try:
             for duty in duties:
                 self._running = duty.name
-                done[duty] = run_duty(store, duty)
-            announce_after(store, done)
+                # The duty before may have left a connection that was replaced.
+                done[duty] = run_duty(shared_store(self._alias), duty)
+            announce_after(shared_store(self._alias), done)
         finally:
             connections.close_all()  # a child must not inherit them
         return unfinished(done)
