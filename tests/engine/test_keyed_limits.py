@@ -102,6 +102,7 @@ def test_keys_that_a_database_would_change_are_told_apart() -> None:
 
 
 WEIGHTS = [({}, 1.0), ({"cost": 3}, 3.0), ({"cost": 0.5}, 0.5), ({"cost": 0}, 1.0), ({"cost": -2}, 1.0)]
+WEIGHTS += [({"cost": 1e308}, 1e9), ({"cost": 1e-320}, 1e-6)]
 WEIGHTS += [
     ({"cost": value}, 1.0)  # type: ignore[dict-item]
     for value in ("7", True, None, float("nan"), float("inf"), [3], 10**400)
@@ -123,6 +124,12 @@ def test_a_limit_needs_a_name(name: Any) -> None:
 def test_a_limit_of_an_unknown_key_is_refused(key: Any) -> None:
     with pytest.raises(OutOfRange, match="The key of the limit 'api' is"):
         Throttle(name="api", rate=ONE, key=key)
+
+
+@pytest.mark.parametrize("given", [{"type": None}, {"weight": 5}, {"place": -1}, {"place": True}, {"place": "0"}])
+def test_what_a_limit_names_has_the_right_type(given: dict[str, Any]) -> None:
+    with pytest.raises(OutOfRange, match=f"The {next(iter(given))} of the limit 'api' is"):
+        Throttle(name="api", rate=ONE, **given)
 
 
 @pytest.mark.parametrize("at_once", [0, -1, 1.5, True, "3", None])

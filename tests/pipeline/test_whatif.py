@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from django_mq.limits import rate_limit, throttle
-from django_mq.limits.declared import forget
+from django_mq import conf
+from django_mq.limits import declared, rate_limit, throttle
 from django_mq.models import History
 from django_mq.pipeline.whatif.job import REALITY
 from django_mq.pipeline.whatif.scenario import Scenario
@@ -94,7 +94,8 @@ def test_keys_are_simulated_as_far_as_the_history_has_them(
 ) -> None:
     rate_limit("orders", amount=1, seconds=3600, key="header:tenant")
     throttle("orders", amount=1, seconds=3600, key="body:host", name="host")
-    request.addfinalizer(lambda: forget("orders"))
+    request.addfinalizer(lambda: conf.remove_extension(declared.NAME))
+    request.addfinalizer(lambda: declared.forget("orders"))
     rows = [finished(number, headers={"tenant": "acme" if number < 20 else "small"}) for number in range(1, 25)]
     dropped = finished(30, headers={"tenant": "acme"}, outcome=History.Outcome.LIMITED, claimed_at=None)
     History.objects.bulk_create([*rows, dropped])

@@ -16,7 +16,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from django_mq.engine.decisions.claim_limits import MOST_BODY_BYTES, Freed, OpenLimit, Refusal
-from django_mq.engine.decisions.rates import UNUSED, Rate, Used, after_use, wait_seconds, within_burst
+from django_mq.engine.decisions.rates import LEAST, MOST, UNUSED, Rate, Used, after_use, wait_seconds, within_burst
 from django_mq.engine.message import Message, header_text
 from django_mq.errors import OutOfRange, shown
 
@@ -130,6 +130,10 @@ class KeyedLimit:
                 f"The key of the limit {self.name!r} is {shown(self.key)}; use '', 'group', 'type', or 'header:',"
                 " 'body:' or 'argument:' with a name."
             )
+        if not isinstance(self.type, str):
+            raise OutOfRange(f"The type of the limit {self.name!r} is {shown(self.type)}; use a text.")
+        if self.place is not None and not (type(self.place) is int and self.place >= 0):
+            raise OutOfRange(f"The place of the limit {self.name!r} is {shown(self.place)}; use 0 or more.")
 
     @property
     def reads_message(self) -> bool:
@@ -204,12 +208,18 @@ class Throttle(KeyedLimit):
     weight: str = ""
     drops: bool = False
 
+    def __post_init__(self) -> None:
+        # As in Concurrency.
+        KeyedLimit.__post_init__(self)
+        if not isinstance(self.weight, str):
+            raise OutOfRange(f"The weight of the limit {self.name!r} is {shown(self.weight)}; name a header.")
+
     @property
     def _header(self) -> str:
         return self.weight
 
     def weight_of(self, message: Message) -> float:
-        """Return the number that a message counts as: 1 where the header is no number above 0."""
+        """Return the number that a message counts as, within bounds: 1 where the header is no number above 0."""
         value = message.headers.get(self.weight) if self.weight else None
         if not isinstance(value, int | float) or isinstance(value, bool):
             return 1.0
@@ -217,7 +227,7 @@ class Throttle(KeyedLimit):
             number = float(value)
         except OverflowError:
             return 1.0
-        return number if isfinite(number) and number > 0 else 1.0
+        return min(max(number, LEAST), MOST) if isfinite(number) and number > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

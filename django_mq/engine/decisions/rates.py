@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from django_mq.errors import OutOfRange
+from django_mq.errors import OutOfRange, shown
 
 #: A clock that goes back by more than this has been set. By less, it is that of another transaction.
 SET_BACK_SECONDS: Final = 60.0
+#: The bounds of the numbers of a rate, and of a weight. With them, every time is a number that databases store.
+LEAST: Final = 1e-6
+MOST: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,11 @@ class Rate:
     def __post_init__(self) -> None:
         for name in ("amount", "seconds", "burst"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value < float("inf"):
-                raise OutOfRange(f"The {name} of a rate is a number above 0, not {value!r}.")
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not LEAST <= value <= MOST:
+                raise OutOfRange(
+                    f"The {name} of a rate is {shown(value)}; use a number from {LEAST:f} to {MOST:,.0f}."
+                )
 
     @property
     def interval(self) -> float:
