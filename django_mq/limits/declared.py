@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext, gettext_lazy
 
 from django_mq import conf
 from django_mq.engine.decisions.keyed_limits import Concurrency, OpenKeyedLimits, Throttle
@@ -10,12 +14,14 @@ from django_mq.engine.decisions.rates import Rate
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
 from django_mq.errors import OutOfRange
 from django_mq.limits import learned
-from django_mq.models import Queue
-from django_mq.seams.extension import Duty, Extension
-from django_mq.seams.findings import problem
+from django_mq.models import LimitException, Queue
+from django_mq.seams.extension import Duty, Extension, Panel
+from django_mq.seams.findings import notice, problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django.http import HttpRequest
 
     from django_mq.engine.decisions.keyed_limits import KeyedLimit, LimitFacts
     from django_mq.seams.findings import Finding
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 NAME: Final = "limits"
 #: The name of a limit that is given none.
 DEFAULT: Final = "default"
+#: How many exceptions are looked at, and how many of them are named.
+MOST_EXCEPTIONS: Final = 200
+MOST_NAMED: Final = 3
 L = TypeVar("L", Throttle, Concurrency)
 _limits: dict[str, tuple[KeyedLimit, ...]] = {}
 
@@ -134,13 +143,56 @@ class LimitedClaims:
         return OpenKeyedLimits(limits_of(queue), facts)
 
 
+def problem_of(row: LimitException) -> str | None:
+    """Return why an exception has no effect, as a sentence; None if it has, or if the code here has no limits."""
+    limits = limits_of(row.queue_name)
+    if not limits:
+        return None
+    named = [each for each in limits if each.name == row.limit_name]
+    if not named:
+        names = ", ".join(sorted({each.name for each in limits}))
+        return f"The queue {row.queue_name!r} has no limit {row.limit_name!r}; the code declares {names}."
+    if row.at_once is None and all(isinstance(each, Concurrency) for each in named):
+        return f"The limit {row.limit_name!r} says how many run at once: set at_once, and not a rate."
+    if row.amount is None and all(isinstance(each, Throttle) for each in named):
+        return f"The limit {row.limit_name!r} says how many begin in a time: set a rate, and not at_once."
+    return None
+
+
 def find(alias: str) -> Iterator[Finding]:
-    """Yield the limits that their queues cannot have."""
+    """Yield the limits that their queues cannot have, and exceptions without an effect."""
     for queue in Queue.objects.using(alias).filter(name__in=[*_limits]).order_by("name"):
         for each in limits_of(queue.name):
             if (why := each.problem_in(queue.options)) is not None:
                 mend = f"Change the limit {each.name!r} in the code, or the options of the queue."
                 yield problem(f"queue {queue.name}", why, mend)
+    rows = LimitException.objects.using(alias).filter(queue_name__in=[*_limits]).order_by("pk")
+    found = [(row, why) for row in rows[:MOST_EXCEPTIONS] if (why := problem_of(row)) is not None]
+    for row, why in found[:MOST_NAMED]:
+        mend = "Change the exception in the admin, or with manage.py mq_limits."
+        yield notice(f"exception {row}", why, mend)
+
+
+def show(_request: HttpRequest, queue: Any) -> str:
+    """Return the limits that the code declares for a queue."""
+    lines = [(_sentence(each),) for each in limits_of(queue.name)]
+    return format_html_join(mark_safe("<br>"), "{}", lines)
+
+
+def _sentence(limit: KeyedLimit) -> str:
+    if isinstance(limit, Concurrency):
+        what = gettext("%(number)s run at once") % {"number": limit.at_once}
+    else:
+        rate = cast("Throttle", limit).rate
+        numbers = {"amount": f"{rate.amount:g}", "seconds": f"{rate.seconds:g}", "burst": f"{rate.burst:g}"}
+        what = gettext("%(amount)s begin in %(seconds)s s, at most %(burst)s at once") % numbers
+    whose = gettext("for each value of %(key)s") % {"key": limit.key} if limit.key else gettext("the whole queue")
+    words = [what, whose]
+    if limit.type:
+        words.append(gettext("of the type %(type)s") % {"type": limit.type})
+    removes = isinstance(limit, Throttle) and limit.drops
+    words.append(gettext("what is over it is removed") if removes else gettext("what is over it waits"))
+    return f"{limit.name}: {'; '.join(words)}"
 
 
 def prune(store: Any, limit: int) -> int:
@@ -153,4 +205,5 @@ EXTENSION: Final = Extension(
     middleware=(learned.LearnedLimits(limits_of),),
     duties=(Duty(name="prune_limits", run=prune, interval_seconds=60),),
     findings=(find,),
+    panels=(Panel(page="queue", title=gettext_lazy("Limits by key"), content=show),),
 )

@@ -74,12 +74,40 @@ def test_what_an_operator_allows_is_checked_before_it_is_changed(database: str, 
     run("mq_limits", "orders", "--allow", "slots", "x" * 250, "--at-once", "7")
     known = allowed()
     assert known == [("all", "", 6), ("slots", "17", 5), ("slots", told_apart("x" * 250), 7)]
-    for wrong in (("--at-once", "0"), ("--amount", "-5", "--seconds", "1"), ()):
+    for wrong in (
+        ("--at-once", "0"),
+        ("--amount", "-5", "--seconds", "1"),
+        ("--amount", "1e-320", "--seconds", "1"),
+        (),
+    ):
         with pytest.raises(CommandError):
             run("mq_limits", "orders", "--allow", "slots", "17", *wrong)
     with pytest.raises(CommandError, match="orders slots 18 has no exception"):
         run("mq_limits", "orders", "--forget", "slots", "18")
+    for wrong in (("--at-once", "3"), ("--forget", "slots", "17", "--at-once", "3")):
+        with pytest.raises(CommandError, match="with --allow, without --forget"):
+            run("mq_limits", "orders", *wrong)
     assert allowed() == known
 
     run("mq_limits", "orders", "--forget", "slots", "x" * 250)
     assert allowed() == known[:2]
+
+
+def test_the_doctor_names_exceptions_without_an_effect(database: str) -> None:
+    for limit, given in {
+        "api": {"at_once": 1},
+        "slots": {"amount": 1, "seconds": 1},
+        "gone": {"at_once": 1},
+    }.items():
+        LimitException.objects.using(database).create(
+            queue_name="orders", limit_name=limit, limited_key="17", **given
+        )
+    LimitException.objects.using(database).create(
+        queue_name="orders", limit_name="slots", limited_key="18", at_once=2
+    )
+
+    assert [(found.about, found.sentence) for found in declared.find(database)] == [
+        ("exception orders api 17", "The limit 'api' says how many begin in a time: set a rate, and not at_once."),
+        ("exception orders slots 17", "The limit 'slots' says how many run at once: set at_once, and not a rate."),
+        ("exception orders gone 17", "The queue 'orders' has no limit 'gone'; the code declares api, slots."),
+    ]

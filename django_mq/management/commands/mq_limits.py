@@ -13,6 +13,7 @@ from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.waiting_keys import waiting_keys
 from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.keyed_limits import told_apart
+from django_mq.limits.declared import problem_of
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
@@ -49,6 +50,9 @@ class Command(MQCommand):
         if options["queue"]:
             check_names([options["queue"]], using=alias)
             known = known.filter(queue_name=options["queue"])
+        says_what = any(options[name] is not None for name in FIELDS)
+        if options["forget"] and options["allow"] or says_what and not options["allow"]:
+            raise CommandError("Give --amount, --seconds, --burst and --at-once with --allow, without --forget.")
         if given := options["allow"] or options["forget"]:
             if not options["queue"]:
                 raise CommandError("Name the queue of the limit.")
@@ -62,6 +66,8 @@ class Command(MQCommand):
                 known.filter(**place).delete()
                 if options["allow"]:
                     row.save(using=alias)
+            if options["allow"] and (problem := problem_of(row)) is not None:
+                self.stderr.write(problem)
         rows = list(known.order_by("queue_name", "limit_name", "limited_key"))
         answer = [
             {"queue": row.queue_name, "limit": row.limit_name, "key": row.limited_key}
