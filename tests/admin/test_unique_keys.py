@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,19 @@ def test_the_list_says_which_keys_are_held_and_an_operator_frees_one(browse: Cli
 
     publish("orders", {}, unique=Unique(key="<i>held</i>"))
     assert Message.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_key_leads_to_its_message_and_frees_the_key(browse: Client) -> None:
+    declare(shared_store("default"), "orders")
+    message_id = publish("orders", {}, unique=Unique(key="17", until="window", seconds=60))
+    page = browse.get(page_of(UniqueKey.objects.get())).content.decode()
+
+    assert f"/django_mq/message/{message_id}/" in page or f"{message_id}</a>" in page
+    [chosen] = re.findall(r'name="_selected_action" value="([^"]*)"', page)
+    assert chosen == UniqueKey.objects.get().pk
+    run_action(browse, "uniquekey", "free", [UniqueKey.objects.get()], yes="yes")
+    assert not UniqueKey.objects.exists()
 
 
 @pytest.mark.django_db

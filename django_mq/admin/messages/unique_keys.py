@@ -14,8 +14,10 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin, GoneError, Preview
+from django_mq.admin.addresses import message_address
 from django_mq.admin.forms import Confirmation
 from django_mq.admin.table import ReadOnly, alias
+from django_mq.diagnosis.language import time_text
 from django_mq.diagnosis.messages import slices
 from django_mq.diagnosis.state.unique_keys import with_standing
 from django_mq.stores.registry import shared_store
@@ -58,7 +60,7 @@ FREE = Action(
 class UniqueKeyAdmin(ReadOnly, ActionAdmin):
     """The keys, each with the message that took it. A key that is free has a row until maintenance deletes it."""
 
-    list_display = ["key", "until", "situation", "message", "taken"]
+    list_display = ["key", "held_until", "situation", "message", "taken"]
     list_filter = ["until"]
     search_fields = ["label", "owner"]
     search_help_text = gettext_lazy("Search for a key, or for the id of a message or of a Celery task.")
@@ -67,10 +69,9 @@ class UniqueKeyAdmin(ReadOnly, ActionAdmin):
     actions = [FREE]
     change_form_template = "admin/django_mq/row.html"
     id_form = re.compile("[0-9a-f]{64}")
-    fieldsets = [(None, {"fields": ["key", "until", "situation", "message_id", "owner", "first_at", "ends_at"]})]
+    fieldsets = [(None, {"fields": ["key", "held_until", "situation", "message_link", "owner", "first_at"]})]
 
     taken = columns.ago_column("first_at", gettext_lazy("taken"))
-    message = columns.id_column
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return with_standing(super().get_queryset(request))
@@ -91,6 +92,22 @@ class UniqueKeyAdmin(ReadOnly, ActionAdmin):
     @admin.display(description=gettext_lazy("state"))
     def situation(self, key: Any) -> str:
         return _("free") if key.is_free else format_html("<strong>{}</strong>", _("held"))
+
+    @admin.display(description=gettext_lazy("until"))
+    def held_until(self, key: UniqueKey) -> str:
+        return key.get_until_display() if key.ends_at is None else time_text(key.ends_at)
+
+    @admin.display(description=gettext_lazy("message"))
+    def message(self, key: UniqueKey) -> str:
+        return self._linked(key, columns.short_id(key.message_id))
+
+    @admin.display(description=gettext_lazy("message"))
+    def message_link(self, key: UniqueKey) -> str:
+        return self._linked(key, str(key.message_id))
+
+    def _linked(self, key: UniqueKey, text: str) -> str:
+        address = message_address(self, key.message_id)
+        return format_html('<a href="{}">{}</a>', address, text) if address else text
 
     def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         return self.buttons([(FREE.name, str(FREE.label))] if self.may_do(request, FREE) else [])

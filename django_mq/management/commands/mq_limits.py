@@ -51,7 +51,7 @@ class Command(MQCommand):
             check_names([options["queue"]], using=alias)
             known = known.filter(queue_name=options["queue"])
         says_what = any(options[name] is not None for name in FIELDS)
-        if options["forget"] and options["allow"] or says_what and not options["allow"]:
+        if (options["forget"] and options["allow"]) or (says_what and not options["allow"]):
             raise CommandError("Give --amount, --seconds, --burst and --at-once with --allow, without --forget.")
         if given := options["allow"] or options["forget"]:
             if not options["queue"]:
