@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 NAME: Final = "limits"
 #: The name of a limit that is given none.
 DEFAULT: Final = "default"
+#: The name of the limits of tasks that Celery's workers declare, and other processes do not know.
+RATES_OF_TASKS: Final = "rate_limit"
 #: How many exceptions are looked at, and how many of them are named.
 MOST_EXCEPTIONS: Final = 200
 MOST_NAMED: Final = 3
@@ -146,7 +148,7 @@ class LimitedClaims:
 def problem_of(row: LimitException) -> str | None:
     """Return why an exception has no effect, as a sentence; None if it has, or if the code here has no limits."""
     limits = limits_of(row.queue_name)
-    if not limits:
+    if not limits or row.limit_name == RATES_OF_TASKS:
         return None
     named = [each for each in limits if each.name == row.limit_name]
     if not named:
@@ -186,8 +188,11 @@ def _sentence(limit: KeyedLimit) -> str:
         rate = cast("Throttle", limit).rate
         numbers = {"amount": f"{rate.amount:g}", "seconds": f"{rate.seconds:g}", "burst": f"{rate.burst:g}"}
         what = gettext("%(amount)s begin in %(seconds)s s, at most %(burst)s at once") % numbers
-    whose = gettext("for each value of %(key)s") % {"key": limit.key} if limit.key else gettext("the whole queue")
-    words = [what, whose]
+    words = [what]
+    if limit.key:
+        words.append(gettext("for each value of %(key)s") % {"key": limit.key})
+    elif not limit.type:
+        words.append(gettext("the whole queue"))
     if limit.type:
         words.append(gettext("of the type %(type)s") % {"type": limit.type})
     removes = isinstance(limit, Throttle) and limit.drops

@@ -30,7 +30,7 @@ def test_the_page_of_a_queue_shows_its_limits(browse: Client, request: pytest.Fi
 
     for line in (
         "default: 10 begin in 60 s, at most 2 at once; for each value of header:&lt;b&gt;; what is over it waits",
-        "all: 0.5 begin in 1 s, at most 1 at once; the whole queue; of the type mail; what is over it is removed",
+        "all: 0.5 begin in 1 s, at most 1 at once; of the type mail; what is over it is removed",
         "slots: 3 run at once; for each value of group; what is over it waits",
     ):
         assert line in page

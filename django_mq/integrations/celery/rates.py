@@ -23,7 +23,7 @@ from django_mq.engine.decisions.keyed_limits import Allowed, Throttle, told_apar
 from django_mq.engine.decisions.rates import Rate
 from django_mq.errors import OutOfRange, StoreError
 from django_mq.integrations.celery.attempts import DELIVER
-from django_mq.limits.declared import declare, withdraw
+from django_mq.limits.declared import RATES_OF_TASKS, declare, withdraw
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import private_store
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.celery")
 
 #: The command of remote control, and the name of the limits.
-NAME: Final = "rate_limit"
+NAME: Final = RATES_OF_TASKS
 #: What stands for no limit, where the code or remote control has none: an exception is a number.
 LIFTED: Final = Rate(1_000_000, 1.0, burst=1_000_000)
 #: The exchange whose binding says that remote control has given a task a rate, and for how long, in seconds.
