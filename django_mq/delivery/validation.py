@@ -171,8 +171,9 @@ def check_size(encoded: bytes | str, what: str = "body") -> None:
     """Refuse a body, or headers in ASCII, over the limit."""
     limit = conf.load().MAX_BODY_BYTES
     if len(encoded) > limit:
+        verb = "have" if what == "headers" else "has"
         raise BodyTooLarge(
-            f"The {what} has {len(encoded)} bytes; DJANGO_MQ['MAX_BODY_BYTES'] allows {limit}. "
+            f"The {what} {verb} {len(encoded)} bytes; DJANGO_MQ['MAX_BODY_BYTES'] allows {limit}. "
             "Store large data elsewhere and publish a reference to it."
         )
 

@@ -111,7 +111,7 @@ def test_the_largest_body_fits_and_one_byte_more_does_not(database: str, orders:
 
     with pytest.raises(BodyTooLarge, match="body has 101 bytes"):
         publish(orders, b"x" * 101)
-    with pytest.raises(BodyTooLarge, match="headers has 1"):
+    with pytest.raises(BodyTooLarge, match="headers have 1"):
         publish(orders, headers={"a": "x" * 100})
 
 

@@ -98,6 +98,7 @@ class Publisher:
         rows = [new_message(queue, self._keyed(queue, message), priority=priority) for queue in queues]
         for row in rows:
             validation.check_size(row.body)
+            validation.check_size(row.headers, "headers")
         owner = failures.owner() or _retried(message)
         if batch is not None and owner is None:
             batch.add(rows)

@@ -264,11 +264,12 @@ def test_a_closed_queue_refuses_with_its_own_error(app: Celery, committed_databa
         app.send_task("note")
 
 
-def test_a_body_over_the_limit_is_refused(app: Celery, rows: Rows, settings: Settings) -> None:
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_BODY_BYTES": 100}
+@pytest.mark.parametrize("what", ["body", "headers"])
+def test_what_is_over_the_limit_is_refused(what: str, app: Celery, rows: Rows, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_BODY_BYTES": 5_000}
 
-    with pytest.raises(BodyTooLarge):
-        app.send_task("note", ("x" * 200,))
+    with pytest.raises(BodyTooLarge, match=f"The {what} ha"):
+        app.send_task("note", ("x" * 6_000,) if what == "body" else (), headers={"tenant": "x" * 6_000})
     assert not rows()
 
 
