@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django_mq.delivery.validation import seconds
 from django_mq.engine.decisions.keyed_limits import Throttle
 from django_mq.engine.message import Message
-from django_mq.errors import RateLimited
+from django_mq.errors import InvalidMessage, RateLimited
 from django_mq.stores.records import Write
 
 if TYPE_CHECKING:
@@ -42,11 +44,14 @@ class LearnedLimits:
         try:
             return proceed(attempt)
         except RateLimited as error:
-            if holds := self._holds(attempt.message, error.retry_after_seconds):
-                error.first = Write(hold_all, holds)
+            # Of a time that cannot be, such as the text of an HTTP header, the attempt says so.
+            with suppress(InvalidMessage):
+                span = seconds(error.retry_after_seconds, "retry_after_seconds")
+                if holds := self._holds(attempt.message, span):
+                    error.first = Write(hold_all, holds)
             raise
 
-    def _holds(self, received: Any, seconds: float) -> list[Hold]:
+    def _holds(self, received: Any, span: float) -> list[Hold]:
         """Return the keys of the message; that of the whole queue only if the message has no other."""
         message = Message(
             id="",
@@ -58,5 +63,5 @@ class LearnedLimits:
         )
         rates = [each for each in self._limits_of(received.queue) if isinstance(each, Throttle)]
         keys = [(each.name, each.key_of(message)) for each in rates]
-        found = [Hold(received.queue, name, key, seconds) for name, key in keys if key is not None]
+        found = [Hold(received.queue, name, key, span) for name, key in keys if key is not None]
         return [hold for hold in found if hold.key] or found

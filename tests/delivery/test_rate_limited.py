@@ -12,6 +12,7 @@ from django_mq.delivery.queues import declare
 from django_mq.errors import RateLimited
 from django_mq.limits import declared, throttle
 from django_mq.models import Message
+from django_mq.models.limit import LimitHold
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
 from tests.support.waiting import wait_until
@@ -51,3 +52,18 @@ def test_what_a_service_limits_waits_uncounted_and_the_others_pass(alias: str) -
 
     assert sorted(came) == ["free", "limited"]
     assert set(rows.values_list("attempts", flat=True)) == {0}
+
+
+def test_a_time_that_cannot_be_holds_nothing_and_the_backoff_is_used(alias: str) -> None:
+    wishes: list[Any] = ["30", "Wed, 21 Oct 2015 07:28:00 GMT", float("nan"), float("inf"), -5, None]
+
+    def handle(message: Any) -> None:
+        raise RateLimited(retry_after_seconds=wishes[message.body])
+
+    for number in range(len(wishes)):
+        publish("orders", number, headers={"tenant": "limited"}, using=alias)
+    scheduled = Message.objects.using(alias).filter(state=Message.Status.SCHEDULED)
+    with running(a_handler(handle), using=alias):
+        wait_until(lambda: scheduled.count() == len(wishes))
+
+    assert not LimitHold.objects.using(alias).exists()

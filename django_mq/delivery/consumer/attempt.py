@@ -439,7 +439,7 @@ def _release_delay(error: BaseException, own: Retries | None, policy: Policy) ->
     """Return the delay of a message that is given back without a possible delay in its error."""
     if not isinstance(error, Release):
         return None if own is None else own.release_seconds
-    if error.delay_seconds is None:
+    if error.delay_seconds is None and not isinstance(error, RateLimited):
         return None
     return 0.0 if policy.backoff is None else policy.backoff.delay(1)  # at once would be without end
 
