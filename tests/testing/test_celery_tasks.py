@@ -172,3 +172,19 @@ def test_nothing_of_a_task_is_committed(alias: str, app: Celery, mq: QueueTester
     in_transaction = connections[alias].in_atomic_block
     with closing(private_store(alias)) as store:
         assert bool(store.browser.browse("celery", states=[*map(int, State)])) is not in_transaction
+
+
+def test_a_unique_task_that_replaces_itself_goes_on(alias: str, app: Celery, mq: QueueTester) -> None:
+    def step(self: Any, customer: int, number: int = 0) -> None:
+        SEEN.append(number)
+        if number < 2:
+            raise self.replace(self.s(customer, number=number + 1))
+
+    once = Unique(arguments=("customer",), second="drop")
+    for late in (True, False):
+        SEEN.clear()
+        name = f"step {late}"
+        task = app.task(name=name, shared=False, bind=True, base=UniqueTask, unique=once, acks_late=late)(step)
+        task.delay(17)
+        mq.drain()
+        assert SEEN == [0, 1, 2]

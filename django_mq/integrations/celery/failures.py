@@ -31,7 +31,7 @@ from django_mq.stores.records import Failure
 from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from celery import Celery
 
@@ -161,6 +161,11 @@ def defer(task_id: str, write: Callable[[], None]) -> None:
 def owner() -> str | None:
     """Return the id of the task that is publishing its retry or replacement now."""
     return _deferred.owner
+
+
+def is_continuing(headers: Mapping[str, Any]) -> bool:
+    """Whether a task that is published continues its own run: as its retry, or as its replacement."""
+    return bool(headers.get("retries")) or (_deferred.owner is not None and headers.get("id") == _deferred.owner)
 
 
 def write_deferred(task_id: str, **_: Any) -> None:

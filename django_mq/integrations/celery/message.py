@@ -32,6 +32,7 @@ from django_mq.engine.decisions.routing import address_in
 from django_mq.engine.decisions.verdict import Decision, Ending, Verdict, verdict
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage, shown
+from django_mq.integrations.celery.failures import is_continuing
 from django_mq.integrations.celery.unique import claim_in, mark_in
 from django_mq.periodic.marks import LISTENING, TICK
 from django_mq.stores.clock import clock
@@ -228,7 +229,7 @@ def _is_json(value: Any) -> bool:
 
 def _dedup_id(headers: dict[str, Any]) -> str | None:
     """Return the duplicate id. A retry has none: it is the same publication, and must not be refused."""
-    if headers.get("retries"):
+    if is_continuing(headers):
         return None
     return text(headers.get(DEDUP_ID), f"The header {DEDUP_ID}") or None
 

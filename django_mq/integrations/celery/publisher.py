@@ -63,7 +63,7 @@ logger = logging.getLogger("django_mq.celery")
 def is_published_here(alias: str, headers: Mapping[str, Any]) -> bool:
     """Whether celery beat publishes what a periodic message publishes; then the drop is a run of it."""
     # A retry has the headers of the first message.
-    if not headers.get(BEAT_ENTRY) or headers.get("retries") or alias == MEMORY:
+    if not headers.get(BEAT_ENTRY) or failures.is_continuing(headers) or alias == MEMORY:
         return False
     from django_mq.periodic.editor import drop  # noqa: PLC0415 - models; only for what celery beat publishes
 

@@ -19,6 +19,7 @@ from django_mq.delivery.codecs import encode_json
 from django_mq.delivery.validation import text
 from django_mq.engine.decisions.unique import RUNS, Unique, by_arguments, claim_of
 from django_mq.errors import ConfigurationError, InvalidMessage, shown
+from django_mq.integrations.celery.failures import is_continuing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -87,7 +88,7 @@ def claim_in(headers: Mapping[str, Any], *, queue: str, owner: str) -> UniqueCla
     if problem := next(rule.problems(), None):
         raise InvalidMessage(f"The header {UNIQUE}: {problem}")
     text(rule.key, f"The key in the header {UNIQUE}")
-    task, continues = str(headers.get("task") or ""), bool(headers.get("retries"))
+    task, continues = str(headers.get("task") or ""), is_continuing(headers)
     return claim_of(rule, queue=queue, type_=task, owner=owner, arguments=None, continues=continues)
 
 
