@@ -8,7 +8,9 @@ not failures of the queue.
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from numbers import Number
+from typing import Any
 
 #: Characters that an error shows of a text.
 LONGEST_SHOWN = 200
@@ -382,6 +384,10 @@ class RateLimited(Release):
     def __init__(self, reason: str = "", *, retry_after_seconds: float) -> None:
         super().__init__(reason, delay_seconds=retry_after_seconds)
         self.retry_after_seconds = retry_after_seconds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A process of Celery's pool sends it to its parent.
+        return partial(type(self), retry_after_seconds=self.retry_after_seconds), self.args
 
 
 class WorkerStopping(Release):

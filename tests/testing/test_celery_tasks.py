@@ -11,12 +11,15 @@ from celery import Celery, _state
 from celery.exceptions import Reject
 from django.db import IntegrityError, connections, transaction
 
+from django_mq import conf
 from django_mq.api import Unique, publish
 from django_mq.engine.states import State
-from django_mq.errors import DrainNeverEnds, DuplicateMessage, NoHandler
+from django_mq.errors import DrainNeverEnds, DuplicateMessage, NoHandler, RateLimited
 from django_mq.integrations.celery.unique import UniqueTask
 from django_mq.integrations.celery.url import register
-from django_mq.models import Message, Queue
+from django_mq.limits import declared, throttle
+from django_mq.models import Attempt, Message, Queue
+from django_mq.models.limit import LimitHold
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -188,3 +191,31 @@ def test_a_unique_task_that_replaces_itself_goes_on(alias: str, app: Celery, mq:
         task.delay(17)
         mq.drain()
         assert SEEN == [0, 1, 2]
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_task_that_its_service_limits_waits_uncounted_and_its_key_is_held(
+    alias: str, app: Celery, mq: QueueTester, late: bool
+) -> None:
+    def call(self: Any, customer: str) -> None:
+        SEEN.append((customer, self.request.retries))
+        if len(SEEN) < 3:
+            raise RateLimited(retry_after_seconds=60)
+
+    throttle("celery", amount=1000, seconds=1, burst=1000, key="argument:customer", place=0)
+    once = Unique(arguments=("customer",))
+    task = app.task(
+        name="call", shared=False, bind=True, base=UniqueTask, unique=once, max_retries=0, acks_late=late
+    )(call)
+    try:
+        task.delay("17")
+        assert mq.drain().outcomes == ["retried"]
+        with pytest.raises(DuplicateMessage):
+            task.delay("17")
+        assert [hold.limited_key for hold in LimitHold.objects.using(alias).all()] == ["17"]
+        assert mq.drain(ahead=300).outcomes == ["retried", "accepted"]
+    finally:
+        declared.forget("celery")
+        conf.remove_extension(declared.NAME)
+    assert SEEN == [("17", 0)] * 3
+    assert not Attempt.objects.using(alias).exists()

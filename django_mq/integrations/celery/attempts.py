@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from celery.exceptions import Ignore, Reject, Retry
 
 from django_mq import conf
-from django_mq.errors import Skip
+from django_mq.delivery.codecs import encode_json
+from django_mq.errors import BodyNotSerialisable, RateLimited, Skip
 from django_mq.seams.middleware import Execution, surrounded
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ class TaskMessage:
     #: 1 for the first run, one more for each retry.
     attempt: int
     redelivered: bool
+    content_type = "application/json"
+
+    @property
+    def raw_body(self) -> bytes:
+        """The arguments as Celery writes them; blank where JSON has none of them."""
+        try:
+            return encode_json([list(self.args), dict(self.kwargs), {}], "arguments").encode()
+        except BodyNotSerialisable:
+            return b""
 
 
 def call(body: Callable[..., Any], task: Any, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -87,6 +97,8 @@ def outcome(error: BaseException | None) -> str:
     """Name what becomes of a task's message; if the task has failed, that depends on Celery's settings."""
     if error is None or isinstance(error, Ignore | Skip):
         return "accepted"
+    if isinstance(error, RateLimited):
+        return "released"
     if isinstance(error, Reject):
         return "released" if getattr(error, "requeue", False) else "dead"
     return "retried" if isinstance(error, Retry) else "failed"

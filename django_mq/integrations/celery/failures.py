@@ -25,9 +25,10 @@ from celery.states import REJECTED
 from kombu.utils.functional import retry_over_time
 
 from django_mq import conf
-from django_mq.errors import InvalidMessage, MQError, StoreError, StoreUnavailable
+from django_mq.delivery.validation import seconds
+from django_mq.errors import InvalidMessage, MQError, RateLimited, StoreError, StoreUnavailable
 from django_mq.integrations.celery import attempts
-from django_mq.stores.records import Failure
+from django_mq.stores.records import Failure, Write, write_all
 from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def on_retry(sender: Any, request: Any, einfo: Any, reason: Any = None, **_: Any
     if reason is None:
         return  # a worker that ends now has cancelled the task, which has not failed
     error = getattr(reason, "exc", None) or reason
-    _record(sender, request, error, str(einfo))
+    if not isinstance(error, RateLimited):  # which counts no attempt
+        _record(sender, request, error, str(einfo))
 
 
 def on_failure(sender: Any, task_id: str, exception: Any, einfo: Any, **_: Any) -> None:
@@ -243,6 +245,8 @@ def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], ali
                 # With the middleware inside: it has ended what it began when a deferred write is made.
                 has_middleware = conf.middleware().attempts and task.name != attempts.DELIVER
                 result = attempts.call(body, task, args, options) if has_middleware else body(*args, **options)
+            except RateLimited as limited:
+                raise _later(task, limited, alias) from limited
             finally:
                 _write_or_refuse(task)
         except Reject as reject:
@@ -256,6 +260,29 @@ def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], ali
 
     setattr(run, COVERED, alias)
     setattr(owner, name, run)
+
+
+def _later(task: Any, limited: RateLimited, alias: str) -> BaseException:
+    """Publish a task again that its service limits, as a retry that is not counted; return what ends its body.
+
+    Its keys are held before. A task that runs without a message ends with the error itself.
+    """
+    request = task.request
+    if request.called_directly or request.is_eager:
+        return limited
+    try:
+        delay = seconds(limited.retry_after_seconds, "retry_after_seconds")
+    except InvalidMessage as error:
+        logger.warning("Task %s is tried again after its default_retry_delay: %s", request.id, error)
+        delay = task.default_retry_delay
+    if isinstance(limited.first, Write):
+        write_all(shared_store(alias), [limited.first])
+    request.retries -= 1
+    try:
+        again: BaseException = task.retry(exc=limited, countdown=delay, throw=False)
+    finally:
+        request.retries += 1
+    return again
 
 
 def _is_followed(request: Any) -> bool:
