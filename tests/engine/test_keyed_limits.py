@@ -47,6 +47,7 @@ def body(value: Any, content_type: str = "application/json") -> Message:
 
 
 TASK = [[5, "x"], {"tenant": "t"}, {}]
+DJANGO_TASK = {"task": "shop.jobs.mail", "args": [5, "x"], "kwargs": {"tenant": "t"}}
 LONG = "k" * 10_000_000
 KEYS = [
     ({}, message(), ""),
@@ -74,6 +75,9 @@ KEYS = [
     ({"key": "argument:number"}, body(TASK), None),
     ({"key": "argument:number", "place": 7}, body(TASK), None),
     ({"key": "argument:number", "place": 0}, body({"number": 5}), None),
+    ({"key": "argument:tenant"}, body(DJANGO_TASK), "t"),
+    ({"key": "argument:number", "place": 0}, body(DJANGO_TASK), "5"),
+    ({"key": "argument:number", "place": 0}, body({"args": {}, "kwargs": []}), None),
 ]
 
 

@@ -106,8 +106,8 @@ class KeyedLimit:
     """A limit of the messages of each key.
 
     ``key`` is "" for all messages of the queue, or of the type, together, "group", "type", "header:" with the name
-    of a header, "body:" with that of a field of a JSON object, or "argument:" with that of an argument of a Celery
-    task.
+    of a header, "body:" with that of a field of a JSON object, or "argument:" with that of an argument of a task,
+    of Celery or Django.
     ``place`` is the position of the argument, for tasks that are called with positional arguments.
     """
 
@@ -177,13 +177,16 @@ class KeyedLimit:
 
     def _argument_in(self, body: Any, name: str) -> str | None:
         # Celery's own form of a task: its arguments, by position and by name, and what follows it.
-        if not isinstance(body, list) or len(body) < 2 or not isinstance(body[0], list):
+        args, kwargs = body[:2] if isinstance(body, list) and len(body) > 1 else (None, None)
+        if isinstance(body, dict):  # the form of Django's tasks
+            args, kwargs = body.get("args"), body.get("kwargs")
+        if not isinstance(args, list):
             return None
-        if (found := _text_in(body[1], name)) is not None:
+        if (found := _text_in(kwargs, name)) is not None:
             return found
-        if self.place is None or not 0 <= self.place < len(body[0]):
+        if self.place is None or not 0 <= self.place < len(args):
             return None
-        return _text_in({name: body[0][self.place]}, name)
+        return _text_in({name: args[self.place]}, name)
 
     def problem_in(self, queue: QueueOptions) -> str | None:
         """Return why a queue with these options cannot have the limit, as a sentence; None if it can."""
