@@ -201,10 +201,12 @@ def test_a_queue_that_does_not_exist_ends_it(site: str) -> None:
     assert isinstance(use(Watch(site, ["ordres"]), steps).return_value, UnknownQueue)
 
 
-def test_log_lines_wait_until_the_terminal_is_free(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_lines_wait_until_the_terminal_is_free(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     terminal = Screen()
     logger, handler = logging.getLogger("tests.top"), logging.StreamHandler(terminal)
+    not_open_yet = logging.FileHandler(tmp_path / "log", delay=True)
     logger.addHandler(handler)
+    logger.addHandler(not_open_yet)
     try:
         with off_the_terminal():
             logger.warning("An extension could not look.")
@@ -213,6 +215,8 @@ def test_log_lines_wait_until_the_terminal_is_free(capsys: pytest.CaptureFixture
         assert handler.stream is terminal
     finally:
         logger.removeHandler(handler)
+        logger.removeHandler(not_open_yet)
+        not_open_yet.close()
 
 
 class Screen(io.StringIO):

@@ -43,4 +43,10 @@ def off_the_terminal() -> Iterator[None]:
 def _at_the_terminal() -> list[logging.StreamHandler[Any]]:
     named = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict)]
     handlers = {handler for logger in (logging.root, *named) for handler in logger.handlers}
-    return [one for one in handlers if isinstance(one, logging.StreamHandler) and one.stream.isatty()]
+    return [one for one in handlers if isinstance(one, logging.StreamHandler) and _is_terminal(one.stream)]
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Return whether a handler's stream is a terminal. A file may not be open yet, or not any more."""
+    is_terminal = getattr(stream, "isatty", None)
+    return is_terminal is not None and not getattr(stream, "closed", False) and bool(is_terminal())
