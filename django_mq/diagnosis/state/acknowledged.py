@@ -22,7 +22,7 @@ def acknowledged_dead_letters(*, using: str) -> QuerySet[Any]:
     keys = AcknowledgedLetter.objects.using(using).values("row_id")
     rows = Message.objects.using(using).filter(dead_letters(), pk__in=keys).order_by()
     known = rows.annotate(
-        acknowledged=Subquery(mine.values("reason")), known_dead_at=Subquery(mine.values("dead_at"))
+        acknowledged=Subquery(mine.values("reason")[:1]), known_dead_at=Subquery(mine.values("dead_at")[:1])
     )
     return known.filter(Q(dead_at=F("known_dead_at")) | Q(dead_at=None, known_dead_at=None))
 
