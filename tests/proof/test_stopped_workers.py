@@ -19,8 +19,8 @@ SETTLE, LEASE = "DELETE FROM django_mq_message", "SET state = 2"
 #: What happens to the victim, and after or before which of its messages.
 POINTS = [
     ("stop", f"Execute INSERT INTO {LOCK}", True),
-    ("stop", f"Sync INSERT INTO {LOCK}", True),
-    ("silence", f"Sync INSERT INTO {LOCK}", True),
+    ("stop", f"Sync {FACTS}", True),
+    ("silence", f"Sync {FACTS}", True),
     ("stop", FACTS, True),
     ("silence", FACTS, False),
     ("stop", SETTLE, True),
