@@ -207,7 +207,7 @@ class TransportConsumers:
     def serve(self, worker: ServedWorker) -> None:
         """Claim for a Celery worker from now on, and show the session under its name."""
         self.worker = worker
-        self._follow_queues()
+        _follow(self.worker, self._durable(), self._declarations)
 
     def consume(self, consumer: TaskConsumer) -> None:
         """Claim for a consumer of a channel from now on. An earlier one of the queue receives no more."""
@@ -269,12 +269,7 @@ class TransportConsumers:
         else:
             # A program that has received its replies keeps neither a listener nor a connection.
             self.retire()
-        self._follow_queues()
-
-    def _follow_queues(self) -> None:
-        """Let the rate limits of the worker know whose tasks are consumed now."""
-        if self.worker is not None and self.worker.rates is not None:
-            self.worker.rates.follow({queue: self._declarations.as_last_read(queue) for queue in self._durable()})
+        _follow(self.worker, self._durable(), self._declarations)
 
     def _durable(self) -> dict[str, TaskConsumer]:
         """Return the consumers of durable queues, without the handlers."""
@@ -450,6 +445,12 @@ class TransportConsumers:
 
 #: How long callbacks run, in seconds, until the worker's loop gets its turn.
 PORTION_SECONDS = 0.02
+
+
+def _follow(worker: ServedWorker | None, queues: Iterable[str], declarations: Declarations) -> None:
+    """Let the rate limits of a worker know whose tasks are consumed now."""
+    if worker is not None and worker.rates is not None:
+        worker.rates.follow({queue: declarations.as_last_read(queue) for queue in queues})
 
 
 class PrefetchBuffer:
