@@ -88,4 +88,4 @@ class Background:
 
     def abandon(self) -> None:
         """Forget the thread of the parent, in a forked child."""
-        self._thread = None
+        self._thread, self._works = None, lock_against_forks()

@@ -29,7 +29,7 @@ ELSEWHERE = {
     "a database without tables": (OUTAGES, "test_a_worker_waits_for_the_tables_and_names_the_command"),
     "a task that is too large": (
         "tests/integrations/celery/test_publishing.py",
-        "test_a_body_over_the_limit_is_refused",
+        "test_what_is_over_the_limit_is_refused",
     ),
     "an unknown task": (DAY, "test_an_unknown_task_becomes_a_dead_letter_and_stops_nobody"),
     "a row that is no message": (DAY, "test_a_corrupt_row_becomes_a_dead_letter_and_stops_nobody"),
