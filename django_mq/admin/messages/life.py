@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_mq.admin.addresses import chips
@@ -127,7 +128,9 @@ def _actions(row: Any, life: Life) -> Iterator[timeline.Event]:
     for entry in log.about(ids, min(times)) if ids and times else ():
         what = AFTER_THE_SENTENCE.sub("", entry.get_change_message()) or entry.get_action_flag_display()
         words = {"user": entry.user.get_username(), "what": what}
-        yield timeline.Event(entry.action_time, _("%(user)s: %(what)s") % words)
+        at = entry.action_time
+        at = timezone.make_aware(at, timezone.get_default_timezone()) if timezone.is_naive(at) else at
+        yield timeline.Event(at, _("%(user)s: %(what)s") % words)
 
 
 def _shown(admin: TableAdmin, life: Life, row: Any) -> Iterator[MessagePlace]:
