@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
+from django.utils import timezone
 
 from django_mq.engine.decisions.claim import is_byte_credit
 from django_mq.engine.decisions.dead_letters import links_back
@@ -38,6 +39,7 @@ from django_mq.seams.registry import imported, made
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+    from datetime import datetime
 
     from django_mq.engine.options import Option
 
@@ -251,6 +253,16 @@ def _are_keys(given: Any) -> bool:
 def uses_time_zones() -> bool:
     """Return the project's ``USE_TZ``."""
     return bool(django_settings.USE_TZ)
+
+
+def aware(time: datetime) -> datetime:
+    """Return an aware time. A naive one is in the site's time zone, as in Django."""
+    return timezone.make_aware(time, timezone.get_default_timezone()) if timezone.is_naive(time) else time
+
+
+def as_django(time: datetime | None) -> datetime | None:
+    """Return an aware time as Django's own tables have it: without ``USE_TZ`` naive, as ``timezone.now()`` is."""
+    return time if time is None or uses_time_zones() else time.astimezone().replace(tzinfo=None)
 
 
 def raw() -> dict[str, Any]:

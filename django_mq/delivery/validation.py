@@ -86,10 +86,9 @@ def aware(value: Any, name: str) -> datetime:
     """Return an aware time, in UTC. Without ``USE_TZ``, a naive one is in the site's time zone."""
     if not isinstance(value, datetime):
         raise InvalidMessage(f"{name} must be a datetime, not {type(value).__name__}.")
-    if timezone.is_naive(value):
-        if conf.uses_time_zones():
-            raise InvalidMessage(f"{name} is a naive datetime; use timezone.now() or timezone.make_aware().")
-        value = timezone.make_aware(value, timezone.get_default_timezone())
+    if timezone.is_naive(value) and conf.uses_time_zones():
+        raise InvalidMessage(f"{name} is a naive datetime; use timezone.now() or timezone.make_aware().")
+    value = conf.aware(value)
     if not EARLIEST <= value <= LATEST:
         raise InvalidMessage(f"{name} is {value}; that is beyond the calendar of some time zone.")
     time: datetime = value.astimezone(UTC)

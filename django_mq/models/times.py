@@ -13,6 +13,8 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from django_mq.conf import aware
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,9 +33,7 @@ class UTCDateTimeField(models.DateTimeField):  # type: ignore[type-arg]  # canno
     def get_prep_value(self, value: Any) -> Any:
         """Return an aware time. A naive one is in the site's time zone, as in Django."""
         value = models.DateField.get_prep_value(self, value)
-        if isinstance(value, datetime) and timezone.is_naive(value):
-            return timezone.make_aware(value, timezone.get_default_timezone())
-        return value
+        return aware(value) if isinstance(value, datetime) else value
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         """Return the value for the driver."""

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_mq.admin.addresses import chips
@@ -14,6 +13,7 @@ from django_mq.admin.messages import payload, timeline
 from django_mq.admin.messages.neighbours import neighbours
 from django_mq.admin.overview import log
 from django_mq.admin.panels import events_of
+from django_mq.conf import aware
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages.life import Life, id_in, life_of
 from django_mq.models import Attempt, History, Message, TaskResult
@@ -128,9 +128,7 @@ def _actions(row: Any, life: Life) -> Iterator[timeline.Event]:
     for entry in log.about(ids, min(times)) if ids and times else ():
         what = AFTER_THE_SENTENCE.sub("", entry.get_change_message()) or entry.get_action_flag_display()
         words = {"user": entry.user.get_username(), "what": what}
-        at = entry.action_time
-        at = timezone.make_aware(at, timezone.get_default_timezone()) if timezone.is_naive(at) else at
-        yield timeline.Event(at, _("%(user)s: %(what)s") % words)
+        yield timeline.Event(aware(entry.action_time), _("%(user)s: %(what)s") % words)
 
 
 def _shown(admin: TableAdmin, life: Life, row: Any) -> Iterator[MessagePlace]:

@@ -14,11 +14,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Max, Q
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_mq.admin.addresses import message_address
-from django_mq.conf import uses_time_zones
+from django_mq.conf import as_django
 from django_mq.diagnosis.messages.life import id_in
 from django_mq.models import Message
 
@@ -101,7 +100,5 @@ def about(message_ids: Iterable[UUID], since: datetime) -> list[LogEntry]:
     for message_id in message_ids:
         words |= Q(change_message__contains=str(message_id)) | Q(object_repr=str(message_id))
     kind = ContentType.objects.get_for_model(Message)
-    # Django's log has times as the site has them: naive without USE_TZ.
-    begin = since if uses_time_zones() else timezone.make_naive(since, timezone.get_default_timezone())
-    entries = _newest(LogEntry.objects.filter(content_type=kind, action_time__gte=begin))
+    entries = _newest(LogEntry.objects.filter(content_type=kind, action_time__gte=as_django(since)))
     return list(entries.filter(words).order_by("-pk").select_related("user")[:PAGE])

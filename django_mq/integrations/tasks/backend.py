@@ -18,7 +18,7 @@ from django_mq.engine.decisions.unique import by_arguments
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
 from django_mq.errors import ConfigurationError
 from django_mq.integrations.tasks import compat
-from django_mq.integrations.tasks.envelope import as_django, bound, pack, priority_of, time_of
+from django_mq.integrations.tasks.envelope import bound, pack, priority_of, time_of
 from django_mq.integrations.tasks.options import MQTask, published
 from django_mq.stores.registry import MEMORY, shared_store
 
@@ -55,7 +55,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
             task=task,
             id=str(message_id),
             status=compat.TaskResultStatus.READY,
-            enqueued_at=as_django(time_of(envelope, "enqueued_at")),
+            enqueued_at=conf.as_django(time_of(envelope, "enqueued_at")),
             started_at=None,
             finished_at=None,
             last_attempted_at=None,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.conf import settings
 
-from django_mq import conf
 from django_mq.errors import UnknownTask, shown
 from django_mq.integrations.tasks.compat import Task, normalize_json
 from django_mq.integrations.tasks.options import CARRIED, LIMITS, carried, rules_of
@@ -118,11 +117,6 @@ def time_of(envelope: dict[str, Any], name: str) -> datetime | None:
     """Return a time of the envelope, or None."""
     text = envelope.get(name)
     return datetime.fromisoformat(text) if isinstance(text, str) else None
-
-
-def as_django(time: datetime | None) -> datetime | None:
-    """Return an aware time as Django's own results have it: without ``USE_TZ`` naive, as ``timezone.now()`` is."""
-    return time if time is None or conf.uses_time_zones() else time.astimezone().replace(tzinfo=None)
 
 
 def find(path: str) -> Any:

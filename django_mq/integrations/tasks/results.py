@@ -23,7 +23,7 @@ from django_mq.engine.decisions.ends import End
 from django_mq.errors import CorruptMessage, LostKey, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import result_days
-from django_mq.integrations.tasks.envelope import as_django, is_envelope, time_of, unpack
+from django_mq.integrations.tasks.envelope import is_envelope, time_of, unpack
 from django_mq.models import Attempt, Message, TaskResult
 from django_mq.seams.extension import Extension, Listening
 from django_mq.stores.clock import clock
@@ -189,7 +189,7 @@ def _waiting(message: Any, row: TaskResult | None) -> Any:
     result = _result(envelope, message.queue.name, status, row=row, result_id=message.message_id)
     if status == RUNNING:
         result.worker_ids.append(message.session.name if message.session else "")
-        claimed_at = as_django(message.claimed_at)
+        claimed_at = conf.as_django(message.claimed_at)
         object.__setattr__(result, "last_attempted_at", claimed_at)
         object.__setattr__(result, "started_at", result.started_at or claimed_at)
     return result
@@ -210,10 +210,10 @@ def _result(
         task=task,
         id=str(result_id),
         status=status,
-        enqueued_at=as_django(time_of(envelope, "enqueued_at")),
-        started_at=as_django(row.started_at if row else None),
-        last_attempted_at=as_django(row.last_attempted_at if row else None),
-        finished_at=as_django(row.finished_at) if row and status in {FAILED, SUCCESSFUL} else None,
+        enqueued_at=conf.as_django(time_of(envelope, "enqueued_at")),
+        started_at=conf.as_django(row.started_at if row else None),
+        last_attempted_at=conf.as_django(row.last_attempted_at if row else None),
+        finished_at=conf.as_django(row.finished_at) if row and status in {FAILED, SUCCESSFUL} else None,
         args=envelope["args"],
         kwargs=envelope["kwargs"],
         backend=task.backend,

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError, connections, transaction
 
-from django_mq import outages
+from django_mq import conf, outages
 from django_mq.delivery.consumer.handlers import add, consumer, registered
 from django_mq.engine.decisions.dead_letters import ORIGIN_QUEUE
 from django_mq.errors import ConfigurationError, ResultNotSerialisable, StoreUnavailable
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.backend import AGREE, our_backends
-from django_mq.integrations.tasks.envelope import as_django, own_options, time_of, unpack
+from django_mq.integrations.tasks.envelope import own_options, time_of, unpack
 from django_mq.integrations.tasks.results import (
     columns_of,
     earlier_attempts,
@@ -109,7 +109,7 @@ def _is_repeated(message: ReceivedMessage) -> bool:
 
 
 def _now() -> Any:
-    return as_django(clock.now())
+    return conf.as_django(clock.now())
 
 
 def _begun(task: Any, message: ReceivedMessage, row: TaskResult | None, *, is_repeated: bool) -> Any:
@@ -120,8 +120,8 @@ def _begun(task: Any, message: ReceivedMessage, row: TaskResult | None, *, is_re
         task=task,
         id=str(message.id),
         status=compat.TaskResultStatus.RUNNING,
-        enqueued_at=as_django(time_of(envelope, "enqueued_at")),
-        started_at=as_django(row.started_at) if row and row.started_at else now,
+        enqueued_at=conf.as_django(time_of(envelope, "enqueued_at")),
+        started_at=conf.as_django(row.started_at) if row and row.started_at else now,
         last_attempted_at=now,
         finished_at=None,
         args=envelope["args"],
