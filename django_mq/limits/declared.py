@@ -181,14 +181,23 @@ def show(_request: HttpRequest, queue: Any) -> str:
     return format_html_join(mark_safe("<br>"), "{}", lines)
 
 
+def rate_in_words(amount: float, seconds: float, burst: float) -> str:
+    """Return what a rate allows, in the reader's language."""
+    numbers = {"amount": f"{amount:g}", "seconds": f"{seconds:g}", "burst": f"{burst:g}"}
+    return gettext("%(amount)s begin in %(seconds)s s, at most %(burst)s at once") % numbers
+
+
+def slots_in_words(at_once: int) -> str:
+    """Return how many may run at once, in the reader's language."""
+    return gettext("%(number)s run at once") % {"number": at_once}
+
+
 def _sentence(limit: KeyedLimit) -> str:
     if isinstance(limit, Concurrency):
-        what = gettext("%(number)s run at once") % {"number": limit.at_once}
+        words = [slots_in_words(limit.at_once)]
     else:
         rate = cast("Throttle", limit).rate
-        numbers = {"amount": f"{rate.amount:g}", "seconds": f"{rate.seconds:g}", "burst": f"{rate.burst:g}"}
-        what = gettext("%(amount)s begin in %(seconds)s s, at most %(burst)s at once") % numbers
-    words = [what]
+        words = [rate_in_words(rate.amount, rate.seconds, rate.burst)]
     if limit.key:
         words.append(gettext("for each value of %(key)s") % {"key": limit.key})
     elif not limit.type:

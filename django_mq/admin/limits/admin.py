@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.table import TableAdmin
+from django_mq.limits.declared import rate_in_words, slots_in_words
 
 if TYPE_CHECKING:
     from django_mq.models import LimitException
@@ -30,8 +31,7 @@ class LimitExceptionAdmin(TableAdmin):
     def allowed(self, row: LimitException) -> str:
         said = []
         if row.amount is not None and row.seconds is not None:
-            numbers = {"amount": f"{row.amount:g}", "seconds": f"{row.seconds:g}", "burst": f"{row.burst or 1:g}"}
-            said.append(_("%(amount)s begin in %(seconds)s s, at most %(burst)s at once") % numbers)
+            said.append(rate_in_words(row.amount, row.seconds, row.burst or 1))
         if row.at_once is not None:
-            said.append(_("%(number)s run at once") % {"number": row.at_once})
+            said.append(slots_in_words(row.at_once))
         return "; ".join(said)
