@@ -206,11 +206,16 @@ def run(script: str, environment: dict[str, str]) -> None:
     assert (done.stderr, done.stdout, done.returncode) == ("", "", 0)
 
 
-def test_a_child_ends_nothing_of_its_parents(committed_database: str, process_environment: Environment) -> None:
+@pytest.fixture
+def environment(committed_database: str, process_environment: Environment) -> dict[str, str]:
+    """The environment of a process on a database with one message."""
     declare(shared_store(committed_database), "orders")
     publish("orders", 1)
+    return process_environment(committed_database)
 
-    run(CLOSE_IN_CHILD, process_environment(committed_database))
+
+def test_a_child_ends_nothing_of_its_parents(committed_database: str, environment: dict[str, str]) -> None:
+    run(CLOSE_IN_CHILD, environment)
 
     assert not Message.objects.using(committed_database).exists()
     assert History.objects.using(committed_database).get().outcome == History.Outcome.ACCEPTED
@@ -218,43 +223,27 @@ def test_a_child_ends_nothing_of_its_parents(committed_database: str, process_en
 
 @pytest.mark.once
 def test_forking_beside_threads_that_use_the_database(
-    committed_database: str, process_environment: Environment
+    committed_database: str, environment: dict[str, str]
 ) -> None:
-    declare(shared_store(committed_database), "orders")
-    publish("orders", 1)
-
-    run(FORK_UNDER_LOAD, process_environment(committed_database))
+    run(FORK_UNDER_LOAD, environment)
 
     assert not Message.objects.using(committed_database).exists()
 
 
 def test_a_fork_waits_for_duties_that_use_the_database(
-    committed_database: str, process_environment: Environment
+    committed_database: str, environment: dict[str, str]
 ) -> None:
-    declare(shared_store(committed_database), "orders")
-    publish("orders", 1)
-
-    run(FORK_BESIDE_DUTIES, process_environment(committed_database))
+    run(FORK_BESIDE_DUTIES, environment)
 
     assert not Message.objects.using(committed_database).exists()
 
 
-def test_a_forked_child_publishes_from_async_code(
-    committed_database: str, process_environment: Environment
-) -> None:
-    declare(shared_store(committed_database), "orders")
-    publish("orders", 1)
-
-    run(ASYNC_IN_CHILD, process_environment(committed_database))
+def test_a_forked_child_publishes_from_async_code(committed_database: str, environment: dict[str, str]) -> None:
+    run(ASYNC_IN_CHILD, environment)
 
     assert Message.objects.using(committed_database).count() == 9
 
 
 @pytest.mark.once
-def test_no_lock_or_thread_of_the_parent_keeps_a_child_waiting(
-    committed_database: str, process_environment: Environment
-) -> None:
-    declare(shared_store(committed_database), "orders")
-    publish("orders", 1)
-
-    run(LOCKS, process_environment(committed_database))
+def test_no_lock_or_thread_of_the_parent_keeps_a_child_waiting(environment: dict[str, str]) -> None:
+    run(LOCKS, environment)

@@ -10,12 +10,16 @@ from kombu import Connection
 
 from django_mq.delivery.consumer import heartbeat
 from django_mq.delivery.consumer.session import close_all
+from django_mq.inprocess.memory.broker import empty_brokers
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
+from django_mq.stores.registry import MEMORY, shared_store
 from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from django_mq.inprocess.memory.store import MemoryStore
 
     #: The live messages, oldest first.
     Rows = Callable[..., list[Message]]
@@ -31,6 +35,20 @@ def scheme() -> None:
 def idle_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program itself writes its settlements: the heartbeat does not when the program closes and looks."""
     monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Celery runs Django's checks as a worker starts; some of them ask every database what it can do."""
+    monkeypatch.setenv("CELERY_SKIP_CHECKS", "1")
+
+
+@pytest.fixture
+def store() -> Iterator[MemoryStore]:
+    """An empty broker in memory, and a handle of it."""
+    empty_brokers()
+    yield shared_store(MEMORY)  # type: ignore[misc]
+    empty_brokers()
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.publisher import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull, UnknownQueue
-from django_mq.inprocess.memory.broker import broker_named, empty_brokers
-from django_mq.integrations.celery.url import register
+from django_mq.inprocess.memory.broker import broker_named
 from django_mq.models import History
-from django_mq.stores.registry import MEMORY, shared_store
+from django_mq.stores.registry import MEMORY
 from tests.stores.builders import claim, declare, open_session
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -28,24 +27,10 @@ if TYPE_CHECKING:
 
     from django_mq.inprocess.memory.store import MemoryStore
 
+pytestmark = pytest.mark.usefixtures("unchecked", "store")
 URL = "django-mq:///:memory:"
 #: How Celery's worker for tests is started: waited for as long as for anything else.
 IN_TIME = {"perform_ping_check": False, "shutdown_timeout": PATIENCE_SECONDS}
-
-
-@pytest.fixture(autouse=True)
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Celery runs Django's checks as a worker starts; some of them ask every database what it can do."""
-    monkeypatch.setenv("CELERY_SKIP_CHECKS", "1")
-
-
-@pytest.fixture(autouse=True)
-def store() -> Iterator[MemoryStore]:
-    """An empty broker, and a handle of it."""
-    register()
-    empty_brokers()
-    yield shared_store(MEMORY)  # type: ignore[misc]
-    empty_brokers()
 
 
 @pytest.fixture

@@ -14,12 +14,10 @@ from django_mq import conf
 from django_mq.engine.decisions.keyed_limits import Allowed
 from django_mq.engine.decisions.rates import Rate
 from django_mq.errors import OutOfRange
-from django_mq.inprocess.memory.broker import empty_brokers
 from django_mq.integrations.celery import rates
 from django_mq.integrations.celery.rates import LIFTED, NAME
-from django_mq.integrations.celery.url import register
 from django_mq.limits import declared, throttle
-from django_mq.stores.registry import MEMORY, shared_store
+from django_mq.stores.registry import MEMORY
 from tests.stores.builders import declare
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -32,21 +30,12 @@ WORKER: dict[str, Any] = {"pool": "solo", "perform_ping_check": False, "shutdown
 
 
 @pytest.fixture(autouse=True)
-def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("CELERY_SKIP_CHECKS", "1")
+def unchanged(unchecked: None) -> Iterator[None]:
     commands = dict(Panel.data)
     yield
     Panel.data.update(commands)
     declared._limits.clear()
     conf.remove_extension(declared.NAME)
-
-
-@pytest.fixture
-def store() -> Iterator[MemoryStore]:
-    register()
-    empty_brokers()
-    yield shared_store(MEMORY)  # type: ignore[misc]
-    empty_brokers()
 
 
 @pytest.fixture
