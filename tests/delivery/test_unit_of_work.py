@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
 
 from django_mq.api import publish
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     Do = Callable[..., Any]
 
+#: MariaDB's number for a session that does not exist, ER_NO_SUCH_THREAD.
+UNKNOWN_SESSION = 1094
 #: By vendor: what a handler may leave on its connection, and a question for it.
 LEFT = {
     "postgresql": [
@@ -172,7 +174,16 @@ def end_connections(alias: str) -> None:
                 "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
             )
             for (number,) in cursor.fetchall():
-                cursor.execute(f"KILL {number}")
+                end_session(cursor, number)
+
+
+def end_session(cursor: Any, number: int) -> None:
+    """End one session of MariaDB, if it has not ended since it was listed."""
+    try:
+        cursor.execute(f"KILL {number}")
+    except OperationalError as error:
+        if error.args[0] != UNKNOWN_SESSION:
+            raise
 
 
 @pytest.mark.parametrize("max_age", [0, 60, None])
