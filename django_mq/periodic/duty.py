@@ -168,7 +168,7 @@ def advance(row: PeriodicMessage) -> None:
         now, before = now_of(mine), last_run(mine)
         decided = decide(mine, before, now)
         if decided.replace is not None:
-            cancel(list(messages_of(decided.replace, alias)), running=True, using=alias)
+            cancel(messages_of(decided.replace, alias), running=True, using=alias)
         made = [run_of(mine, tick, now) for tick in decided.publish]
         made += [PeriodicRun(periodic=mine, due_at=tick, outcome=SKIPPED) for tick in decided.skip]
         if decided.missed is not None:
@@ -254,12 +254,10 @@ def last_run(row: PeriodicMessage) -> PeriodicRun | None:
     return run
 
 
-def messages_of(run: PeriodicRun, alias: str) -> QuerySet[Message, UUID]:
+def messages_of(run: PeriodicRun, alias: str) -> set[UUID]:
     """Return the ids of the messages of a run that are there: the first one, or that of a retry."""
-    messages = Message.objects.using(alias)
-    return messages.filter(
-        Q(message_id=run.message_id) | Q(correlation_id=str(run.message_id), told_to__contains=LISTENING)
-    ).values_list("message_id", flat=True)
+    first, *others = (rows.values_list("message_id", flat=True) for rows in _messages(run, alias))
+    return set(first.union(*others))
 
 
 def is_there(run: PeriodicRun, alias: str) -> bool:
@@ -267,10 +265,16 @@ def is_there(run: PeriodicRun, alias: str) -> bool:
 
     One statement: a task that begins, or is retried, goes from one place to another meanwhile.
     """
-    begun = BegunTask.objects.using(alias).filter(
-        Q(message_id=run.message_id) | Q(headers__id=str(run.message_id), told_to__contains=LISTENING)
-    )
-    return messages_of(run, alias).union(begun.values_list("message_id", flat=True), all=True).exists()
+    begun, id_ = BegunTask.objects.using(alias), str(run.message_id)
+    running = (begun.filter(message_id=id_), begun.filter(headers__id=id_, told_to__contains=LISTENING))
+    first, *others = (rows.values_list("message_id") for rows in (*_messages(run, alias), *running))
+    return first.union(*others, all=True).exists()
+
+
+def _messages(run: PeriodicRun, alias: str) -> tuple[QuerySet[Message], QuerySet[Message]]:
+    """Return the first message, and those of retries: apart, so that a database uses the index of each."""
+    found, id_ = Message.objects.using(alias).order_by(), str(run.message_id)
+    return found.filter(message_id=id_), found.filter(correlation_id=id_, told_to__contains=LISTENING)
 
 
 def last_success(row: PeriodicMessage) -> datetime | None:
