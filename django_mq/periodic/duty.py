@@ -83,8 +83,8 @@ def is_time(store: Store) -> bool:
 
 
 def look(store: Store, limit: int) -> int:
-    """Publish what is due soon, if it is time to look; return how many rows were advanced."""
-    if not is_time(store):
+    """Publish what is due soon; return how many rows were advanced."""
+    if not store.features.durable:
         return 0
     begun = time.monotonic()
     _next_looks[store.alias] = begun + RETRY_SECONDS  # if this look fails
@@ -139,7 +139,7 @@ def pause_for(row: PeriodicMessage, reason: str) -> None:
     """Pause a row that can never be published."""
     logger.error("The periodic message %r is paused: %s", row.name, reason)
     mine = PeriodicMessage.objects.using(row.alias).filter(pk=row.pk, next_at=row.next_at)
-    mine.update(is_paused=True, is_gone=True, paused_reason=reason[:255])
+    mine.update(is_paused=True, is_gone=True, paused_reason=reason[:255], look_at=None)
     row.look_at = None
 
 

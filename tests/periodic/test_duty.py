@@ -12,6 +12,7 @@ import pytest
 from django.db import connections
 
 from django_mq.api import Reject, cancel
+from django_mq.delivery.consumer.maintenance import PacedMaintenance
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.redrives import redrive
 from django_mq.engine.decisions.ends import End, Ended, RunOutcome
@@ -354,10 +355,30 @@ def test_runs_are_pruned(alias: str, monkeypatch: pytest.MonkeyPatch, move: Call
 def test_an_idle_leader_asks_once_a_minute(alias: str, django_assert_num_queries: Any) -> None:
     a_row(alias)
     look_now(alias)
+    store = shared_store(alias)
+    assert not store.maintenance.due_duties()["periodic.publish"]
 
     with django_assert_num_queries(0, using=alias):
-        for _ in range(10):
-            duty.look(shared_store(alias), 1000)
+        assert not duty.is_time(store)
+    assert duty._next_looks[alias] - time.monotonic() > 30
+
+
+def test_the_leader_decides_in_time_on_a_row_that_another_process_has_changed(
+    alias: str, move: Callable[[timedelta], None]
+) -> None:
+    row = a_row(alias, overlap="skip")
+    move(timedelta(seconds=601))
+    look_now(alias)
+    duty._next_looks[alias] = time.monotonic() + 60  # it has looked a moment before the change
+    row.start_at = clock.now() + timedelta(seconds=14)
+    editor.save(row, using=alias)
+    rounds = PacedMaintenance(shared_store(alias), 3600, grace_seconds=15)
+    rounds.run_if_due()
+    rounds.run_if_due()
+    wait_until(lambda: not rounds.timed.is_busy)
+
+    assert duty._next_looks[alias] - time.monotonic() < 15
+    rounds.close()
 
 
 @pytest.mark.parametrize("overlap", ["queue", "skip"])

@@ -177,7 +177,7 @@ MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "lease": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
     "remember_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
     "remember_removed": ({"ids": [1, 2], "outcome": 1, "reason": None}, "pkey"),
-    "due_duties": ({"stalled_seconds": 60.0}, "claimed"),
+    "due_duties": ({"stalled_seconds": 60.0, "soon_seconds": 15.0}, "claimed"),
     "give_back_held_by_expired": ({"sessions": [1]}, "claimed"),
 }
 

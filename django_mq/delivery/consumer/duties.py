@@ -141,10 +141,20 @@ def _is_due(name: str, asked: Callable[[Store], bool], store: Store) -> bool:
         return False
 
 
-def run_duties(store: Store, duties: Iterable[Duty]) -> dict[Duty, Mapping[str, int]]:
-    """Run the duties that have something to do, each once; return how many rows each changed, by name."""
+def ask(store: Store) -> Mapping[str, bool]:
+    """Return of some duties, by name, whether they have something to do."""
     with store.database.answering_within(conf.load().SESSION_SECONDS / ANSWERS):
-        asked = store.maintenance.due_duties()
+        return store.maintenance.due_duties()
+
+
+def run_duties(
+    store: Store, duties: Iterable[Duty], asked: Mapping[str, bool] | None = None
+) -> dict[Duty, Mapping[str, int]]:
+    """Run the duties that have something to do, each once; return how many rows each changed, by name.
+
+    ``asked`` is what ``ask`` has returned, if that is known.
+    """
+    asked = ask(store) if asked is None else asked
     done = {duty: run_duty(store, duty) for duty in duties if asked.get(duty.name, True)}
     announce_after(store, done)
     return done

@@ -26,6 +26,7 @@ from django_mq.delivery.consumer.duties import (
     TAKE_OVER,
     added_duties,
     announce_after,
+    ask,
     reap_dead,
     run_duties,
     run_duty,
@@ -66,6 +67,8 @@ class PacedMaintenance:
         #: The interval of the clock in which each duty has run last.
         self._intervals: dict[Duty, float] = {}
         self._unfinished: list[Duty] = []
+        #: Duties that say themselves when they are due, and that a round has found to have something to do.
+        self._found: set[Duty] = set()
         self._next_at = time.monotonic()
         self._reap_from = 0.0
         self._take_over = TakeOver(store.alias)
@@ -93,7 +96,9 @@ class PacedMaintenance:
             done = {duty: run_duty(self._store, duty) for duty in self._unfinished}
             self._unfinished = unfinished(done)
             announce_after(self._store, done)
-        self.timed.begin([duty for duty in self._added if duty.is_due and self._is_wanted(duty)])
+        wanted = [duty for duty in self._added if duty.is_due and self._is_wanted(duty)]
+        self.timed.begin(wanted)
+        self._found.difference_update(wanted)
         if now < self._next_at:
             return
         # Jitter spreads workers that were started together.
@@ -110,7 +115,9 @@ class PacedMaintenance:
             REAP: replace(REAP, run=partial(reap_dead, spare=spare)),
             TAKE_OVER: replace(TAKE_OVER, run=self._take_over.run),
         }
-        done = run_duties(self._store, [own.get(duty, duty) for duty in due])
+        asked = ask(self._store)
+        done = run_duties(self._store, [own.get(duty, duty) for duty in due], asked)
+        self._found = {duty for duty in self._added if duty.is_due and asked.get(duty.name, False)}
         self._intervals |= {duty: _interval(duty, clock) for duty in due}
         self._unfinished = unfinished(done)
         if total_of(done)["shortened"]:
@@ -123,7 +130,7 @@ class PacedMaintenance:
     def _is_wanted(self, duty: Duty) -> bool:
         if self.timed.is_busy or (duty.leader_only and not self.leader):
             return False
-        return duty.is_due is not None and duty.is_due(self._store)
+        return duty in self._found or (duty.is_due is not None and duty.is_due(self._store))
 
     def _is_due(self, duty: Duty, now: float, clock: float) -> bool:
         if duty.leader_only and not self.leader:

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: A leader looks at least so often for what operators have changed.
+#: A leader looks at least so often.
 LOOK_SECONDS: Final = 60.0
+#: A round of maintenance lets the leader look at what is due within so many seconds: another process may have
+#: changed it since the last look. Longer than two rounds, so that it is decided in time.
+SOON_SECONDS: Final = 15.0
 #: A tick is published as a scheduled message so long before its time: longer than two looks of a leader, and than
 #: a new leader needs to take over.
 AHEAD_SECONDS: Final = 150.0

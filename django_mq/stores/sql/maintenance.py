@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.decisions.decline import BY_ALL, Audience, audience_of, is_settled, is_unwanted
+from django_mq.engine.decisions.periodic import SOON_SECONDS
 from django_mq.engine.decisions.selection import may_want
 from django_mq.stores.sql.database import Part, first_of
 from django_mq.stores.subjects import maintenance as subjects
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.sessions import Sessions
 
 #: The duties of maintenance that ``due_duties`` asks for, in the order of its columns.
-ASKED = ("reap", "promote", "expire", "trim", "take_over", "delete_unused", "bury_unwanted", "cover")
+ASKED = (
+    *("reap", "promote", "expire", "trim", "take_over", "delete_unused", "bury_unwanted", "cover"),
+    "periodic.publish",
+)
 #: Declines of a queue that one round reads.
 DECLINES = 20_000
 
@@ -49,7 +53,8 @@ class Maintenance(Part, subjects.Maintenance):
     _audiences: dict[int, Audience] = field(init=False, default_factory=dict)
 
     def due_duties(self) -> dict[str, bool]:
-        [found] = self.rows("due_duties", stalled_seconds=STALLED_SECONDS, **self.sessions.grace())
+        times = {"stalled_seconds": STALLED_SECONDS, "soon_seconds": SOON_SECONDS}
+        [found] = self.rows("due_duties", **times, **self.sessions.grace())
         return dict(zip(ASKED, map(bool, found), strict=True))
 
     def promote(self, limit: int = 1000) -> int:

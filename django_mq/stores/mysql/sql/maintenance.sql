@@ -1,8 +1,8 @@
 -- name: due_duties. Asks which duties of maintenance have something to do, a column for each, in the order of
 -- ASKED in maintenance.py. To be reaped is an expired session, unless the server has just started, and a message that is
 -- held in the name of no session.
--- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due, _waking and _expiring. Returns: one row of
--- eight truths.
+-- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due, _waking and _expiring, and
+-- django_mq_periodic_look. Returns: one row of nine truths.
 SELECT
     {past_grace} AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE deadline < {now})
     OR EXISTS (
@@ -27,7 +27,10 @@ SELECT
           AND operation.beat_at < {now} - INTERVAL %(stalled_seconds)s SECOND) AS take_over,
     EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}) AS delete_unused,
     EXISTS (SELECT 1 FROM django_mq_declined) AS bury_unwanted,
-    false AS cover
+    false AS cover,
+    EXISTS (
+        SELECT 1 FROM django_mq_periodic tick
+        WHERE tick.look_at <= {ahead:soon_seconds} AND NOT tick.is_paused) AS publish
 
 -- name: _expired_in_state
 (SELECT id FROM django_mq_message FORCE INDEX (django_mq_message_expiring)

@@ -1,8 +1,8 @@
 -- name: due_duties. Asks which duties of maintenance have something to do, a column for each, in the order of
 -- ASKED in maintenance.py. To be reaped is an expired session or one whose connection has ended, unless the server has
 -- just started, and a message that is held in the name of no session.
--- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due, _waking, _expiring and _ending. Returns: one row of
--- eight truths.
+-- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due, _waking, _expiring and _ending, and
+-- django_mq_periodic_look. Returns: one row of nine truths.
 SELECT
     {reapable} AS reap,
     EXISTS (
@@ -23,7 +23,10 @@ SELECT
     EXISTS (SELECT 1 FROM django_mq_operation operation WHERE operation.status = 'running' AND {stalled}) AS take_over,
     EXISTS (SELECT 1 FROM django_mq_queue q WHERE {ends}) AS delete_unused,
     EXISTS (SELECT 1 FROM django_mq_declined) AS bury_unwanted,
-    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {declaring}) AS cover
+    EXISTS (SELECT 1 FROM django_mq_queue q WHERE {declaring}) AS cover,
+    EXISTS (
+        SELECT 1 FROM django_mq_periodic tick
+        WHERE tick.look_at <= {ahead:soon_seconds} AND NOT tick.is_paused) AS publish
 
 -- name: find_expired. Finds scheduled, ready and parked messages whose time to live is over.
 -- Locks: nothing. Index: django_mq_message_expiring and _ending, one walk each. Returns: ids.
