@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: The longest cron line.
 MOST_CHARACTERS: Final = 255
+#: The units of an interval in words, in seconds.
+UNITS: Final[tuple[tuple[str, int], ...]] = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 #: Where the interval of a periodic message without a start begins.
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -70,7 +72,7 @@ class Schedule:
     def sentence(self) -> str:
         """Say it in words."""
         if self.every_seconds is not None:
-            return f"Every {self.every_seconds:g} seconds"
+            return _in_words(self.every_seconds)
         return f"{CronSim(self.cron, EPOCH).explain()}, {self.zone.key}"
 
     def _of_cron(self, moment: datetime) -> Iterator[datetime]:
@@ -89,6 +91,12 @@ class Schedule:
             if tick > moment:
                 yield tick
             number += 1
+
+
+def _in_words(seconds: float) -> str:
+    unit, length = next(each for each in UNITS if not seconds % each[1] or each[1] == 1)
+    number = seconds / length
+    return f"Every {unit}" if number == 1 else f"Every {number:g} {unit}s"
 
 
 def schedule(

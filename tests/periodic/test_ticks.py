@@ -128,4 +128,6 @@ def test_a_wrong_line_or_zone_is_refused(given: dict[str, str], words: str) -> N
 
 def test_a_schedule_is_said_in_words() -> None:
     assert schedule(cron="0 3 * * 1", tz="Europe/Berlin").sentence() == "At 03:00 on Monday, Europe/Berlin"
-    assert schedule(every_seconds=30).sentence() == "Every 30 seconds"
+    words = {30: "30 seconds", 1.5: "1.5 seconds", 1: "second", 90: "90 seconds", 5400: "90 minutes", 86400: "day"}
+    for seconds, said in words.items():
+        assert schedule(every_seconds=seconds).sentence() == f"Every {said}"

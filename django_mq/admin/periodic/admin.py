@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.actions import ActionAdmin, Preview
+from django_mq.admin.addresses import message_address
 from django_mq.admin.periodic.actions import ACTIONS, PAUSE, RESUME, RUN
 from django_mq.admin.table import TableForm, alias
 from django_mq.errors import ConfigurationError, TargetGone
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 #: How many of the last runs the page of a row has.
 RUNS_SHOWN = 20
 LINE = mark_safe("<br>")
-
+#: Outcomes to look at.
+WRONG = {PeriodicRun.TickOutcome.DEAD, PeriodicRun.TickOutcome.EXPIRED, PeriodicRun.TickOutcome.MISSED}
 
 JSON_FIELDS = ("body", "args", "kwargs", "options")
 
@@ -78,12 +80,12 @@ class PeriodicMessageAdmin(ActionAdmin):
     form = PeriodicForm
     actions = ACTIONS
     change_form_template = "admin/django_mq/periodicmessage/change_form.html"
-    list_display = ["name", "when", "published", "next_tick", "last", "situation"]
+    list_display = ["name", "situation", "last", "next_tick", "when", "published"]
     list_filter = ["is_paused", "kind"]
     search_fields = ["name", "target", "queue"]
-    readonly_fields = ["when", "ticks", "situation", "differing"]
+    readonly_fields = ["when", "ticks", "last", "situation", "differing"]
     fieldsets = [
-        (None, {"fields": ["name", "situation", "differing"]}),
+        (None, {"fields": ["name", "situation", "last", "differing"]}),
         (
             gettext_lazy("When"),
             {"fields": ["when", "ticks", "cron", "every_seconds", "tz", "start_at", "end_at", "jitter_seconds"]},
@@ -97,9 +99,7 @@ class PeriodicMessageAdmin(ActionAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         found = super().get_fieldsets(request, obj)
-        if obj is not None:
-            return found
-        live = set(self.readonly_fields)
+        live = set(self.readonly_fields) if obj is None else set() if obj.changes else {"differing"}
         return [
             (heading, {"fields": [name for name in part["fields"] if name not in live]}) for heading, part in found
         ]
@@ -126,13 +126,15 @@ class PeriodicMessageAdmin(ActionAdmin):
     def last(self, row: Any) -> str:
         if row.last_due_at is None:
             return "-"
-        return f"{columns.second_text(row.last_due_at)}: {PeriodicRun.TickOutcome(row.last_outcome).label}"
+        return format_html("{}, {}", _outcome(row.last_outcome), columns.ago(row.last_due_at))
 
     @admin.display(description=gettext_lazy("status"))
     def situation(self, row: PeriodicMessage) -> str:
         words = [_("paused: %(reason)s") % {"reason": row.paused_reason}] if row.is_paused else []
         words += [_("changed by an operator")] if row.changes else []
-        return format_html('<span class="mq-warn">{}</span>', "; ".join(words)) if words else _("is published")
+        if words:
+            return format_html('<span class="mq-warn">{}</span>', "; ".join(words))
+        return _("is published") if _ticks(row, 1) else _("no tick will come")
 
     @admin.display(description=gettext_lazy("changed by an operator"))
     def differing(self, row: PeriodicMessage) -> str:
@@ -160,15 +162,25 @@ class PeriodicMessageAdmin(ActionAdmin):
         fit = [RESUME if row.is_paused else PAUSE, RUN]
         buttons = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
         came = row.runs.filter(due_at__lte=clock.now())  # others are published ahead
-        runs = [(run, self._address(request, run)) for run in came.order_by("-due_at")[:RUNS_SHOWN]]
+        may_look = any(self.may(request, f"view_{model._meta.model_name}") for model in (Message, History))
+        runs = [
+            {
+                "tick": columns.second_text(run.due_at),
+                "by_hand": run.by_hand,
+                "outcome": _outcome(run.outcome),
+                "ended": columns.second_text(run.ended_at) if run.ended_at else "-",
+                "message": columns.short_id(run.message_id) if run.message_id else "-",
+                "address": message_address(self, run.message_id) if may_look else "",
+            }
+            for run in came.order_by("-due_at")[:RUNS_SHOWN]
+        ]
         return self.buttons(buttons) | {"runs": runs}
 
-    def _address(self, request: HttpRequest, run: PeriodicRun) -> str:
-        """Return the list that has the message of a run."""
-        model = History if run.ended_at else Message
-        if run.message_id is None or not self.may(request, f"view_{model._meta.model_name}"):
-            return ""
-        return self.list_address(model, q=str(run.message_id))
+
+def _outcome(outcome: str) -> str:
+    """Return an outcome in words, marked if something went wrong."""
+    label = str(PeriodicRun.TickOutcome(outcome).label)
+    return format_html('<span class="mq-warn">{}</span>', label) if outcome in WRONG else label
 
 
 def _ticks(row: PeriodicMessage, number: int) -> list[Any]:
