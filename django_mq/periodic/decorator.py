@@ -16,7 +16,7 @@ from django.utils.module_loading import autodiscover_modules
 from django_mq.delivery.consumer.handler_function import HandlerFunction
 from django_mq.delivery.consumer.handlers import discover
 from django_mq.errors import ConfigurationError, WrongSchedule, shown
-from django_mq.periodic.values import check, values_of
+from django_mq.periodic.values import check, check_options, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -148,6 +148,7 @@ def name_of(target: Any) -> str:
 def declaration_of(name: str, values: Mapping[str, Any]) -> Declaration:
     """Return a declaration. Raises ConfigurationError and WrongSchedule for values that cannot be."""
     check(name, values)
+    check_options(name, values)
     # What ``publish`` takes as a timedelta, it takes as seconds, too.
     options = {
         key: each.total_seconds() if isinstance(each, timedelta) else each

@@ -37,7 +37,7 @@ from django_mq.models import BegunTask, Message
 from django_mq.models.times import UTCNow
 from django_mq.periodic.marks import LISTENING
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
-from django_mq.periodic.publisher import publish_tick
+from django_mq.periodic.publisher import may_have, publish_tick
 from django_mq.periodic.releases import knows
 from django_mq.stores.clock import clock
 
@@ -118,10 +118,10 @@ def tried(row: PeriodicMessage) -> None:
     except (StoreError, OperationalError):
         raise
     except (TargetGone, UnknownQueue, InvalidMessage, WrongSchedule) as error:
-        if knows(row):
+        if knows(row) and may_have(row):
             pause_for(row, str(error))
         else:
-            logger.warning("The periodic message %r is left to newer code: %s", row.name, error)
+            logger.warning("The periodic message %r is left to a process that has its code: %s", row.name, error)
             postpone(row)
     except Exception:
         # Celery, and the modules of a project, may raise anything: the other rows go on.

@@ -13,7 +13,7 @@ from django_mq.engine.decisions.periodic import Missed, Overlap, changed_in
 from django_mq.errors import ConfigurationError
 from django_mq.models.times import UTCDateTimeField
 from django_mq.periodic.ticks import MOST_CHARACTERS, Schedule, schedule
-from django_mq.periodic.values import DECLARED, TARGET_LENGTH, check, values_of
+from django_mq.periodic.values import DECLARED, TARGET_LENGTH, check, check_options, values_of
 from django_mq.stores.clock import clock
 
 
@@ -147,7 +147,9 @@ class PeriodicMessage(models.Model):
 
     def check_values(self) -> None:
         """Raise WrongSchedule, or ConfigurationError, for values that cannot be."""
-        check(self.name, {name: getattr(self, name) for name in DECLARED})
+        values = {name: getattr(self, name) for name in DECLARED}
+        check(self.name, values)
+        check_options(self.name, values)
 
     @property
     def sentence(self) -> str:

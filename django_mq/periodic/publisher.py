@@ -74,11 +74,17 @@ def check_target(row: PeriodicMessage, *, using: str) -> None:
         _check_handler(row)
     elif row.kind == "task":
         _django_task_of(row)
-    else:
-        from celery import current_app  # noqa: PLC0415 - as below
+    elif may_have(row):
+        _celery_task_of(row)
 
-        if current_app.main != "default":  # the app of a process that has imported none
-            _celery_task_of(row)
+
+def may_have(row: PeriodicMessage) -> bool:
+    """Whether this process may have what a row publishes: no Celery task without an app."""
+    if row.kind != "celery":
+        return True
+    from celery import current_app  # noqa: PLC0415 - only where a project has Celery's tasks
+
+    return current_app.main != "default"  # the app of a process that has made none
 
 
 def _message(row: PeriodicMessage, deliver_at: datetime | None, using: str) -> Lookup:
@@ -110,7 +116,7 @@ def _celery_task(row: PeriodicMessage, deliver_at: datetime | None, _using: str)
 
 
 def _celery_task_of(row: PeriodicMessage) -> Any:
-    from celery import current_app  # noqa: PLC0415 - only where a project has Celery's tasks
+    from celery import current_app  # noqa: PLC0415 - as above
 
     current_app.loader.import_default_modules()
     if row.target not in current_app.tasks:

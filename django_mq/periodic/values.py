@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.serializers.json import DjangoJSONEncoder
 
+from django_mq.delivery.publisher import OutgoingMessage
+from django_mq.delivery.publisher import check as check_message
 from django_mq.delivery.validation import check_json
 from django_mq.engine.decisions.periodic import problems_of
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.errors import ConfigurationError, shown
+from django_mq.errors import ConfigurationError, InvalidMessage, WrongSchedule, shown
 from django_mq.periodic.ticks import schedule
 
 if TYPE_CHECKING:
@@ -47,6 +49,17 @@ OPTIONS: Final[Mapping[str, frozenset[str]]] = {
     ),
     "task": frozenset({"priority"}),
 }
+#: What the options of tasks may be. ``publish`` checks those of a message.
+TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "priority": (int,),
+    "headers": (dict,),
+    "expires": (int, float, str, datetime, timedelta),
+    "exchange": (str,),
+    "routing_key": (str,),
+    "time_limit": (int, float),
+    "soft_time_limit": (int, float),
+}
+MOMENT: Final = timedelta(microseconds=1)
 #: The most characters of a name.
 NAME_LENGTH: Final = 200
 #: The most characters of a type, or of the name of a task.
@@ -62,19 +75,22 @@ def check(name: str, values: Mapping[str, Any]) -> None:
         )
     if problem := next(problems_of(values), None):
         raise ConfigurationError(f"{about} cannot be: {problem}.")
-    schedule(
+    found = schedule(
         cron=values["cron"],
         every_seconds=values["every_seconds"],
         tz=values["tz"],
         start_at=values["start_at"],
         end_at=values["end_at"],
     )
+    start, end = values["start_at"], values["end_at"]
+    if start is not None and end is not None and found.next(start - MOMENT) is None:
+        raise WrongSchedule(f"{about} never comes between {start} and {end}; correct them, or the cron line.")
     _check_target(about, values)
     _check_contents(about, values)
 
 
 def _check_target(about: str, values: Mapping[str, Any]) -> None:
-    if values["kind"] not in OPTIONS:
+    if values["kind"] not in tuple(OPTIONS):
         raise ConfigurationError(
             f"{about} has the kind {shown(values['kind'])}; give one of {', '.join(OPTIONS)}."
         )
@@ -98,6 +114,25 @@ def _check_contents(about: str, values: Mapping[str, Any]) -> None:
         raise ConfigurationError(
             f"{about} has the options {shown(options)}; it may have {', '.join(sorted(known))}."
         )
+
+
+def check_options(name: str, values: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError for values that were checked, and that ``publish`` or the task refuses.
+
+    It reads the settings: do not call it before the apps are ready.
+    """
+    about, options = f"The periodic message {shown(name)}", values["options"]
+    if values["kind"] == "message":
+        message = OutgoingMessage(queue=values["queue"], body=values["body"], type=values["target"], **options)
+        try:
+            check_message(message)
+        except InvalidMessage as error:
+            raise ConfigurationError(f"{about} cannot be published: {error}") from error
+        return
+    for option, value in options.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, TYPES[option])):
+            kinds = " or ".join(each.__name__ for each in TYPES[option])
+            raise ConfigurationError(f"{about} has the option {option} {shown(value)}; give a value of {kinds}.")
 
 
 def _check_json(about: str, value: Any) -> None:

@@ -67,6 +67,12 @@ def test_one_is_made_and_changed_and_its_next_ticks_are_shown(admin_client: Clie
         ({"queue": "gone"}, "There is no queue"),
         ({"kind": "task", "target": "gone.task"}, "is no Django task"),
         ({"options": '{"dedup_id": "x"}'}, "has the options"),
+        ({"options": '{"priority": "high"}'}, "priority must be a whole number"),
+        ({"kind": "celery", "target": "x", "options": '{"headers": "x"}'}, "has the option headers"),
+        (
+            {"start_at_0": "2030-02-01", "start_at_1": "0:0", "end_at_0": "2030-02-01", "end_at_1": "1:0"},
+            "never comes",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_on_the_form(admin_client: Client, wrong: dict[str, Any], words: str) -> None:

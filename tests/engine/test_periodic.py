@@ -140,7 +140,8 @@ USUAL = {
         ({"start_at": NOON, "end_at": NOON}, "not after start_at"),
         ({"start_at": "2024-01-01"}, "give an aware datetime"),
         ({"end_at": NOON.date()}, "give an aware datetime"),
-        ({"start_at": NOON.replace(year=9999)}, "before the year 9001"),
+        ({"start_at": NOON.replace(year=9999)}, "in the years 1970 to 9000"),
+        ({"start_at": NOON.replace(year=1)}, "in the years 1970 to 9000"),
     ],
 )
 def test_impossible_values_are_named(given: dict[str, object], words: str | None) -> None:

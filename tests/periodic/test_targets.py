@@ -118,6 +118,23 @@ def test_a_target_that_is_gone_pauses_the_row(
     assert Message.objects.using(alias).count() == 1
 
 
+def test_a_process_without_a_celery_app_leaves_tasks_to_others(
+    alias: str, app: Celery, move: Callable[[timedelta], None]
+) -> None:
+    row = a_row(alias, kind="celery", queue="", target="elsewhere")
+    move(timedelta(seconds=500))
+    with Celery("default", broker=f"django-mq:///{alias}"):  # as is made where a project has none
+        look_now(alias)
+    row.refresh_from_db()
+    assert not row.is_paused
+
+    app.set_current()
+    move(timedelta(seconds=6))
+    look_now(alias)
+    row.refresh_from_db()
+    assert "no Celery task 'elsewhere'" in row.paused_reason
+
+
 def test_a_django_task_of_another_backend_is_refused(alias: str, settings: Settings) -> None:
     use(settings)
     task = import_module("tests.integrations.tasks.work").add

@@ -30,7 +30,8 @@ LEAST_INTERVAL_SECONDS: Final = 1.0
 MOST_INTERVAL_SECONDS: Final = 366 * 86400.0
 MOST_JITTER_SECONDS: Final = 86400.0
 MOST_MISSED: Final = 1000
-#: Dates end with the year 9999, and ticks are looked for ahead.
+#: Dates end with the years 1 and 9999, and ticks are looked for around them.
+FIRST_YEAR: Final = 1970
 LAST_YEAR: Final = 9000
 
 
@@ -134,9 +135,9 @@ def problems_of(values: Mapping[str, Any]) -> Iterator[str]:
     if bool(cron) == (every is not None):
         yield "give a cron line or every_seconds, and not both"
     if every is not None and not _is_number(every, LEAST_INTERVAL_SECONDS, MOST_INTERVAL_SECONDS):
-        yield f"every_seconds is {every!r}; give {LEAST_INTERVAL_SECONDS:g} to {MOST_INTERVAL_SECONDS:g} seconds"
+        yield f"every_seconds is {every!r}; give {LEAST_INTERVAL_SECONDS:g} to {MOST_INTERVAL_SECONDS:.0f} seconds"
     if not _is_number(values["jitter_seconds"], 0, MOST_JITTER_SECONDS):
-        yield f"jitter_seconds is {values['jitter_seconds']!r}; give 0 to {MOST_JITTER_SECONDS:g} seconds"
+        yield f"jitter_seconds is {values['jitter_seconds']!r}; give 0 to {MOST_JITTER_SECONDS:.0f} seconds"
     most = values["most_missed"]
     if not _is_number(most, 1, MOST_MISSED) or most != int(most):
         yield f"most_missed is {most!r}; give 1 to {MOST_MISSED}"
@@ -157,8 +158,8 @@ def _problems_of_span(start: Any, end: Any) -> Iterator[str]:
         if moment is not None and moment.utcoffset() is None:
             yield f"{name} is {moment}, without a time zone; give an aware datetime"
             return
-    if start is not None and start.year > LAST_YEAR:
-        yield f"start_at is {start}; give a time before the year {LAST_YEAR + 1}"
+    if start is not None and not FIRST_YEAR <= start.year <= LAST_YEAR:
+        yield f"start_at is {start}; give a time in the years {FIRST_YEAR} to {LAST_YEAR}"
     if start is not None and end is not None and start >= end:
         yield f"end_at is {end}, which is not after start_at, {start}"
 
