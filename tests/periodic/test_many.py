@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MANY = 10_000
 EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN", "mysql": "EXPLAIN"}
 #: What a plan says of a statement that reads all rows of a table.
-WALKS = {"sqlite": "SCAN {}", "postgresql": "Seq Scan on {} ", "mysql": "('SIMPLE', '{}', 'ALL'"}
+WALKS = {"sqlite": "SCAN {}", "postgresql": "Seq Scan on {} ", "mysql": "'{}', 'ALL'"}
 TABLES = ("django_mq_periodic", "django_mq_periodicrun")
 
 

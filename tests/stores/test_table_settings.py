@@ -1,4 +1,4 @@
-"""PostgreSQL keeps the tables as the migration says, and the page about big tables says so."""
+"""Settings of tables on PostgreSQL, which the page about big tables names, and the indexes of MariaDB."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.db import connections
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "databases" / "big-tables.md"
@@ -20,6 +21,22 @@ def test_each_table_has_its_settings_on_postgresql(table: str) -> None:
         found = dict(row[0].split("=") for row in cursor.fetchall())
 
     assert {name: float(value) for name, value in found.items()} == MIGRATION.SETTINGS[table]
+
+
+#: Indexes of messages that MariaDB needs not: others begin with the same columns, or it has no such claim.
+NEEDLESS = {"django_mq_message_dead", "django_mq_message_ending", "django_mq_message_meets"}
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+def test_mariadb_has_the_indexes_that_django_leaves_out_there() -> None:
+    connection = connections["mariadb"]
+    missing = set()
+    with connection.cursor() as cursor:
+        for model in apps.get_app_config("django_mq").get_models():
+            found = connection.introspection.get_constraints(cursor, model._meta.db_table)
+            missing |= {index.name for index in model._meta.indexes} - set(found)
+
+    assert missing == NEEDLESS
 
 
 def test_the_page_about_big_tables_names_every_table_with_settings() -> None:

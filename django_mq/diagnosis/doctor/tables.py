@@ -73,13 +73,14 @@ def _wanted_indexes(connection: BaseDatabaseWrapper, model: type[Model]) -> set[
     made = (*model._meta.indexes, *model._meta.constraints)
     if connection.features.supports_partial_indexes:
         return {each.name for each in made}
-    # There Django leaves out indexes with a condition or expressions; the second migration makes some of them.
+    # There Django leaves out indexes with a condition or expressions; two migrations make them.
     plain = {
         each.name for each in made if not getattr(each, "condition", None) and not getattr(each, "expressions", ())
     }
     whole = import_module("django_mq.migrations.0002_whole_indexes")
+    more = import_module("django_mq.migrations.0036_indexes_of_mariadb").MORE
     return plain | {
-        name for name, (table, _) in (whole.WHOLE | whole.UNIQUE).items() if table == model._meta.db_table
+        name for name, (table, _) in (whole.WHOLE | whole.UNIQUE | more).items() if table == model._meta.db_table
     }
 
 
