@@ -33,6 +33,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.models.queue import add_options  # noqa: PLC0415 - as above
         from django_mq.periodic import models  # noqa: F401, PLC0415 - as above
         from django_mq.periodic.extension import EXTENSION as PERIODIC  # noqa: PLC0415 - as above
+        from django_mq.rollups.extension import EXTENSION as ROLLUPS  # noqa: PLC0415 - as above
         from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
 
         conf.add_extension(FAILURES)
@@ -41,6 +42,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(SEARCH)
         add_options(SEARCH.queue_options)
         conf.add_extension(ALERTS)
+        conf.add_extension(ROLLUPS)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

@@ -356,7 +356,6 @@ def make_past() -> None:
     begin = timezone.now().replace(second=0, microsecond=0)
     rows = []
     for minute in range(1, 24 * 60):
-        rows.append(Rollup(minute=begin - timedelta(minutes=minute), queue_name=""))
         for share, name in enumerate(("orders", "mails", "invoices", "reports"), 1):
             wave = 1.4 + math.sin(minute / 9 + share) + random.random() / 2
             rows.append(

@@ -11,9 +11,9 @@ from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.sentences import sentence
-from django_mq.diagnosis.state.series import recent_rates
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.engine.decisions.alerts import worse
+from django_mq.rollups.series import recent_rates
 from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Reads the figures that ``pipeline.insights`` has written, without Spark.
 
 reading.py  hours, summaries and causes
-figures.py  histograms, and the forecast
+figures.py  the forecast
 """

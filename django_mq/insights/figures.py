@@ -1,57 +1,21 @@
-"""Histograms of durations, and a forecast of the day on which a queue has more work than its workers can do.
-
-Histograms can be added up, percentiles cannot. There are eight buckets to each doubling, from a millisecond on. A
-bucket is nine percent wide, and so is the largest error of a percentile.
-"""
+"""A forecast of the day on which a queue has more work than its workers can do."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import timedelta
-from math import ceil, floor, log2
+from math import ceil
 from statistics import linear_regression
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from datetime import date
 
-PER_DOUBLING = 8
-LEAST_SECONDS = 0.001
 SECONDS_OF_A_DAY = 86400.0
 #: The fewest days that show a trend, and the furthest day of a forecast.
 FEWEST_DAYS = 3
 FURTHEST_DAYS = 730
-
-
-def bucket(seconds: float) -> int:
-    """Return the bucket of a duration. The first one includes all shorter ones.
-
-    >>> bucket(0), bucket(0.001), bucket(0.002), bucket(1)
-    (0, 0, 8, 79)
-    """
-    return floor(PER_DOUBLING * log2(max(seconds, LEAST_SECONDS) / LEAST_SECONDS))
-
-
-def middle(number: int) -> float:
-    """Return the duration in the middle of a bucket, in seconds."""
-    return float(LEAST_SECONDS * 2.0 ** ((number + 0.5) / PER_DOUBLING))
-
-
-def merged(texts: Iterable[str]) -> dict[str, int]:
-    """Return the sum of histograms in JSON. They are decoded in one go, which is faster for thousands of hours."""
-    total: dict[str, int] = {}
-    counted = total.get
-    for one in json.loads(f"[{','.join(texts)}]"):
-        for number, count in one.items():
-            total[number] = counted(number, 0) + count
-    return total
-
-
-def durations(histogram: Mapping[str, int]) -> dict[float, int]:
-    """Return the durations in the middle of the buckets, in seconds, and how often each occurs."""
-    return {middle(int(number)): count for number, count in histogram.items()}
 
 
 @dataclass(frozen=True, slots=True)

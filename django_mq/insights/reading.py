@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Sum, TextField
 from django.db.models.functions import Cast
 
-from django_mq.engine.percentiles import percentile
+from django_mq.engine.histograms import merged, quantile
 from django_mq.errors import PipelineError
 from django_mq.insights import figures
 from django_mq.models import InsightCause, InsightDay, InsightHour
@@ -124,16 +124,16 @@ def _histograms(
 
 
 def _summary(queue: str, rows: Sequence[_Hour], histograms: Histograms) -> QueueSummary:
-    waits = figures.durations(figures.merged(waits for waits, _ in histograms))
-    runs = figures.durations(figures.merged(runs for _, runs in histograms))
+    waits = merged(waits for waits, _ in histograms)
+    runs = merged(runs for _, runs in histograms)
     done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)
     end = figures.outgrown(_days(rows))
     return QueueSummary(
         queue=queue,
         arrivals=sum(row.arrivals for row in rows),
         completions=done,
-        **{f"wait_p{percent}": percentile(waits, percent) for percent in (50, 95, 99)},
-        **{f"run_p{percent}": percentile(runs, percent) for percent in (50, 95, 99)},
+        **{f"wait_p{percent}": quantile(waits, percent) for percent in (50, 95, 99)},
+        **{f"run_p{percent}": quantile(runs, percent) for percent in (50, 95, 99)},
         first_attempt_share=firsts / done if done else None,
         retries=sum(row.retries for row in rows),
         depth_max=max((row.depth_max for row in rows), default=0),

@@ -1,4 +1,4 @@
-"""The past: finished messages, failed attempts, task results, and figures of each minute."""
+"""The past: finished messages, failed attempts, task results, and the figures of it."""
 
 from __future__ import annotations
 
@@ -125,41 +125,49 @@ class TaskResult(models.Model):
 
 
 class Rollup(models.Model):
-    """The figures of one minute of one queue, computed when the minute is over; kept for two days.
+    """The figures of one type in one queue over a minute, ten minutes or an hour, as ``engine.rollups`` has them.
 
-    A row with an empty queue name says that the minute has been computed: a queue in which
-    nothing happened has no row. Waits and runs are in seconds, of accepted messages, and of a
-    sample if there were many.
+    The row with an empty queue name has the figures of all queues, and says that the step has been summed up: a
+    queue in which nothing happened has no row.
     """
 
     id = models.BigAutoField(primary_key=True)
-    minute = UTCDateTimeField(_("minute"))
+    seconds = models.PositiveIntegerField(_("length in seconds"), default=60)
+    begins_at = UTCDateTimeField(_("begins at"))
     queue_name = models.CharField(_("queue"), max_length=200, blank=True)
-    arrived = models.PositiveIntegerField(_("arrived"), default=0)
-    accepted = models.PositiveIntegerField(_("accepted"), default=0)
-    expired = models.PositiveIntegerField(_("expired"), default=0)
-    removed = models.PositiveIntegerField(_("cancelled or purged"), default=0)
-    failed = models.PositiveIntegerField(_("failed attempts"), default=0)
-    redelivered = models.PositiveIntegerField(
-        _("redelivered"),
-        default=0,
-        db_default=0,
-        help_text=_("Deliveries that ended, of messages that had been delivered before."),
-    )
-    wait_p50 = models.FloatField(_("median wait"), null=True)
-    wait_p95 = models.FloatField(_("95th percentile of the wait"), null=True)
-    run_p50 = models.FloatField(_("median time held"), null=True)
-    run_p95 = models.FloatField(_("95th percentile of the time held"), null=True)
+    type = models.CharField(_("type"), max_length=255, default="", blank=True)
+    minutes = models.PositiveSmallIntegerField(_("known minutes"), default=1)
+    arrived = models.PositiveBigIntegerField(_("arrived"), default=0)
+    accepted = models.PositiveBigIntegerField(_("accepted"), default=0)
+    expired = models.PositiveBigIntegerField(_("expired"), default=0)
+    removed = models.PositiveBigIntegerField(_("removed otherwise"), default=0)
+    dead = models.PositiveBigIntegerField(_("died"), default=0)
+    failed = models.PositiveBigIntegerField(_("failed attempts"), default=0)
+    redelivered = models.PositiveBigIntegerField(_("redelivered"), default=0)
+    ready = models.PositiveBigIntegerField(_("ready"), null=True)
+    claimed = models.PositiveBigIntegerField(_("claimed"), null=True)
+    wait_seconds = models.FloatField(_("waited in all"), default=0.0)
+    run_seconds = models.FloatField(_("held in all"), default=0.0)
+    # JSON as text: it is read as a whole, and many at once.
+    waits = models.TextField(_("histogram of waits"), default="{}")
+    runs = models.TextField(_("histogram of times held"), default="{}")
     newest = models.BigIntegerField(
         _("newest message"), null=True, help_text=_("Highest message id when the minute was summed up.")
     )
+    counted = models.BigIntegerField(
+        _("counted rows"), default=0, help_text=_("Finished messages and failed attempts when it was summed up.")
+    )
 
     class Meta:
-        db_table = "django_mq_rollup"
-        verbose_name = _("minute")
-        verbose_name_plural = _("minutes")
-        ordering = ["-minute", "queue_name"]
-        constraints = [models.UniqueConstraint(fields=["minute", "queue_name"], name="django_mq_rollup_once")]
+        db_table = "django_mq_rollupstep"
+        verbose_name = _("rollup")
+        verbose_name_plural = _("rollups")
+        ordering = ["-begins_at", "queue_name", "type"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["seconds", "begins_at", "queue_name", "type"], name="django_mq_rollupstep_once"
+            )
+        ]
 
     def __str__(self) -> str:
-        return f"{self.queue_name} {self.minute:%Y-%m-%d %H:%M}"
+        return f"{self.queue_name} {self.type} {self.begins_at:%Y-%m-%d %H:%M}"

@@ -14,8 +14,8 @@ from django_mq.diagnosis.state.alerts import Alert, AlertKind, alerts, is_full
 from django_mq.diagnosis.state.fleet import ConsumerStatus, Use, WorkerStatus
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, QueueState
 from django_mq.diagnosis.state.sentences import sentence
-from django_mq.diagnosis.state.series import SUMMED_UP, Rates
 from django_mq.models import Consumer, Message, Rollup
+from django_mq.rollups.series import SUMMED_UP, Rates
 from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
@@ -287,8 +287,8 @@ def test_messages_that_wait_for_their_next_attempt_are_no_urgent_alert(
 def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) -> None:
     make.queue()
     minute = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=1)
-    Rollup.objects.create(minute=minute, queue_name=SUMMED_UP)
-    Rollup.objects.create(minute=minute, queue_name="orders", failed=30)
+    Rollup.objects.create(begins_at=minute, queue_name=SUMMED_UP)
+    Rollup.objects.create(begins_at=minute, queue_name="orders", failed=30)
 
     page = browse.get(f"{list_of('queue')}overview/").content.decode()
 

@@ -85,7 +85,7 @@ def places(make: Make) -> list[str]:
     make.message(queue=make.queue("quiet"))
     history, attempt = make.history(), make.attempt()
     minute = times()["created_at"]
-    Rollup.objects.create(minute=minute, queue_name="orders", arrived=60, accepted=3, failed=30)
+    Rollup.objects.create(begins_at=minute, queue_name="orders", arrived=60, accepted=3, failed=30)
     operation = Operation.objects.create(
         act="redrive", filters={}, answers={}, user_name="operator", newest=1, expected=8, **times()
     )

@@ -83,10 +83,13 @@ class Site:
         # From the second to the fourth, so that a minute that ends meanwhile moves nothing in or out.
         for ago in range(2, 5):
             when = begin - timedelta(minutes=ago)
-            Rollup.objects.create(minute=when, queue_name="")
+            whole = Rollup(begins_at=when, queue_name="")
             for queue in self.chance.sample(self.queues, 3):
                 counts = {name: self.chance.randrange(1000) for name in COUNTED}
-                found.append(Rollup.objects.create(minute=when, queue_name=queue.name, **counts))
+                found.append(Rollup.objects.create(begins_at=when, queue_name=queue.name, **counts))
+                for name, number in counts.items():
+                    setattr(whole, name, getattr(whole, name) + number)
+            whole.save()
         return found
 
     def alive(self) -> list[Any]:

@@ -507,7 +507,7 @@ class _Author:
         return {"spare": self._maybe(0.2, self._slot)}
 
     def _maintenance(self) -> dict[str, Any]:
-        duties = ["promote", "expire", "expire", "trim", "prune", "prune", "roll_up", "delete_unused", "limits"]
+        duties = ["promote", "expire", "expire", "trim", "prune", "prune", "delete_unused", "limits"]
         return {"duty": self._random.choice([*duties, *["bury_unwanted", "cover"] * 2])}
 
     def _steer(self) -> dict[str, Any]:

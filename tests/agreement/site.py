@@ -68,7 +68,6 @@ TOLD = timedelta(seconds=STEP_SECONDS / 2)
 #: The duties whose subject is not maintenance.
 DUTIES = {
     "prune": "retention.prune",
-    "roll_up": "retention.roll_up",
     "delete_unused": "deletions.delete_unused",
     "limits": "rates.prune",
 }

@@ -27,9 +27,11 @@ SELECT q.id,
 FROM django_mq_queue q, generate_series(1, %s) n
 """
 MINUTES = """
-INSERT INTO django_mq_rollup
-    (minute, queue_name, arrived, accepted, expired, removed, failed, wait_p50, wait_p95, run_p50, run_p95)
-SELECT date_trunc('minute', now()) - n * interval '1 minute', name, 5, 5, 0, 0, 0, 1, 2, 1, 2
+INSERT INTO django_mq_rollupstep
+    (seconds, begins_at, minutes, queue_name, type, arrived, accepted, expired, removed, dead, failed, redelivered,
+     wait_seconds, run_seconds, waits, runs, counted)
+SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', 1, name, '', 5, 5, 0, 0, 0, 0, 0, 5, 5,
+    '{"80": 5}', '{"80": 5}', 0
 FROM generate_series(1, 1440) n,
     (SELECT '' AS name UNION SELECT name FROM django_mq_queue ORDER BY name LIMIT 501) q
 """

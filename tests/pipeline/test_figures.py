@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from django_mq.engine.histograms import bucket
 from django_mq.insights import reading
-from django_mq.insights.figures import bucket
 from django_mq.pipeline.insights.figures import (
     ALL_LEVELS,
     HOUR,

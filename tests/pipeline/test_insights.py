@@ -13,6 +13,7 @@ from django.core.management import call_command
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from django_mq.engine import histograms
 from django_mq.engine.percentiles import percentile
 from django_mq.errors import PipelineError
 from django_mq.insights import figures, reading
@@ -201,12 +202,12 @@ class TestOnOneDatabase:
 def test_percentiles_of_merged_histograms_are_near_the_exact_ones() -> None:
     waits = [0.0005 + 0.01 * number for number in range(1000)]
     halves = [waits[::2], waits[1::2]]
-    merged = figures.merged(
-        json.dumps(dict(Counter(str(figures.bucket(wait)) for wait in half))) for half in halves
+    merged = histograms.merged(
+        json.dumps(dict(Counter(str(histograms.bucket(wait)) for wait in half))) for half in halves
     )
 
     for percent in (50, 95, 99):
-        assert percentile(figures.durations(merged), percent) == pytest.approx(waits[10 * percent], rel=0.1)
+        assert histograms.quantile(merged, percent) == pytest.approx(waits[10 * percent], rel=0.1)
     assert percentile({}, 50) is None
 
 

@@ -28,13 +28,13 @@ ROWS = 4000
 PRUNING: dict[str, tuple[type[Model], str]] = {
     "prune_history": (History, "django_mq_history_pruning"),
     "prune_attempts": (Attempt, "django_mq_attempt_pruning"),
-    "prune_rollups": (Rollup, "django_mq_rollup_once"),
+    "prune_steps": (Rollup, "django_mq_rollupstep_once"),
     "prune_task_results": (TaskResult, "django_mq_taskresult_pruning"),
 }
 EXPLAIN = {"postgresql": "EXPLAIN", "mysql": "EXPLAIN", "sqlite": "EXPLAIN QUERY PLAN"}
 ANALYZE = {"postgresql": "ANALYZE {}", "mysql": "ANALYZE TABLE {}", "sqlite": "ANALYZE {}"}
 #: SQLite gives the index of a constraint a name of its own.
-RENAMED = ("sqlite_autoindex_django_mq_rollup_1", "django_mq_rollup_once")
+RENAMED = ("sqlite_autoindex_django_mq_rollupstep_1", "django_mq_rollupstep_once")
 #: How each database says that it reads a table from end to end.
 WHOLE = {
     "postgresql": r"Seq Scan on {}\b",
@@ -50,7 +50,7 @@ def a_row(model: type[Model], moment: datetime) -> Model:
         History: dict.fromkeys(("published_at", "ready_at", "finished_at"), moment)
         | {"priority": 4, "outcome": 1, "attempts": 0},
         Attempt: {"number": 1, "failed_at": moment, "error": "ValueError"},
-        Rollup: {"minute": moment},
+        Rollup: {"begins_at": moment},
         TaskResult: dict.fromkeys(("started_at", "last_attempted_at", "finished_at", "expires_at"), moment)
         | {"successful": True, "record": "{}"},
     }
@@ -73,7 +73,9 @@ def plan_of(alias: str, name: str) -> Iterator[str]:
     """Yield the steps of a statement's plan."""
     store: Any = shared_store(alias)
     with connections[alias].cursor() as cursor:
-        params = store.database.fitted({"limit": 10, "whole": False})
+        params = store.database.fitted(
+            {"limit": 10, "whole": False, "seconds": 60, "before": timezone.now() - timedelta(days=2)}
+        )
         cursor.execute(f"{EXPLAIN[connections[alias].vendor]} {store.database.text(name)}", params)
         for step in cursor.fetchall():
             yield str(step).replace(*RENAMED)

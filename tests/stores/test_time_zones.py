@@ -15,11 +15,12 @@ from django.utils.formats import date_format
 from django.utils.timezone import get_default_timezone, localtime
 
 from django_mq.api import publish
-from django_mq.diagnosis.state.series import recent_rates
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import Attempt, History, Message, WorkerSession
 from django_mq.models.times import UTCDate, UTCNow
 from django_mq.pipeline.insights.tables import failures
+from django_mq.rollups.duty import sum_up
+from django_mq.rollups.series import recent_rates
 from django_mq.stores.records import Failure, SessionInfo
 from django_mq.stores.registry import private_store, shared_store
 from tests.admin.conftest import page_of
@@ -156,7 +157,7 @@ def test_charts_find_the_minutes_that_workers_sum_up(zoned: str) -> None:
     declare(store)
     History.objects.create(**past(datetime.now(UTC) - timedelta(minutes=2)))
 
-    store.retention.roll_up()
+    sum_up(store, 1000)
     store.close()
 
     found = recent_rates(using=zoned)

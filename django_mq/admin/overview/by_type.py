@@ -13,15 +13,15 @@ from django_mq.admin.columns import ago, breakable
 from django_mq.admin.table import alias
 from django_mq.diagnosis.language import LOCAL, time_text
 from django_mq.diagnosis.state.by_type import failures, runs
-from django_mq.diagnosis.state.series import SPANS
 from django_mq.models import Attempt, History, Message
+from django_mq.rollups.series import SHORT_SPANS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
-    from django_mq.diagnosis.state.series import Span
+    from django_mq.rollups.series import Span
 
 #: The most rows of each table. The JSON view has all.
 SHOWN = 100
@@ -36,7 +36,7 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         "by_type",
         _("What runs and fails"),
         span=span,
-        spans=[(name, name == span.name) for name in SPANS],
+        spans=[(name, name == span.name) for name in SHORT_SPANS],
         queue=queue,
         ran=_shown(ran, [_run(admin, row) for row in ran.rows[:SHOWN]]),
         failed=failed and _shown(failed, [_failure(admin, row) for row in failed.rows[:SHOWN]]),
@@ -51,7 +51,7 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def _looked(admin: TableAdmin, request: HttpRequest) -> tuple[Span, str, Sample[Runs], Sample[Failures] | None]:
-    span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+    span = SHORT_SPANS.get(request.GET.get("span", ""), SHORT_SPANS["hour"])
     queue = request.GET.get("queue", "")
     queues = [queue] if queue else []
     failed = failures(span, queues=queues, using=alias()) if admin.may(request, "view_attempt") else None

@@ -28,9 +28,9 @@ from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
-from django_mq.diagnosis.state.series import COUNTED, SPANS, recent_rates, series
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.models import History, InsightHour, Message, Queue, SnoozedAlert
+from django_mq.rollups.series import COUNTED, SPANS, recent_rates, series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.state.fleet import Supply, Use, WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
-    from django_mq.diagnosis.state.series import Point, Rates, Recent, Span
+    from django_mq.rollups.series import Point, Rates, Recent, Span
 
 #: Queues in the table of the page; the list of queues has all.
 MOST_ROWS = 250

@@ -93,12 +93,6 @@ DUTIES: Final = (
     Duty(name="delete_unused", run=delete_unused, announces=True),
     TAKE_OVER,
     Duty(
-        name="roll_up",
-        run=lambda store, _limit: {"summed_up": store.retention.roll_up()},
-        interval_seconds=60,
-        leader_only=True,
-    ),
-    Duty(
         name="prune",
         run=lambda store, limit: {"pruned": store.retention.prune(limit)},
         limit=5000,

@@ -6,7 +6,6 @@ groups.py    the groups of a queue and the workers that own them
 shares.py    the keys that share a queue, and their weights
 waiting_keys.py the keys over their limits, and what is parked for them
 flow.py      how fast messages finish, from one look to the next
-series.py    the last hour or day, minute by minute
 by_type.py   what runs and what fails, by queue and type
 running.py   what runs now, and what runs unusually long
 alerts.py    what needs a look, from figures that are known already

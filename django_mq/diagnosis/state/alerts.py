@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
-    from django_mq.diagnosis.state.series import Rates
+    from django_mq.rollups.series import Rates
 
 #: Seconds that a ready message may wait before its queue is late.
 LATE_SECONDS = 300.0

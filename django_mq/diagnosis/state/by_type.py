@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from django_mq.diagnosis.state.series import Span
+    from django_mq.rollups.series import Span
 
 #: The most finished messages, and failed attempts, that are read.
 NEWEST = 5_000

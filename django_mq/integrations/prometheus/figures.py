@@ -15,8 +15,8 @@ from django_mq import conf
 from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import oldest_claims, overview
-from django_mq.diagnosis.state.series import Spans, recent_rates, summed_up_seconds
 from django_mq.diagnosis.state.waiting_keys import numbers_of_waiting
+from django_mq.rollups.series import Spans, recent_rates, summed_up_seconds
 from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.extensions import Found
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
-    from django_mq.diagnosis.state.series import Recent
+    from django_mq.rollups.series import Recent
 
 #: The most queues with series of their own, those with alerts first: series burden the server that scrapes.
 MOST_QUEUES = 500

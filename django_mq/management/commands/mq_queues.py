@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from django_mq.diagnosis.state.fleet import fleet, supplies
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
-from django_mq.diagnosis.state.series import recent_rates
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.management.arguments import ONLY_QUEUES
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, queue_remarks, table
+from django_mq.rollups.series import recent_rates
 
 
 class Command(MQCommand):

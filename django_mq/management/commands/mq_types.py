@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.by_type import failures, runs
-from django_mq.diagnosis.state.series import SPANS
 from django_mq.diagnosis.wording import PLAIN
 from django_mq.management.arguments import ONLY_QUEUES, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
+from django_mq.rollups.series import SHORT_SPANS
 
 if TYPE_CHECKING:
     from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
@@ -25,11 +25,11 @@ class Command(MQCommand):
     help = "Show how long the messages of each type wait and run, and which exceptions end them."
     arguments: ClassVar = (
         ONLY_QUEUES,
-        argument("--span", choices=[*SPANS], default="hour", help="How far back to look; default: hour."),
+        argument("--span", choices=[*SHORT_SPANS], default="hour", help="How far back to look; default: hour."),
     )
 
     def run(self, alias: str, **options: Any) -> None:
-        span, queues = SPANS[options["span"]], options["queues"]
+        span, queues = SHORT_SPANS[options["span"]], options["queues"]
         ran, failed = runs(span, queues=queues, using=alias), failures(span, queues=queues, using=alias)
         # Figures may be of a deleted queue; a mistyped name is an error.
         seen = {row.queue for row in ran.rows} | {row.queue for row in failed.rows}

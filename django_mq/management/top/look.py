@@ -16,9 +16,9 @@ from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.flow import Flow
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.running import running_now, usual_runs
-from django_mq.diagnosis.state.series import recent_rates
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.errors import StoreUnavailable
+from django_mq.rollups.series import recent_rates
 from django_mq.seams.findings import Level
 from django_mq.stores.connections import translating
 

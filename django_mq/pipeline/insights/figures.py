@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from django_mq.insights.figures import LEAST_SECONDS, PER_DOUBLING
+from django_mq.engine.histograms import LEAST_SECONDS, PER_DOUBLING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from django.db import connections, transaction
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KeyTextTransform
 
-from django_mq.insights.figures import merged
+from django_mq.engine.histograms import merged
 from django_mq.models import Attempt, InsightCause, InsightDay, InsightHour, Message
 from django_mq.models.times import UTCDate
 

@@ -29,6 +29,7 @@ from django_mq.stores.sql.parking import Parking, parking, stored_key
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications, are_placed, parameters_of
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.retention import Retention
+from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.server import DatabaseServer
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Leases, Settlements
@@ -435,6 +436,11 @@ class MySQLQueues(Queues):
         return promoted
 
 
+class MySQLRollups(Rollups):
+    write = retried(Rollups.write)
+    prune = retried(Rollups.prune)
+
+
 class MySQLRetention(Retention):
     prune = retried(Retention.prune)
 
@@ -633,6 +639,7 @@ class MySQLStore(SQLStore):
         parking=MySQLParking,
         maintenance=MySQLMaintenance,
         retention=MySQLRetention,
+        rollups=MySQLRollups,
         browser=MySQLBrowser,
         volatile=MySQLVolatileMessages,
     )

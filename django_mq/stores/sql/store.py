@@ -28,6 +28,7 @@ from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.rates import Rates
 from django_mq.stores.sql.results import TaskResults
 from django_mq.stores.sql.retention import Retention
+from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.runs import BegunTasks
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Declines, Leases, Settlements
@@ -69,6 +70,7 @@ class Parts:
     operations: type[Operations] = Operations
     maintenance: type[Maintenance] = Maintenance
     retention: type[Retention] = Retention
+    rollups: type[Rollups] = Rollups
     results: type[TaskResults] = TaskResults
     periodic: type[PeriodicRuns] = PeriodicRuns
     volatile: type[VolatileMessages] = VolatileMessages
@@ -245,6 +247,10 @@ class SQLStore:
     @cached_property
     def retention(self) -> Retention:
         return self.parts.retention(self.database, self.fairness)
+
+    @cached_property
+    def rollups(self) -> Rollups:
+        return self.parts.rollups(self.database)
 
     @cached_property
     def volatile(self) -> VolatileMessages:

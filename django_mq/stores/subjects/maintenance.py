@@ -54,16 +54,12 @@ class Maintenance(ABC):
 
 
 class Retention(ABC):
-    """Delete what is old, and sum up what has happened."""
+    """Delete what is old."""
 
     @abstractmethod
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
-        """Delete history, attempts, summed-up minutes and volatile rows past their time; return how many.
+        """Delete history, attempts and volatile rows past their time; return how many.
 
         The history of a queue that keeps none any more is deleted when it is older than a week, or than any other
         queue keeps; ``whole`` looks for it in all of the history.
         """
-
-    def roll_up(self) -> int:
-        """Sum up past minutes that are not summed up yet, for the charts; return how many."""
-        return 0

@@ -10,6 +10,8 @@ from uuid import uuid4
 from django.db import connection
 from django.utils import timezone
 
+from django_mq.engine.histograms import as_text
+from django_mq.engine.rollups import begin_of
 from django_mq.models import Attempt, Consumer, History, InsightHour, Message, Queue, Rollup, WorkerSession
 from django_mq.pipeline.insights.tables import keep_hours
 
@@ -143,12 +145,16 @@ def _attempt(number: int) -> Attempt:
 
 def _minutes(names: list[str]) -> list[Rollup]:
     begin = timezone.now().replace(second=0, microsecond=0)
-    spans = {"arrived": 60, "accepted": 55, "wait_p50": 0.1, "wait_p95": 0.5, "run_p50": 0.2, "run_p95": 0.9}
-    return [
-        Rollup(minute=begin - timedelta(minutes=minute), queue_name=name, **spans if name else {})
-        for minute in range(1, 48 * 60)
-        for name in [*names, ""]
-    ]
+    spans = {name: as_text({str(number): 3 for number in range(50, 70)}) for name in ("waits", "runs")}
+    found = []
+    for step, number in ((1, 48 * 60), (10, 15 * 144), (60, 62 * 24)):
+        begin = begin_of(begin, timedelta(minutes=step))
+        counts = {"seconds": 60 * step, "minutes": step, "arrived": 60 * step, "accepted": 55 * step}
+        sums = {"wait_seconds": 90.0 * step, "run_seconds": 90.0 * step}
+        for minute in range(1, number):
+            common = {"begins_at": begin - minute * timedelta(minutes=step), **counts, **sums, **spans}
+            found += [Rollup(queue_name=name, type="shop.send" if name else "", **common) for name in [*names, ""]]
+    return found
 
 
 def _hours(names: list[str]) -> list[dict[str, Any]]:

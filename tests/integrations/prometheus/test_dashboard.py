@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from django_mq.delivery.queues import declare
+from django_mq.engine.histograms import as_text, histogram_of
 from django_mq.integrations.prometheus.figures import read
 from django_mq.models import Rollup, WorkerSession
+from django_mq.rollups.duty import sum_up
 from django_mq.stores.records import SessionInfo
 from django_mq.stores.registry import shared_store
 
@@ -34,10 +36,10 @@ def a_site_at_work(queue: str) -> None:
     worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=(queue,))
     session = WorkerSession.objects.get(pk=store.sessions.open(worker, deadline_seconds=60))
     session.consumers.create(queue_name=queue, credit_limit=10)
-    store.retention.roll_up()
-    minute = Rollup.objects.latest("minute").minute
-    spans = {"wait_p50": 1, "wait_p95": 1, "run_p50": 1, "run_p95": 1}
-    Rollup.objects.create(minute=minute, queue_name=queue, accepted=1, **spans)
+    sum_up(store, 1000)
+    minute = Rollup.objects.filter(seconds=60).latest("begins_at").begins_at
+    spans = dict.fromkeys(("waits", "runs"), as_text(histogram_of([1])))
+    Rollup.objects.create(begins_at=minute, queue_name=queue, accepted=1, **spans)
 
 
 @pytest.fixture

@@ -1,17 +1,21 @@
-"""Minutes that are over are summed up once: what arrived, how it ended, how long it took."""
+"""Minutes that are over are summed up: what arrived, how it ended, how long it took, by queue and type."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
-from django_mq.diagnosis.state.series import running_minute
 from django_mq.engine.decisions.verdict import Verdict
-from django_mq.models import History, Message, Rollup
+from django_mq.engine.histograms import histogram_of, merged, quantile
+from django_mq.engine.rollups import Figures, added_up
+from django_mq.models import Attempt, History, Rollup
+from django_mq.rollups.duty import prune, sum_up
+from django_mq.rollups.series import running_minute
 from django_mq.stores.records import Failure, Settlement
 from tests.stores.builders import (
     claim,
@@ -39,14 +43,19 @@ def half_past(request: pytest.FixtureRequest, store: Store) -> None:
     store.database.clock_offset = HALF - datetime.now(UTC)
 
 
-def summed(store: Store, queue: str = "orders") -> list[Rollup]:
-    return list(Rollup.objects.using(store.alias).filter(queue_name=queue).order_by("minute"))
+def roll_up(store: Store) -> int:
+    return sum_up(store, 1000)["summed_up"]
+
+
+def summed(store: Store, queue: str = "orders", *, seconds: int = 60) -> list[Rollup]:
+    rows = Rollup.objects.using(store.alias).filter(seconds=seconds, queue_name=queue)
+    return list(rows.order_by("begins_at", "type"))
 
 
 def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, session: int) -> None:
-    store.retention.roll_up()
+    roll_up(store)
     pass_time(store, 120)
-    store.retention.roll_up()
+    roll_up(store)
     pass_time(store, 60)
     for _ in range(3):
         publish(store)
@@ -57,8 +66,8 @@ def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, sess
     )
     pass_time(store, 60)
 
-    assert store.retention.roll_up() >= 1
-    assert store.retention.roll_up() == 0
+    assert roll_up(store) >= 1
+    assert roll_up(store) == 0
     (row,) = summed(store)
     assert (row.arrived, row.accepted, row.failed, row.expired, row.removed) == (3, 1, 1, 0, 0)
     assert row.redelivered == 0
@@ -78,7 +87,7 @@ def test_the_minute_that_runs_is_left_alone(store: Store, orders: str, session: 
     publish(store)
     settle(store, session, *claim(store, session), Verdict.ACCEPT)
 
-    store.retention.roll_up()
+    roll_up(store)
 
     assert summed(store) == []
     markers = summed(store, "")
@@ -94,11 +103,13 @@ def test_spans_are_those_of_accepted_messages(store: Store, orders: str, session
     settle(store, session, message, Verdict.ACCEPT)
     pass_time(store, 60)
 
-    store.retention.roll_up()
+    roll_up(store)
 
     (row,) = summed(store)
-    assert row.wait_p50 == row.wait_p95 == pytest.approx(14, abs=6)
-    assert row.run_p50 == row.run_p95 == pytest.approx(1, abs=6)
+    waits, runs = merged([row.waits]), merged([row.runs])
+    assert quantile(waits, 50) == quantile(waits, 95) == pytest.approx(14, abs=6)
+    assert quantile(runs, 50) == quantile(runs, 95) == pytest.approx(1, abs=6)
+    assert (row.wait_seconds, row.run_seconds) == (pytest.approx(14, abs=6), pytest.approx(1, abs=6))
 
 
 def test_messages_that_ended_otherwise_have_no_span(store: Store, orders: str) -> None:
@@ -106,10 +117,10 @@ def test_messages_that_ended_otherwise_have_no_span(store: Store, orders: str) -
     store.operations.cancel([row_id])
     pass_time(store, 60)
 
-    store.retention.roll_up()
+    roll_up(store)
 
     (row,) = summed(store)
-    assert (row.accepted, row.removed, row.wait_p50, row.run_p95) == (0, 1, None, None)
+    assert (row.accepted, row.removed, row.waits, row.runs) == (0, 1, "{}", "{}")
 
 
 def test_each_queue_has_its_own_row(store: Store, orders: str, session: int) -> None:
@@ -118,7 +129,7 @@ def test_each_queue_has_its_own_row(store: Store, orders: str, session: int) -> 
         store.operations.cancel([publish(store, name)])
     pass_time(store, 60)
 
-    store.retention.roll_up()
+    roll_up(store)
 
     assert [len(summed(store, name)) for name in (orders, "mails", "bills")] == [1, 1, 0]
 
@@ -155,21 +166,144 @@ def test_redeliveries_are_those_of_a_plain_count(store: Store, seed: int) -> Non
             lose_worker(store, session)
     pass_time(store, 60)
 
-    store.retention.roll_up()
+    roll_up(store)
 
     assert expected > 5
     assert sum(row.redelivered for row in summed(store)) == expected
 
 
-def test_minutes_of_the_day_before_yesterday_are_forgotten(store: Store, orders: str) -> None:
-    store.retention.roll_up()
-    rows = Rollup.objects.using(store.alias)
-    old = rows.order_by("minute").first()
-    assert old is not None
-    rows.filter(pk=old.pk).update(minute=old.minute - timedelta(days=2))
+def a_past(store: Store, begin: datetime, *, seconds: int, number: int, chance: random.Random) -> None:
+    """Write finished messages and failed attempts of a span."""
+    rows, failed = [], []
+    for _ in range(number):
+        finished = begin + timedelta(seconds=chance.random() * seconds)
+        wait, run = 2 ** chance.uniform(-12, 12), chance.choice((0.001, 0.002, 0.064, chance.random() * 3))
+        claimed = finished - timedelta(seconds=run)
+        rows.append(
+            History(
+                message_id=uuid4(),
+                queue_name=chance.choice(("orders", "mails", "Orders")),
+                type=chance.choice(("", "shop.send", "Shop.send", "größe")),
+                priority=4,
+                outcome=chance.choice((1, 1, 1, 1, 2, 3, 6, 7)),
+                attempts=0,
+                published_at=claimed - timedelta(seconds=wait),
+                ready_at=claimed - timedelta(seconds=wait),
+                claimed_at=chance.choice((claimed, claimed, None)),
+                finished_at=finished,
+                redelivered=chance.choice((True, False)),
+            )
+        )
+        named = {"queue_name": rows[-1].queue_name, "type": rows[-1].type, "error": "E"}
+        failed.append(Attempt(message_id=uuid4(), number=chance.choice((1, 2)), failed_at=finished, **named))
+    History.objects.using(store.alias).bulk_create(rows, 500)
+    Attempt.objects.using(store.alias).bulk_create(failed[::3], 500)
 
-    store.retention.prune()
 
-    assert rows.count() == 9
+def counted(store: Store, begin: datetime, end: datetime) -> dict[tuple[str, str], Figures]:
+    """Count what ended in a span, row by row."""
+    found: defaultdict[tuple[str, str], Figures] = defaultdict(Figures)
+    span = {"finished_at__gte": begin, "finished_at__lt": end}
+    for row in History.objects.using(store.alias).filter(**span):
+        figures = found[row.queue_name, row.type]
+        kind = {1: "accepted", 2: "expired", 6: "dead"}.get(row.outcome, "removed")
+        setattr(figures, kind, getattr(figures, kind) + 1)
+        figures.redelivered += row.claimed_at is not None and bool(row.redelivered)
+        if row.outcome == 1 and row.claimed_at is not None:
+            wait, run = row.claimed_at - row.ready_at, row.finished_at - row.claimed_at
+            one = Figures(waits=histogram_of([wait.total_seconds()]), runs=histogram_of([run.total_seconds()]))
+            figures.add(one, beside=True)
+    for attempt in Attempt.objects.using(store.alias).filter(failed_at__gte=begin, failed_at__lt=end):
+        figures = found[attempt.queue_name, attempt.type]
+        figures.failed += 1
+        figures.redelivered += attempt.number > 1
+    return found
+
+
+def assert_agrees(store: Store, begin: datetime, seconds: int) -> None:
+    """Compare the figures of a step with a count."""
+    rows = Rollup.objects.using(store.alias).filter(seconds=seconds, begins_at=begin)
+    expected = counted(store, begin, begin + timedelta(seconds=seconds))
+    expected["", ""] = added_up(expected.values(), beside=True)
+    assert {(row.queue_name, row.type) for row in rows} >= {*expected}
+    for row in rows:
+        figures = expected.get((row.queue_name, row.type), Figures())
+        for name in ("accepted", "expired", "removed", "dead", "failed", "redelivered"):
+            assert getattr(row, name) == getattr(figures, name), (row, name)
+        assert merged([row.waits]) == figures.waits
+        assert merged([row.runs]) == figures.runs
+
+
+def test_the_figures_agree_with_a_count_over_the_history_also_of_longer_steps(store: Store) -> None:
+    chance = random.Random(5)
+    hour = (datetime.now(UTC) + store.database.clock_offset).replace(minute=0, second=0, microsecond=0)
+    store.database.clock_offset += hour - datetime.now(UTC) - store.database.clock_offset
+    pass_time(store, 3600 - 590)
+    a_past(store, hour + timedelta(minutes=50), seconds=600, number=400, chance=chance)
+    pass_time(store, 600)
+
+    assert roll_up(store) == 10
+
+    for minute in range(50, 60):
+        assert_agrees(store, hour + timedelta(minutes=minute), 60)
+    assert_agrees(store, hour + timedelta(minutes=50), 600)
+    assert_agrees(store, hour, 3600)
+    [whole] = summed(store, "", seconds=3600)
+    assert whole.minutes == 10
+
+
+def test_rows_that_are_late_are_counted_in_their_minute_and_in_the_longer_steps(store: Store) -> None:
+    chance = random.Random(6)
+    hour = (datetime.now(UTC) + store.database.clock_offset).replace(minute=0, second=0, microsecond=0)
+    store.database.clock_offset += hour - datetime.now(UTC) - store.database.clock_offset
+    minute = hour + timedelta(minutes=9)
+    a_past(store, minute, seconds=60, number=30, chance=chance)
+    pass_time(store, 610)
+    assert roll_up(store) == 10
+    a_past(store, minute, seconds=60, number=30, chance=chance)
+
+    again = []
+    for _ in range(3):
+        again.append(sum_up(store, 1000)["summed_up_again"])
+        pass_time(store, 60)
+
+    assert sum(again) == 1
+    assert_agrees(store, minute, 60)
+    assert_agrees(store, hour, 600)
+
+
+def test_depths_are_those_at_the_end_of_the_newest_minute(store: Store, orders: str, session: int) -> None:
+    for _ in range(3):
+        publish(store)
+    claim(store, session, credit=1)
+    pass_time(store, 60)
+
+    roll_up(store)
+
+    assert [(row.ready, row.claimed) for row in summed(store)[-1:]] == [(2, 1)]
+    assert [(row.ready, row.claimed) for row in summed(store, "")[-1:]] == [(2, 1)]
+
+
+def test_what_dies_in_its_queue_is_counted_as_dead(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    [message] = claim(store, session)
+    failed = verdict(message, Verdict.DEAD, counted=True, failure=Failure("E"))
+    store.settlements.settle(session, [failed])
+    pass_time(store, 60)
+
+    roll_up(store)
+
+    assert [(row.failed, row.dead) for row in summed(store)] == [(1, 1)]
+
+
+def test_steps_are_deleted_when_longer_ones_tell_of_their_time(store: Store) -> None:
+    now = datetime.now(UTC)
+    ages = {60: timedelta(days=3), 600: timedelta(days=16), 3600: timedelta(days=63)}
+    for seconds, age in ages.items():
+        for begins_at in (now - age, now - age / 2):
+            Rollup.objects.using(store.alias).create(seconds=seconds, begins_at=begins_at, queue_name="")
+
+    assert prune(store, 100) == 3
+
     assert not History.objects.using(store.alias).exists()
-    assert not Message.objects.using(store.alias).exists()
+    assert Rollup.objects.using(store.alias).count() == 3

@@ -63,10 +63,6 @@ DELETE FROM django_mq_duplicateid
 WHERE queue_id = %(queue_id)s AND (published_at < %(horizon)s OR published_at <= {now} - INTERVAL round(%(seconds)s * 1000000) MICROSECOND)
 ORDER BY published_at LIMIT %(limit)s
 
--- name: prune_rollups. Deletes minutes older than two days.
--- Locks: the rows it deletes. Index: django_mq_rollup_once. Returns: one row per deleted row.
-DELETE FROM django_mq_rollup WHERE minute < {now} - INTERVAL 2 DAY ORDER BY minute LIMIT %(limit)s
-
 -- name: prune_task_results. Deletes expired results of Django's tasks.
 -- Locks: the rows it deletes. Index: django_mq_taskresult_pruning. Returns: one row per deleted row.
 DELETE FROM django_mq_taskresult WHERE expires_at < {now} ORDER BY expires_at LIMIT %(limit)s

@@ -58,14 +58,6 @@ DELETE FROM django_mq_attempt WHERE id {among:
     ORDER BY a.failed_at LIMIT %(limit)s}
 RETURNING id
 
--- name: prune_rollups. Deletes minutes older than two days.
--- Locks: the rows it deletes, skipping locked ones. Index: django_mq_rollup_once. Returns: one row per deleted row.
-DELETE FROM django_mq_rollup WHERE id {among:
-    SELECT id FROM django_mq_rollup
-    WHERE minute < {ago:2 day}
-    ORDER BY minute LIMIT %(limit)s}
-RETURNING id
-
 -- name: prune_task_results. Deletes expired results of Django's tasks.
 -- Locks: the rows it deletes, skipping locked ones. Index: django_mq_taskresult_pruning. Returns: a row for each.
 DELETE FROM django_mq_taskresult WHERE message_id {among:

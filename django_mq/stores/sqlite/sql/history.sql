@@ -25,10 +25,3 @@ WHERE gone.id {in:ids} AND gone.state <> 2
   AND NOT EXISTS (
     SELECT 1 FROM django_mq_message t WHERE t.message_id = gone.message_id AND (
         t.queue_id = target.id OR (t.id {in:ids} AND t.state <> 2 AND t.id < gone.id)))
-
--- name: sample_minute. Reads when accepted messages of one minute were ready, claimed and finished.
--- Locks: nothing. Index: django_mq_history_pruning. Returns: queue and three times, of at most so many messages. The
--- plus keeps the driver from converting them.
-SELECT queue_name, +ready_at, +claimed_at, +finished_at FROM django_mq_history
-WHERE finished_at >= %(start)s AND finished_at < %(end)s AND outcome = 1 AND claimed_at IS NOT NULL
-LIMIT %(limit)s

@@ -1,0 +1,375 @@
+"""The past in steps, as charts and rates read it: a few statements over the figures that workers have summed up.
+
+A minute that no worker has summed up is unknown. It is not a minute without traffic.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from django.db.models import Q, Sum
+
+from django_mq.engine.histograms import merged, quantile
+from django_mq.engine.rollups import HOUR, KEPT, MINUTE, TEN_MINUTES, begin_of
+from django_mq.models import Rollup
+from django_mq.models.times import UTCNow
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+    from django_mq.stores.base import Store
+
+#: Delay in summing up after which the page warns; until then the charts end with the last known minute.
+PATIENCE = timedelta(minutes=5)
+#: How many minutes recent rates cover, and how old these may be.
+RECENT_MINUTES = 5
+RECENT = timedelta(minutes=10)
+
+
+#: A length of rows, and the begin and the end of what they cover.
+Part: TypeAlias = tuple[timedelta, datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How far a chart looks back, and its step."""
+
+    name: str
+    length: timedelta
+    step: timedelta
+
+
+SPANS: Final = {
+    span.name: span
+    for span in (
+        Span("hour", HOUR, MINUTE),
+        Span("day", timedelta(days=1), TEN_MINUTES),
+        Span("week", timedelta(days=7), HOUR),
+        Span("month", timedelta(days=30), 6 * HOUR),
+    )
+}
+#: The spans of which every finished message can be read, one by one.
+SHORT_SPANS: Final = {name: SPANS[name] for name in ("hour", "day")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One step: rates in messages a second, None if no minute is known; waits and runs in seconds, None if no
+    message was accepted. The percentiles are those of all messages of the step, off by 4.4 percent at most.
+    """
+
+    time: datetime
+    arrived: float | None = None
+    accepted: float | None = None
+    failed: float | None = None
+    redelivered: float | None = None
+    #: Messages that died.
+    dead: int | None = None
+    #: The most messages that were ready and in flight at the end of a minute.
+    ready: int | None = None
+    claimed: int | None = None
+    wait_p50: float | None = None
+    wait_p95: float | None = None
+    wait_p99: float | None = None
+    run_p50: float | None = None
+    run_p95: float | None = None
+    run_p99: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The steps of a span, and the end of the newest known minute."""
+
+    points: list[Point]
+    step: timedelta
+    known_until: datetime | None
+    #: Whether minutes are missing at the end: no worker has summed them up.
+    late: bool
+    #: Which lengths of rows cover which part of it: long ones, and short ones for the step that is not over.
+    parts: tuple[Part, ...]
+
+    @property
+    def begin(self) -> datetime:
+        return self.points[0].time
+
+    @property
+    def end(self) -> datetime:
+        return self.points[-1].time + self.step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Messages a second over the newest minutes."""
+
+    arrived: float = 0.0
+    accepted: float = 0.0
+    failed: float = 0.0
+    #: Ends of deliveries that were not the first.
+    redelivered: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """How long the accepted messages of the newest minutes waited and ran, in seconds; None without any."""
+
+    wait_p50: float | None = None
+    wait_p95: float | None = None
+    run_p50: float | None = None
+    run_p95: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The rates and spans of all queues over the newest known minutes, by queue."""
+
+    minutes: int = 0
+    rates: dict[str, Rates] = field(default_factory=dict)
+    spans: dict[str, Spans] = field(default_factory=dict)
+
+    def of(self, queue: str) -> Rates | None:
+        """Return the rates of a queue, zero without traffic; None if no minute is known."""
+        return self.rates.get(queue, Rates()) if self.minutes else None
+
+
+#: The queue's name in the rows that say that a step has been summed up.
+SUMMED_UP = ""
+COUNTED = ("arrived", "accepted", "failed", "redelivered")
+TEXTS = ("waits", "runs")
+#: The columns that points are made of.
+COLUMNS = ("begins_at", "queue_name", "type", "minutes", *COUNTED, "dead", "ready", "claimed", *TEXTS)
+
+
+def series(span: Span, *, queue: str | None = None, until: datetime | None = None, using: str) -> Series:
+    """Return one point per step, of one queue or of all, up to the newest known minute, or up to a time.
+
+    If the newest known minute is too old, return them up to the last whole minute by the database's clock. The
+    steps of a time from which only longer ones are kept are longer.
+    """
+    now = running_minute(shared_store(using))
+    end = now if until is None else min(until, now)
+    step = kept_step(span, now, end)
+    first = begin_of(end - PATIENCE, step) - span.length
+    parts, rows = _parts(first, end, step, queue, using)
+    known_until = parts[-1][-1] if parts else None
+    late = until is None and (known_until is None or now - known_until > PATIENCE)
+    last = end if known_until is None or late or until is not None else known_until
+    begin = begin_of(last - timedelta.resolution, step) + step - span.length
+    steps: dict[datetime, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        steps[begin_of(row["begins_at"], step)].append(row)
+    times = [begin + step * number for number in range(span.length // step)]
+    return Series(
+        points=[_point(time, steps[time], queue) for time in times],
+        step=step,
+        known_until=known_until,
+        late=late,
+        parts=tuple((length, max(start, begin), stop) for length, start, stop in parts if stop > begin),
+    )
+
+
+def kept_step(span: Span, now: datetime, end: datetime) -> timedelta:
+    """Return the step of a span that ends then: its own, unless only longer ones are kept so long."""
+    return max(span.step, _longest_needed(now - (end - span.length)))
+
+
+def _longest_needed(age: timedelta) -> timedelta:
+    return next((step for step, kept in KEPT.items() if age <= kept), HOUR)
+
+
+def _parts(
+    first: datetime, end: datetime, step: timedelta, queue: str | None, using: str
+) -> tuple[list[Part], list[dict[str, Any]]]:
+    """Return what covers a span, and its rows: the longest that fit the step, and shorter ones after them."""
+    wanted = Q(queue_name__in={SUMMED_UP, queue or SUMMED_UP})
+    parts, rows = [], []
+    for length in (HOUR, TEN_MINUTES, MINUTE):
+        if length <= step:
+            found = list(steps_of(length, first, end, using=using).filter(wanted).values(*COLUMNS))
+            if found:
+                parts.append((length, first, found[-1]["begins_at"] + length))
+                first = parts[-1][-1]
+            rows += found
+    return parts, rows
+
+
+def steps_of(length: timedelta, first: datetime, end: datetime, *, using: str) -> QuerySet[Rollup]:
+    """Return the rows of a length within a span."""
+    rows = Rollup.objects.using(using).filter(seconds=int(length.total_seconds()))
+    return rows.filter(begins_at__gte=first, begins_at__lt=end).order_by("begins_at")
+
+
+def recent_rates(*, using: str) -> Recent:
+    """Return each queue's rates and spans over the newest known minutes, unless they are too old."""
+    now = running_minute(shared_store(using))
+    marks = steps_of(MINUTE, now - RECENT, now, using=using).filter(queue_name=SUMMED_UP).order_by("-begins_at")
+    minutes = list(marks.values_list("begins_at", flat=True)[:RECENT_MINUTES])
+    if not minutes or now - minutes[0] - MINUTE > PATIENCE:
+        return Recent()
+    rows = Rollup.objects.using(using).filter(seconds=60, begins_at__in=minutes).exclude(queue_name=SUMMED_UP)
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.order_by().values("queue_name", *COUNTED, *TEXTS):
+        found[row["queue_name"]].append(row)
+    return Recent(
+        minutes=len(minutes),
+        rates={queue: Rates(**_rates(summed, len(minutes))) for queue, summed in found.items()},
+        spans={queue: Spans(**_percentiles(summed, 50, 95)) for queue, summed in found.items()},
+    )
+
+
+def summed_up_seconds(*, using: str) -> float | None:
+    """Return the time in seconds since the end of the last summed-up minute, by the database's clock.
+
+    None if there is none. A busy worker sums up a minute within seconds of its end.
+    """
+    marks = Rollup.objects.using(using).filter(seconds=60, queue_name=SUMMED_UP).order_by("-begins_at")
+    newest = marks.values_list("begins_at", UTCNow()).first()
+    return None if newest is None else max(0.0, (newest[1] - newest[0] - MINUTE).total_seconds())
+
+
+def running_minute(store: Store) -> datetime:
+    """Return the current minute by the database's clock, by which workers sum up."""
+    now = datetime.now(UTC) + timedelta(seconds=store.database.now_skew_seconds())
+    return now.replace(second=0, microsecond=0)
+
+
+def _point(time: datetime, rows: Sequence[dict[str, Any]], queue: str | None) -> Point:
+    minutes = sum(row["minutes"] for row in rows if row["queue_name"] == SUMMED_UP)
+    wanted = [row for row in rows if row["queue_name"] == (queue or SUMMED_UP)]
+    if not minutes and not wanted:
+        return Point(time=time)
+    return Point(
+        time=time,
+        dead=sum(row["dead"] for row in wanted),
+        ready=_deepest(wanted, "ready"),
+        claimed=_deepest(wanted, "claimed"),
+        **_rates(wanted, minutes or 1),
+        **_percentiles(wanted, 50, 95, 99),
+    )
+
+
+def _deepest(rows: Iterable[Mapping[str, Any]], name: str) -> int | None:
+    """Return the largest depth of a step: that of its types together."""
+    depths: dict[datetime, int] = defaultdict(int)
+    for row in rows:
+        if row[name] is not None:
+            depths[row["begins_at"]] += row[name]
+    return max(depths.values(), default=None)
+
+
+def _rates(rows: Sequence[Mapping[str, Any]], minutes: int) -> dict[str, float]:
+    seconds = minutes * MINUTE.total_seconds()
+    return {name: sum(row[name] for row in rows) / seconds for name in COUNTED}
+
+
+def _percentiles(rows: Sequence[Mapping[str, Any]], *percents: int) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name, column in (("wait", "waits"), ("run", "runs")):
+        histogram = merged(row[column] for row in rows)
+        found |= {f"{name}_p{percent}": quantile(histogram, percent) for percent in percents}
+    return found
+
+
+TYPE_SUMS = ("accepted", "failed", "run_seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeFigures:
+    """What a type brought in a span: its messages, and how long they were held."""
+
+    type: str
+    accepted: int
+    failed: int
+    run_seconds: float
+    #: A point for each step of the span.
+    run_p95: list[float | None]
+    run_p50: float | None
+    run_p99: float | None
+
+
+def busiest_types(past: Series, *, queue: str | None = None, most: int = 5, using: str) -> list[TypeFigures]:
+    """Return the types that took the workers most time, the first one took most."""
+    every: dict[str, dict[str, Any]] = {}
+    for length, first, end in past.parts:
+        rows = _of_queue(steps_of(length, first, end, using=using), queue)
+        sums = {f"all_{name}": Sum(name) for name in TYPE_SUMS}
+        for type_, *values in rows.order_by().values("type").annotate(**sums).values_list("type", *sums):
+            known = every.setdefault(type_, dict.fromkeys(TYPE_SUMS, 0))
+            for name, value in zip(TYPE_SUMS, values, strict=True):
+                known[name] += value
+    names = sorted(every, key=lambda name: (-every[name]["run_seconds"], -every[name]["accepted"], name))[:most]
+    texts: dict[str, dict[datetime, list[str]]] = {name: defaultdict(list) for name in names}
+    for length, first, end in past.parts:
+        rows = _of_queue(steps_of(length, first, end, using=using).filter(type__in=names), queue)
+        for type_, begins_at, runs in rows.order_by().values_list("type", "begins_at", "runs"):
+            texts[type_][begin_of(begins_at, past.step)].append(runs)
+    return [_type_figures(name, every[name], texts[name], past) for name in names]
+
+
+def _type_figures(
+    name: str, sums: Mapping[str, Any], texts: Mapping[datetime, list[str]], past: Series
+) -> TypeFigures:
+    whole = merged(text for found in texts.values() for text in found)
+    return TypeFigures(
+        type=name,
+        **sums,
+        run_p95=[quantile(merged(texts.get(point.time, ())), 95) for point in past.points],
+        run_p50=quantile(whole, 50),
+        run_p99=quantile(whole, 99),
+    )
+
+
+def _of_queue(rows: QuerySet[Rollup], queue: str | None) -> QuerySet[Rollup]:
+    return rows.exclude(queue_name=SUMMED_UP) if queue is None else rows.filter(queue_name=queue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """A value for each row and step; None if nothing is known of it."""
+
+    times: list[datetime]
+    step: timedelta
+    rows: list[tuple[str, list[float | None]]]
+
+
+def failures_by_type(past: Series, *, queue: str | None = None, most: int = 20, using: str) -> HeatMap:
+    """Return the failed attempts by type and step, of the types that failed most often."""
+    cells: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
+    for length, first, end in past.parts:
+        rows = _of_queue(steps_of(length, first, end, using=using).filter(failed__gt=0), queue)
+        summed = rows.order_by().values("type", "begins_at").annotate(all_failed=Sum("failed"))
+        for type_, begins_at, failed in summed.values_list("type", "begins_at", "all_failed"):
+            cells[type_][begin_of(begins_at, past.step)] += failed
+    names = sorted(cells, key=lambda name: (-sum(cells[name].values()), name))[:most]
+    times = [point.time for point in past.points]
+    known = {point.time for point in past.points if point.arrived is not None}
+    rows_ = [(name, [cells[name].get(time, 0.0) if time in known else None for time in times]) for name in names]
+    return HeatMap(times=times, step=past.step, rows=rows_)
+
+
+def waits_by_queue(past: Series, *, most: int = 20, using: str) -> HeatMap:
+    """Return the mean waits in seconds by queue and step, of the queues whose messages waited longest in all."""
+    sums: dict[str, dict[datetime, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
+    for length, first, end in past.parts:
+        rows = _of_queue(steps_of(length, first, end, using=using).filter(accepted__gt=0), None)
+        summed = rows.order_by().values("queue_name", "begins_at")
+        summed = summed.annotate(all_wait=Sum("wait_seconds"), all_accepted=Sum("accepted"))
+        for queue, begins_at, waited, accepted in summed.values_list(
+            "queue_name", "begins_at", "all_wait", "all_accepted"
+        ):
+            cell = sums[queue][begin_of(begins_at, past.step)]
+            cell[0] += waited
+            cell[1] += accepted
+    names = sorted(sums, key=lambda name: (-sum(waited for waited, _ in sums[name].values()), name))[:most]
+    times = [point.time for point in past.points]
+    rows_ = [(name, [_mean(sums[name].get(time)) for time in times]) for name in names]
+    return HeatMap(times=times, step=past.step, rows=rows_)
+
+
+def _mean(cell: Sequence[float] | None) -> float | None:
+    return cell[0] / cell[1] if cell and cell[1] else None
