@@ -15,6 +15,7 @@ from django_mq.delivery.queues import declare
 from django_mq.diagnosis import wording
 from django_mq.diagnosis.state import overview
 from django_mq.models import Message, Queue
+from django_mq.rollups.duty import sum_up
 from django_mq.stores.records import SessionInfo
 from django_mq.stores.registry import shared_store
 
@@ -94,7 +95,7 @@ def test_scripts_are_given_json(database: str, run: Run) -> None:
     assert (queue["name"], queue["ready"], queue["paused"], queue["consumers"]) == ("orders", 1, True, 0)
     assert queue["rates"] is None
 
-    shared_store(database).retention.roll_up()
+    sum_up(shared_store(database), 1000)
 
     (queue,) = json.loads(run("mq_queues", "orders", "--json"))
     assert queue["rates"] == {"arrived": 0.0, "accepted": 0.0, "failed": 0.0, "redelivered": 0.0}

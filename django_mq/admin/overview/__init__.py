@@ -2,7 +2,9 @@
 
 page.py     the overview: all queues, the last hour, the alerts
 alerts.py   the alerts as sentences
-charts.py   lines over time as SVG
+past.py     the charts of all queues, or of one
+charts.py   lines over time and heat maps as SVG
+marks.py    what happened that may explain a change
 by_type.py  what runs and what fails, by type
 space.py    the space that the tables take
 log.py      what operators did

@@ -1,30 +1,44 @@
-"""Draw figures over time as SVG paths, so that no page needs a JavaScript library."""
+"""Draw figures over time as SVG, so that no page needs a JavaScript library.
+
+``charts.js`` adds what happens under the pointer and at a click.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import floor, log10
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any
+
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 
 from django_mq.diagnosis.language import LOCAL, digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
 WIDTH, HEIGHT = 600, 120
 #: The top of a scale is one of these numbers, multiplied by a power of ten.
 ROUND = (1.0, 2.0, 5.0, 10.0)
+#: The scale is made for this share of the values, if the largest is so many times as large as those.
+USUAL, SPIKE = 0.97, 3.0
+#: Labels of the time below a chart.
+MOST_TICKS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The values of a figure over time. A value of None is a gap."""
+    """The values of a figure over time, and those of an earlier time beside them. A value of None is a gap."""
 
     name: str
     label: str
     values: Sequence[float | None]
     #: Whether a gap at the end means that the latest value is unknown.
     ends_unknown: bool = False
+    before: Sequence[float | None] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,46 @@ class Drawn:
     path: str
     dots: str
     latest: str
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened."""
+
+    time: datetime
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The times of a chart, what happened then, and where a click leads, followed by the times of the step."""
+
+    times: Sequence[datetime]
+    step: timedelta
+    marks: Sequence[Mark] = ()
+    address: str = ""
+
+    @property
+    def ticks(self) -> list[tuple[str, str]]:
+        """The places of labels in percent, and the labels."""
+        every = ceil(len(self.times) / MOST_TICKS)
+        return [
+            (f"{100 * number / len(self.times):.1f}", moment_text(time, self.step))
+            for number, time in enumerate(self.times)
+            if number % every == every // 2
+        ]
+
+    @property
+    def placed_marks(self) -> list[tuple[str, str]]:
+        """The marks within the times: their places in percent, and their labels."""
+        whole = self.step * len(self.times)
+        found = [((mark.time - self.times[0]) / whole, mark) for mark in self.marks]
+        return [
+            (f"{100 * place:.1f}", f"{moment_text(mark.time, timedelta(minutes=1))}: {mark.label}")
+            for place, mark in found
+            if 0 <= place <= 1
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +99,15 @@ class Chart:
     title: str
     lines: list[Drawn]
     top: str
+    half: str
     begins: str
     ends: str
+    #: The largest value, if the scale cuts it off.
+    peak: str = ""
+    ticks: list[tuple[str, str]] = field(default_factory=list)
+    marks: list[tuple[str, str]] = field(default_factory=list)
+    #: What the script shows and where it leads, as JSON.
+    data: str = ""
     width: int = WIDTH
     height: int = HEIGHT
 
@@ -56,12 +117,56 @@ class Chart:
         return f"{self.title}: " + ", ".join(f"{line.label} {line.latest}" for line in self.lines)
 
 
-def draw(title: str, lines: Sequence[Line], *, unit: str, begins: str, ends: str) -> Chart:
+def draw(
+    title: str, lines: Sequence[Line], *, unit: str, begins: str = "", ends: str = "", axis: Axis | None = None
+) -> Chart:
     """Draw lines of equal length on a scale from zero."""
-    known = [value for line in lines for value in line.values if value is not None]
-    top = scale_end(max(known, default=0.0))
-    drawn = [Drawn(line.name, line.label, *paths(line.values, top), _latest(line, unit)) for line in lines]
-    return Chart(title=title, lines=drawn, top=figure(top, unit), begins=begins, ends=ends)
+    known = [value for line in lines for value in (*line.values, *line.before) if value is not None]
+    top = scale_end(usual_end(known))
+    largest = max(known, default=0.0)
+    drawn = [
+        Drawn(line.name, line.label, *paths(line.values, top), _latest(line, unit), paths(line.before, top)[0])
+        for line in lines
+    ]
+    return Chart(
+        title=title,
+        lines=drawn,
+        top=figure(top, unit),
+        half=figure(top / 2, unit),
+        peak=figure(largest, unit) if largest > top else "",
+        begins=begins,
+        ends=ends,
+        ticks=axis.ticks if axis else [],
+        marks=axis.placed_marks if axis else [],
+        data=_data(axis, lines, unit) if axis else "",
+    )
+
+
+def _data(axis: Axis, lines: Sequence[Line], unit: str) -> str:
+    texts = [
+        {"label": line.label, "values": ["-" if value is None else figure(value, unit) for value in line.values]}
+        for line in lines
+    ]
+    return json.dumps({**axis_data(axis), "lines": texts})
+
+
+def axis_data(axis: Axis) -> dict[str, Any]:
+    """Return what the script needs of an axis."""
+    return {
+        "times": [moment_text(time, axis.step) for time in axis.times],
+        "begin": axis.times[0].timestamp(),
+        "step": axis.step.total_seconds(),
+        "address": axis.address,
+    }
+
+
+def usual_end(values: Sequence[float]) -> float:
+    """Return the largest value that the scale has to show: single ones far above all others are cut off."""
+    if not values:
+        return 0.0
+    ordered = sorted(values)
+    usual = ordered[ceil(USUAL * len(ordered)) - 1]
+    return ordered[-1] if ordered[-1] <= SPIKE * usual or usual <= 0 else usual
 
 
 def scale_end(largest: float) -> float:
@@ -93,4 +198,57 @@ def _latest(line: Line, unit: str) -> str:
 
 def figure(value: float, unit: str) -> str:
     """Return a number with about three digits and its unit."""
-    return LOCAL.precise(value) if unit == "s" and value < 1 else f"{digits(value)} {unit}"
+    return LOCAL.precise(value) if unit == "s" and value < 1 else f"{digits(value)} {unit}".rstrip()
+
+
+def moment_text(time: datetime, step: timedelta) -> str:
+    """Return a time of a chart: with its day, if the steps are long."""
+    local = localtime(time)
+    clock = date_format(local, "TIME_FORMAT")
+    return f"{date_format(local, 'SHORT_DATE_FORMAT')} {clock}" if step >= timedelta(hours=1) else clock
+
+
+#: The darkest cell of a heat map.
+LEVELS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatRow:
+    """A row of a heat map: its cells as SVG paths by level, where its name leads, and its values as JSON."""
+
+    name: str
+    address: str
+    paths: list[tuple[int, str]]
+    data: str
+    #: The largest value, and how many cells there are.
+    total: str
+    columns: int
+
+
+def heat_rows(
+    rows: Sequence[tuple[str, Sequence[float | None]]], addresses: Sequence[str], axis: Axis, unit: str
+) -> list[HeatRow]:
+    """Draw the rows of a heat map. All have one scale, which single large values do not flatten."""
+    top = usual_end([value for _, values in rows for value in values if value]) or 1.0
+    return [
+        _heat_row(name, values, top, unit, {**axis_data(axis), "address": address})
+        for (name, values), address in zip(rows, addresses, strict=True)
+    ]
+
+
+def _heat_row(name: str, values: Sequence[float | None], top: float, unit: str, data: dict[str, Any]) -> HeatRow:
+    cells: dict[int, list[str]] = {}
+    for number, value in enumerate(values):
+        if value:
+            level = min(LEVELS, ceil(LEVELS * value / top))
+            cells.setdefault(level, []).append(f"M{number} 0h1v1h-1z")
+    texts = ["-" if value is None else figure(value, unit) for value in values]
+    largest = max((value for value in values if value is not None), default=0.0)
+    return HeatRow(
+        name=name,
+        address=data["address"],
+        paths=[(level, "".join(found)) for level, found in sorted(cells.items())],
+        data=json.dumps({**data, "lines": [{"label": name, "values": texts}]}),
+        total=figure(largest, unit),
+        columns=len(values),
+    )

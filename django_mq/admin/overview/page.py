@@ -9,18 +9,16 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.http import Http404, JsonResponse
+from django.http import JsonResponse
 from django.template.response import TemplateResponse
-from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
 from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, found_objects, shown, worst_first
-from django_mq.admin.overview.charts import Chart, Line, draw
+from django_mq.admin.overview.charts import Axis
+from django_mq.admin.overview.past import charts
 from django_mq.admin.overview.snoozed import hidden, identity, with_link
 from django_mq.admin.table import alias
-from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.language import LOCAL, rate
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.acknowledged import snoozed
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.state.fleet import Supply, Use, WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
-    from django_mq.rollups.series import Point, Rates, Recent, Span
+    from django_mq.rollups.series import Rates, Recent, Span
 
 #: Queues in the table of the page; the list of queues has all.
 MOST_ROWS = 250
@@ -119,32 +117,11 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     if "part" in request.GET:
         request.current_app = admin.admin_site.name
         return TemplateResponse(request, "admin/django_mq/overview/figures.html", figures)
-    media = admin.media + forms.Media(js=["django_mq/overview.js"])
+    media = admin.media + forms.Media(js=["django_mq/overview.js", "django_mq/charts.js"])
     # They are in the menu only where Spark is installed, and another machine may compute them.
     may = admin.may(request, "view_insighthour")
     insights = may and InsightHour.objects.using(alias()).exists() and admin.list_address(InsightHour)
     return admin.page(request, "overview/page", _("Overview"), **figures, media=media, insights=insights)
-
-
-def queue_page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Show the charts of a queue, under the tabs of its page."""
-    queue = queue_in(request)
-    if queue is None:
-        raise Http404
-    span = _span(request)
-    past = series(span, queue=queue.name, using=alias())
-    return admin.page(
-        request,
-        "queue/charts",
-        queue.name,
-        queue=queue.name,
-        span=span,
-        spans=_spans(span),
-        past=past,
-        charts=charts(past.points),
-        queue_address=admin.page_address(Queue, queue.pk),
-        tabs=tabs_of(admin, request, queue),
-    )
 
 
 def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
@@ -193,6 +170,9 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     found = [alert for alert in found if identity(as_object(alert)) not in known]
     added = [alert for alert in added if identity(alert) not in known]
     listed = [*(for_page(alert, admin, request) for alert in shown(found)), *added]
+    may = admin.may(request, "view_history")
+    messages = admin.list_address(History, queue=queue or "") if may else ""
+    axis = Axis([point.time for point in past.points], past.step, address=messages)
     table = rows(states, rates, workers, left)
     return {
         "rows": table,
@@ -210,11 +190,12 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
         "spans": _spans(span),
         "queue": queue,
         "past": past,
-        "charts": charts(past.points),
+        "charts": charts(past.points, axis),
         "addresses": {
             "messages": admin.list_address(Message),
             "queues": admin.list_address(Queue),
             "overview": f"{admin.list_address(Queue)}overview/",
+            "charts": f"{admin.list_address(Queue)}charts/",
             "types": f"{admin.list_address(History)}types/",
             "json": f"{admin.list_address(Queue)}overview.json",
         },
@@ -248,34 +229,3 @@ def rows(
         for state in states
     ]
     return sorted(found, key=lambda row: (-row.state.waited_seconds, -row.state.dead_letters, row.state.name))
-
-
-def charts(points: Sequence[Point]) -> list[Chart]:
-    """Draw rates, waits and runs."""
-    ends = {"begins": _moment(points[0]), "ends": _moment(points[-1])}
-    rates = {
-        "arrived": _("published"),
-        "accepted": _("finished"),
-        "failed": _("failed"),
-        "redelivered": _("redelivered"),
-    }
-    lines = [
-        Line(name, label, [getattr(point, name) for point in points], ends_unknown=True)
-        for name, label in rates.items()
-    ]
-    return [
-        draw(_("Messages a second"), lines, unit="/s", **ends),
-        draw(_("Wait from ready to claimed"), _percentiles("wait", points), unit="s", **ends),
-        draw(_("Held from claimed to finished"), _percentiles("run", points), unit="s", **ends),
-    ]
-
-
-def _percentiles(of: str, points: Sequence[Point]) -> list[Line]:
-    labels = {"p50": _("median"), "p95": _("95 %")}
-    return [
-        Line(name, label, [getattr(point, f"{of}_{name}") for point in points]) for name, label in labels.items()
-    ]
-
-
-def _moment(point: Point) -> str:
-    return date_format(localtime(point.time), "TIME_FORMAT")

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin import columns, report, retries
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
-from django_mq.admin.overview import log, space
+from django_mq.admin.overview import log, past, space
 from django_mq.admin.overview import page as overview
 from django_mq.admin.overview.alerts import delivery_column
 from django_mq.admin.panels import panels_of
@@ -86,7 +86,7 @@ class QueueAdmin(ActionAdmin):
     pages = {
         "overview/": overview.page,
         "overview.json": overview.as_json,
-        "charts/": overview.queue_page,
+        "charts/": past.page,
         "space/": space.page,
         "log/": log.page,
     }

@@ -1,0 +1,264 @@
+"""The charts of all queues, or of one: what happened in an hour, a day, a week or a month."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from django import forms
+from django.http import Http404
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+
+from django_mq.admin.overview.charts import Axis, Chart, Line, draw, figure, heat_rows, moment_text
+from django_mq.admin.overview.marks import marks
+from django_mq.admin.table import alias
+from django_mq.admin.tabs import queue_in, tabs_of
+from django_mq.diagnosis.language import LOCAL
+from django_mq.diagnosis.messages.criteria import moment
+from django_mq.diagnosis.state.fleet import fleet, slots_in_use
+from django_mq.diagnosis.state.overview import overview
+from django_mq.engine.rollups import begin_of
+from django_mq.models import Attempt, History, Queue
+from django_mq.rollups.series import (
+    SPANS,
+    Span,
+    busiest_types,
+    failures_by_type,
+    recent_rates,
+    series,
+    waits_by_queue,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.admin.overview.charts import HeatRow
+    from django_mq.admin.table import TableAdmin
+    from django_mq.rollups.series import HeatMap, Point, Series
+
+#: The earlier times that charts show beside the chosen one.
+BESIDE: Final = {"yesterday": timedelta(days=1), "week": timedelta(days=7)}
+#: What the heat maps show if the charts show an hour.
+TEN_MINUTES_OF: Final = Span("hours", timedelta(hours=6), timedelta(minutes=10))
+RATES: Final = ("arrived", "accepted", "failed", "redelivered")
+PERCENTILES: Final = ("p50", "p95", "p99")
+
+
+def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Show the charts of a queue under the tabs of its page, or of all queues."""
+    queue = queue_in(request)
+    if queue is None and request.GET.get("queue"):
+        raise Http404
+    name = queue.name if queue else None
+    span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+    until = moment(request.GET.get("until", ""))
+    past = series(span, queue=name, until=until, using=alias())
+    beside = request.GET.get("beside", "")
+    before = _before(past, span, beside, name)
+    links = _Links(admin, request, name)
+    axis = Axis(
+        [point.time for point in past.points],
+        past.step,
+        marks(past.begin, past.end, queue=queue),
+        links.history(),
+    )
+    given = {
+        "queue": name or "",
+        "span": span.name,
+        "beside": beside if before else "",
+        "until": until and past.end,
+    }
+    return admin.page(
+        request,
+        "queue/charts",
+        name or _("Charts"),
+        queue=name,
+        span=span,
+        past=past,
+        charts=charts(past.points, axis, before),
+        more=_more_charts(past, axis, queue, links),
+        heats=_heats(past, span, until, name, links),
+        rows=_rows(past, links),
+        empties=_empties(name),
+        choices=_choices(given, past),
+        queue_address=admin.page_address(Queue, queue.pk) if queue else "",
+        overview=f"{admin.list_address(Queue)}overview/",
+        tabs=tabs_of(admin, request, queue),
+        media=admin.media + forms.Media(js=["django_mq/charts.js"]),
+    )
+
+
+class _Links:
+    """Where the charts lead: to lists that the user may view."""
+
+    def __init__(self, admin: TableAdmin, request: HttpRequest, queue: str | None) -> None:
+        self._admin = admin
+        self._queue = {"queue": queue} if queue else {}
+        self._may = {model: admin.may(request, f"view_{model._meta.model_name}") for model in (History, Attempt)}
+
+    def history(self, **filters: str) -> str:
+        return self._address(History, filters)
+
+    def attempts(self, **filters: str) -> str:
+        return self._address(Attempt, filters)
+
+    def _address(self, model: type[History | Attempt], filters: dict[str, str]) -> str:
+        """Return the list without its times, which the script and ``of`` add; blank without the permission."""
+        wanted = {**self._queue, **filters}
+        return f"{self._admin.list_address(model)}?{urlencode(wanted)}" if self._may[model] else ""
+
+
+def of(address: str, begin: datetime, end: datetime) -> str:
+    """Return the address of the rows within a span."""
+    return address and f"{address}&{urlencode({'since': begin.isoformat(), 'until': end.isoformat()})}"
+
+
+def charts(
+    points: Sequence[Point], axis: Axis, before: Callable[[str], list[float | None]] | None = None
+) -> list[Chart]:
+    """Draw rates, waits and runs."""
+    labels = {
+        "arrived": _("published"),
+        "accepted": _("finished"),
+        "failed": _("failed"),
+        "redelivered": _("redelivered"),
+    }
+    percentiles = {"p50": _("median"), "p95": _("95 %"), "p99": _("99 %")}
+
+    def lines(
+        names: Sequence[str], labels: dict[str, str], prefix: str = "", *, unknown: bool = False
+    ) -> list[Line]:
+        return [
+            Line(
+                name,
+                labels[name],
+                [getattr(point, prefix + name) for point in points],
+                ends_unknown=unknown,
+                before=before(prefix + name) if before else (),
+            )
+            for name in names
+        ]
+
+    return [
+        draw(_("Messages a second"), lines(RATES, labels, unknown=True), unit="/s", axis=axis),
+        draw(_("Wait from ready to claimed"), lines(PERCENTILES, percentiles, "wait_"), unit="s", axis=axis),
+        draw(_("Held from claimed to finished"), lines(PERCENTILES, percentiles, "run_"), unit="s", axis=axis),
+    ]
+
+
+def _more_charts(past: Series, axis: Axis, queue: Queue | None, links: _Links) -> list[Chart]:
+    """Draw what is in flight against its limit, what waits, what died, and the runs of types."""
+    name = queue.name if queue else None
+    limit = queue.max_in_flight if queue else slots_in_use(fleet(using=alias())).of
+    flying = [Line("accepted", _("in flight"), [point.claimed for point in past.points])]
+    if limit:
+        flying.append(Line("limit", _("limit") if queue else _("slots"), [limit] * len(past.points)))
+    ready = [Line("arrived", _("ready"), [point.ready for point in past.points])]
+    dead = [Line("failed", _("died"), [point.dead for point in past.points])]
+    types = [
+        Line(f"type{number}", one.type or "-", one.run_p95)
+        for number, one in zip(count(1), busiest_types(past, queue=name, using=alias()), strict=False)
+    ]
+    return [
+        draw(_("In flight, at the end of each minute"), flying, unit="", axis=axis),
+        draw(_("Ready, at the end of each minute"), ready, unit="", axis=axis),
+        draw(_("Died"), dead, unit="", axis=replace(axis, address=links.attempts())),
+        draw(_("Held by type, 95 %"), types, unit="s", axis=axis),
+    ]
+
+
+def _before(
+    past: Series, span: Span, beside: str, queue: str | None
+) -> Callable[[str], list[float | None]] | None:
+    """Return the values of an earlier time by figure, for the times of a series."""
+    shift = BESIDE.get(beside)
+    if shift is None:
+        return None
+    earlier = series(span, queue=queue, until=past.end - shift, using=alias())
+    known = {point.time: point for point in earlier.points}
+    points = [known.get(begin_of(point.time - shift, earlier.step)) for point in past.points]
+    return lambda name: [None if point is None else getattr(point, name) for point in points]
+
+
+def _heats(
+    past: Series, span: Span, until: datetime | None, queue: str | None, links: _Links
+) -> list[tuple[str, str, list[HeatRow], list[tuple[str, str]]]]:
+    """Return the title, the sentence without rows, the rows and the ticks of each heat map."""
+    if span.name == "hour":
+        past = series(TEN_MINUTES_OF, queue=queue, until=until, using=alias())
+    axis = Axis([point.time for point in past.points], past.step)
+    failed = failures_by_type(past, queue=queue, using=alias())
+    found = [
+        (
+            _("Failed attempts by type"),
+            _("No attempt failed."),
+            _heat(failed, axis, "", lambda name: links.attempts(type=name)),
+            axis.ticks,
+        )
+    ]
+    if queue is None:
+        waited = waits_by_queue(past, using=alias())
+        rows = _heat(waited, axis, "s", lambda name: links.history(queue=name))
+        found.append((_("Mean wait by queue"), _("No message was accepted."), rows, axis.ticks))
+    return found
+
+
+def _heat(found: HeatMap, axis: Axis, unit: str, address: Callable[[str], str]) -> list[HeatRow]:
+    return heat_rows(found.rows, [address(name) for name, _values in found.rows], axis, unit)
+
+
+def _rows(past: Series, links: _Links) -> list[dict[str, Any]]:
+    """Return the figures as a table, the latest first, for readers without a script."""
+    spans = [f"{of_}_{percent}" for of_ in ("wait", "run") for percent in PERCENTILES]
+    return [
+        {
+            "time": moment_text(point.time, past.step),
+            "address": of(links.history(), point.time, point.time + past.step),
+            "rates": ["-" if (rate := getattr(point, name)) is None else figure(rate, "/s") for name in RATES],
+            "spans": [LOCAL.precise(getattr(point, name)) for name in spans],
+            "dead": "-" if point.dead is None else figure(point.dead, ""),
+        }
+        for point in reversed(past.points)
+    ]
+
+
+def _empties(queue: str | None) -> str:
+    """Return when what is ready will be done, in a sentence; blank if nothing is ready, or no rate is known."""
+    states = overview([queue] if queue else (), using=alias())
+    recent = recent_rates(using=alias())
+    rates = [rate for state in states if (rate := recent.of(state.name))]
+    ready = sum(state.unserved for state in states)
+    if not ready or not rates:
+        return ""
+    fewer = sum(rate.accepted - rate.arrived for rate in rates)
+    if fewer <= 0:
+        return _("What is ready does not get less at this rate.")
+    return _("Empty in %(time)s at this rate.") % {"time": LOCAL.duration(ready / fewer)}
+
+
+def _choices(given: dict[str, Any], past: Series) -> dict[str, list[tuple[str, str, bool]]]:
+    """Return the links of the page by group: address, label, and whether it is chosen."""
+
+    def link(**changed: Any) -> str:
+        wanted = {name: value for name, value in (given | changed).items() if value}
+        if "until" in wanted:
+            wanted["until"] = wanted["until"].isoformat()
+        return f"?{urlencode(wanted)}"
+
+    names = {"hour": _("Hour"), "day": _("Day"), "week": _("Week"), "month": _("30 days")}
+    beside = {"": _("Nothing"), "yesterday": _("The day before"), "week": _("The week before")}
+    length = past.end - past.begin
+    moves = [(link(until=past.end - length), _("Earlier"), False)]
+    if given["until"]:
+        moves += [(link(until=past.end + length), _("Later"), False), (link(until=None), _("Now"), False)]
+    return {
+        "spans": [(link(span=name), label, name == given["span"]) for name, label in names.items()],
+        "moves": moves,
+        "beside": [(link(beside=name), label, name == given["beside"]) for name, label in beside.items()],
+    }

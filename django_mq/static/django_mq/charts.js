@@ -1,0 +1,89 @@
+// Shows the figures of a chart under the pointer, opens the messages of a step at a click, and zooms into a range that
+// is drawn. It listens at the document, because the overview replaces its charts.
+"use strict";
+
+(() => {
+    const SVG = "http://www.w3.org/2000/svg";
+    const FEWEST_STEPS = 3;
+    const read = new WeakMap();
+    const tip = document.createElement("div");
+    tip.className = "mq-tip";
+    tip.hidden = true;
+    let begun = null;
+
+    const dataOf = (chart) => {
+        if (!read.has(chart)) read.set(chart, JSON.parse(chart.dataset.mqChart));
+        return read.get(chart);
+    };
+
+    // The chart under the pointer, its figures, and the step.
+    const found = (event) => {
+        const plot = event.target instanceof Element && event.target.closest(".mq-plot, .mq-cells");
+        const chart = plot && plot.closest("[data-mq-chart]");
+        if (!chart) return null;
+        const data = dataOf(chart);
+        const box = plot.getBoundingClientRect();
+        const place = Math.min(0.999, Math.max(0, (event.clientX - box.left) / box.width));
+        return {plot, chart, data, index: Math.floor(place * data.times.length)};
+    };
+
+    const moved = (event) => {
+        const at = found(event);
+        tip.hidden = !at;
+        document.querySelectorAll(".mq-cursor").forEach((line) => line.remove());
+        if (!at) return;
+        const {plot, data, index} = at;
+        const lines = data.lines.map((line) => `${line.label}: ${line.values[index]}`);
+        tip.replaceChildren(...[data.times[index], ...lines].map((text) => {
+            const part = document.createElement("div");
+            part.textContent = text;
+            return part;
+        }));
+        const right = event.clientX > window.innerWidth / 2;
+        tip.style.left = right ? "auto" : `${event.clientX + 14}px`;
+        tip.style.right = right ? `${document.documentElement.clientWidth - event.clientX + 14}px` : "auto";
+        tip.style.top = `${event.clientY + 14}px`;
+        plot.classList.toggle("mq-leads", Boolean(data.address));
+        if (!plot.classList.contains("mq-plot")) return;
+        const cursor = document.createElementNS(SVG, "line");
+        const place = `${100 * (index + 0.5) / data.times.length}%`;
+        cursor.setAttribute("class", "mq-cursor");
+        for (const [name, value] of [["x1", place], ["x2", place], ["y1", "4"], ["y2", "124"]]) {
+            cursor.setAttribute(name, value);
+        }
+        plot.append(cursor);
+    };
+
+    const time = (data, index) => new Date(1000 * (data.begin + index * data.step)).toISOString();
+
+    const zoom = (data, first, last) => {
+        const address = new URL(window.location.href);
+        const seconds = (last + 1 - first) * data.step;
+        address.searchParams.set("span", seconds <= 3600 ? "hour" : seconds <= 86400 ? "day" : "week");
+        address.searchParams.set("until", time(data, last + 1));
+        window.location.assign(address);
+    };
+
+    const ended = (event) => {
+        const at = found(event);
+        const from = begun;
+        begun = null;
+        if (!at || !from || at.chart !== from.chart || event.button !== 0) return;
+        const [first, last] = [from.index, at.index].sort((one, other) => one - other);
+        if (last - first >= FEWEST_STEPS && at.plot.classList.contains("mq-plot")) return zoom(at.data, first, last);
+        if (at.data.address) {
+            const times = new URLSearchParams({since: time(at.data, at.index), until: time(at.data, at.index + 1)});
+            window.location.assign(`${at.data.address}&${times}`);
+        }
+    };
+
+    document.addEventListener("pointermove", moved);
+    document.addEventListener("pointerdown", (event) => { begun = found(event); });
+    document.addEventListener("pointerup", ended);
+    const start = () => document.body.append(tip);
+    if (document.readyState === "loading") {
+        document.addEventListener("DOMContentLoaded", start);
+    } else {
+        start();
+    }
+})();

@@ -1,0 +1,133 @@
+"""The charts of all queues and of one: the figures of the past, and where they lead."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.utils import timezone
+
+from django_mq.admin.overview.charts import usual_end
+from django_mq.engine.histograms import as_text, histogram_of
+from django_mq.models import Queue, Rollup
+from tests.admin.conftest import list_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    from tests.admin.conftest import Make
+
+CHARTS = f"{list_of('queue')}charts/"
+SCRIPT = "<script>document.title = 'broken in'</script>"
+
+
+def past(length: timedelta, begins_at: datetime, queue: str, type_: str, *, accepted: int, failed: int) -> None:
+    """Write a step of a queue, and the same of all queues."""
+    spans = {"waits": as_text(histogram_of([2.0] * accepted)), "runs": as_text(histogram_of([1.0] * accepted))}
+    sums = {"wait_seconds": 2.0 * accepted, "run_seconds": 1.0 * accepted, "ready": 7, "claimed": 3}
+    step = {"seconds": int(length.total_seconds()), "minutes": int(length / timedelta(minutes=1))}
+    counts = {"arrived": accepted, "accepted": accepted, "failed": failed, "dead": failed}
+    for name, kind in ((queue, type_), ("", "")):
+        Rollup.objects.create(queue_name=name, type=kind, begins_at=begins_at, **step, **counts, **spans, **sums)
+
+
+def running() -> datetime:
+    return timezone.now().astimezone(UTC).replace(second=0, microsecond=0)
+
+
+@pytest.mark.parametrize("span", ["hour", "day", "week", "month"])
+def test_a_span_has_the_steps_that_are_kept_for_it(site: str, browse: Client, make: Make, span: str) -> None:
+    length, step = {"hour": (1, 1), "day": (24, 10), "week": (168, 60), "month": (720, 360)}[span]
+    make.queue()
+    stored = timedelta(minutes=min(step, 60))
+    begin = running() - (running() - datetime(2020, 1, 1, tzinfo=UTC)) % stored - stored
+    past(stored, begin, "orders", "shop.send", accepted=120, failed=60)
+    if span != "hour":
+        past(timedelta(minutes=1), running() - timedelta(minutes=1), "orders", "shop.send", accepted=2, failed=0)
+
+    page = browse.get(CHARTS, {"span": span, "queue": "orders", "beside": "yesterday"})
+
+    points = page.context["past"].points
+    assert len(points) == length * 60 // step
+    assert points[1].time - points[0].time == timedelta(minutes=step)
+    assert sum(point.dead or 0 for point in points) == 60
+    assert [chart.title for chart in page.context["more"]][-1] == "Held by type, 95 %"
+
+
+def test_figures_lead_to_the_messages_of_their_step(site: str, browse: Client, make: Make) -> None:
+    make.queue()
+    minute = running() - timedelta(minutes=2)
+    past(timedelta(minutes=1), minute, "orders", SCRIPT, accepted=30, failed=6)
+
+    page = browse.get(CHARTS, {"queue": "orders"})
+
+    text = page.content.decode()
+    (row,) = [row for row in page.context["rows"] if row["rates"][1] == "0.5 /s"]
+    assert browse.get(row["address"]).status_code == 200
+    assert f"since={minute:%Y-%m-%d}" in row["address"]
+    data = json.loads(page.context["charts"][0].data)
+    assert data["address"] == f"{list_of('history')}?queue=orders"
+    assert len(data["times"]) == len(data["lines"][0]["values"]) == 60
+    assert SCRIPT not in text
+
+
+def test_heat_maps_show_failures_by_type_and_waits_by_queue(site: str, browse: Client, make: Make) -> None:
+    make.queue()
+    ten = running() - timedelta(minutes=30)
+    ten -= timedelta(minutes=ten.minute % 10)
+    past(timedelta(minutes=10), ten, "orders", "shop.send", accepted=30, failed=6)
+
+    (failed, waited) = browse.get(CHARTS).context["heats"]
+
+    assert [(row.name, row.total, row.columns) for row in failed[2]] == [("shop.send", "6", 36)]
+    assert [(row.name, row.total) for row in waited[2]] == [("orders", "2 s")]
+
+
+def test_what_operators_did_to_the_queue_is_marked(site: str, browse: Client, make: Make, operator: User) -> None:
+    queue = make.queue()
+    past(timedelta(minutes=1), running() - timedelta(minutes=1), "orders", "", accepted=1, failed=0)
+    kind = ContentType.objects.get_for_model(Queue)
+    given = {"user": operator, "content_type": kind, "action_flag": 2, "change_message": "Paused."}
+    entry = LogEntry.objects.create(object_id=str(queue.pk), object_repr="orders", **given)
+    LogEntry.objects.create(object_id="0", object_repr="mails", **given)
+    LogEntry.objects.update(action_time=running() - timedelta(minutes=9))
+
+    chart = browse.get(CHARTS, {"queue": "orders"}).context["charts"][0]
+
+    assert [label.partition(": ")[2] for _place, label in chart.marks] == ["orders: Paused."]
+    assert entry.pk
+
+
+def test_without_the_permission_to_view_the_history_nothing_leads_there(
+    site: str, login_with: Callable[..., Client], make: Make
+) -> None:
+    make.queue()
+    past(timedelta(minutes=1), running() - timedelta(minutes=2), "orders", "shop.send", accepted=30, failed=6)
+
+    page = login_with("view_queue").get(CHARTS)
+
+    assert {row["address"] for row in page.context["rows"]} == {""}
+    assert list_of("history") not in page.content.decode()
+    assert login_with("view_message").get(CHARTS).status_code == 403
+
+
+def test_an_unknown_queue_has_no_charts(site: str, browse: Client, make: Make) -> None:
+    make.queue()
+
+    assert browse.get(CHARTS, {"queue": "nowhere"}).status_code == 404
+    assert browse.get(CHARTS, {"span": "x", "until": "x", "beside": "x"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("values", "end"),
+    [([], 0), ([0.0] * 9 + [5.0], 5), ([1.0] * 60 + [2.5], 2.5), ([1.0] * 60 + [90.0], 1), ([3.0], 3)],
+)
+def test_a_single_spike_does_not_flatten_the_scale(values: list[float], end: float) -> None:
+    assert usual_end(values) == end
