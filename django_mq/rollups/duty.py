@@ -18,7 +18,7 @@ from django_mq.engine.rollups import (
     to_recount,
     with_few_types,
 )
-from django_mq.stores.sql.rollups import NO_MARK, Mark
+from django_mq.stores.sql.rollups import NO_MARK, MinuteMark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -46,11 +46,11 @@ def sum_up(store: Any, _limit: int) -> dict[str, int]:
     return {"summed_up": len(new), "summed_up_again": len(again)}
 
 
-def _sum_up_one(store: Any, minute: datetime, marks: Mapping[datetime, Mark], current: datetime) -> bool:
+def _sum_up_one(store: Any, minute: datetime, marks: Mapping[datetime, MinuteMark], current: datetime) -> bool:
     """Sum up a minute; return whether no other worker has."""
     is_newest = minute == current - MINUTE
     # Before the sums: a row that comes between them is counted again later.
-    mark = Mark(store.rollups.newest_message() if is_newest else None, store.rollups.count(minute))
+    mark = MinuteMark(store.rollups.newest_message() if is_newest else None, store.rollups.count(minute))
     figures = store.rollups.sums(minute, _mark_before(marks, minute))
     if is_newest:
         for queue, counts in store.queues.counts(limit=MOST_COUNTED).items():
@@ -60,7 +60,7 @@ def _sum_up_one(store: Any, minute: datetime, marks: Mapping[datetime, Mark], cu
     return bool(store.rollups.write(MINUTE, minute, with_few_types(figures), mark=mark))
 
 
-def _sum_up_late(store: Any, minute: datetime, marks: Mapping[datetime, Mark]) -> bool:
+def _sum_up_late(store: Any, minute: datetime, marks: Mapping[datetime, MinuteMark]) -> bool:
     """Sum up a minute again if rows were added since; return whether there were."""
     counted = store.rollups.count(minute)
     if counted <= marks[minute].counted:
@@ -72,18 +72,18 @@ def _sum_up_late(store: Any, minute: datetime, marks: Mapping[datetime, Mark]) -
             late = figures.setdefault(key, Figures())
             late.arrived = max(late.arrived, before.arrived)
             late.ready, late.claimed = before.ready, before.claimed
-    mark = Mark(marks[minute].newest, counted)
+    mark = MinuteMark(marks[minute].newest, counted)
     return bool(store.rollups.write(MINUTE, minute, with_few_types(figures), mark=mark, again=True))
 
 
-def _mark_before(marks: Mapping[datetime, Mark], minute: datetime) -> int:
+def _mark_before(marks: Mapping[datetime, MinuteMark], minute: datetime) -> int:
     """Return a message id below all that were published in a minute."""
     # A mark that was made late, for a minute that no worker had summed up in time, has no id.
     older = [mark.newest for when, mark in marks.items() if when < minute - MINUTE and mark.newest is not None]
     return max(older, default=NO_MARK)
 
 
-def _before_a_gap(marks: Mapping[datetime, Mark], new: Iterable[datetime]) -> list[datetime]:
+def _before_a_gap(marks: Mapping[datetime, MinuteMark], new: Iterable[datetime]) -> list[datetime]:
     """Return the last minute before those that no worker has summed up: its longer steps are over since."""
     first = min(new, default=None)
     before = max((minute for minute in marks if first is not None and minute < first), default=None)
@@ -97,7 +97,7 @@ def _add_up(store: Any, changed: Iterable[datetime], current: datetime) -> None:
             parts = store.rollups.steps(part, begin, begin + step).values()
             minutes = sum(known for known, _ in parts)
             figures = merged(figures for _, figures in parts)
-            store.rollups.write(step, begin, figures, mark=Mark(None, 0), minutes=minutes, again=True)
+            store.rollups.write(step, begin, figures, mark=MinuteMark(None, 0), minutes=minutes, again=True)
 
 
 def prune(store: Any, limit: int) -> int:

@@ -115,6 +115,9 @@ def test_without_the_permission_to_view_the_history_nothing_leads_there(
 
     assert {row["address"] for row in page.context["rows"]} == {""}
     assert list_of("history") not in page.content.decode()
+
+
+def test_charts_take_the_permission_to_view_queues(site: str, login_with: Callable[..., Client]) -> None:
     assert login_with("view_message").get(CHARTS).status_code == 403
 
 

@@ -14,7 +14,6 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from django_mq import conf
 from django_mq.api import publish
 from django_mq.delivery.consumer import duties, maintenance, sidecar
 from django_mq.delivery.consumer.duties import run_maintenance_to_the_end
@@ -27,15 +26,12 @@ from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, Operation, Queue
-from django_mq.rollups.extension import EXTENSION as ROLLUPS
 from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.sql import declared
 from tests.support.maintenance import run_maintenance
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_django import Settings
 
     from django_mq.stores.base import Store
@@ -46,11 +42,9 @@ LATER = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
-def only_duties_of_the_core() -> Iterator[None]:
-    """Let no round begin what outlives it, in a thread: what rollups write would be there for other tests."""
-    conf.remove_extension(ROLLUPS.name)
-    yield
-    conf.add_extension(ROLLUPS)
+def only_duties_of_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no round begin what outlives it, in a thread: what it writes would be there for other tests."""
+    monkeypatch.setattr(maintenance, "added_duties", tuple)
 
 
 def test_a_dead_workers_messages_are_given_back_and_hinted_at(store: Any, orders: str, ear: Ear) -> None:

@@ -204,8 +204,8 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def chart_of(values: Sequence[float]) -> Any:
-    ends = {"begins": _("24 hours ago"), "ends": _("now")}
-    return draw(_("Failures in ten minutes"), [Line("failed", _("failures"), values)], unit="", **ends)
+    line = Line("failed", _("failures"), values)
+    return draw(_("Failures in ten minutes"), [line], unit="", begins=_("24 hours ago"), ends=_("now"))
 
 
 def examples(group: FailureGroup) -> list[Attempt]:

@@ -23,13 +23,12 @@ LONGEST = 120
 
 def marks(since: datetime, until: datetime, *, queue: Queue | None = None) -> list[Mark]:
     """Return the deploys within a span, and what operators did to a queue, or to any."""
-    deploys = Deploy.objects.using(alias()).filter(first_at__gte=since, first_at__lt=until)
-    found = [
-        Mark(each.first_at, _("deploy: %(version)s") % {"version": each.version}) for each in deploys[:NEWEST]
-    ]
+    deploys = Deploy.objects.using(alias()).filter(first_at__gte=since, first_at__lt=until)[:NEWEST]
+    found = [Mark(each.first_at, _("deploy: %(version)s") % {"version": each.version}) for each in deploys]
     entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(Queue)).order_by("-pk")
-    return found + [
+    found += [
         Mark(entry.action_time, f"{entry.object_repr}: {entry.get_change_message()}"[:LONGEST])
         for entry in entries[:NEWEST]
         if since <= entry.action_time < until and (queue is None or entry.object_id == str(queue.pk))
     ]
+    return found

@@ -27,7 +27,7 @@ KINDS = {1: "accepted", 2: "expired", 6: "dead"}
 WRITTEN = (*COUNTED, "ready", "claimed", "wait_seconds", "run_seconds")
 
 
-class Mark(NamedTuple):
+class MinuteMark(NamedTuple):
     """What is known of a minute that has been summed up."""
 
     #: The highest message id then; None if the minute was summed up late.
@@ -37,9 +37,9 @@ class Mark(NamedTuple):
 
 
 class Rollups(Part):
-    def known(self, since: datetime) -> dict[datetime, Mark]:
+    def known(self, since: datetime) -> dict[datetime, MinuteMark]:
         """Return the minutes since a time that are summed up, oldest first."""
-        return {time_of(minute): Mark(*mark) for minute, *mark in self.rows("rolled_up", since=since)}
+        return {time_of(minute): MinuteMark(*mark) for minute, *mark in self.rows("rolled_up", since=since)}
 
     def newest_message(self) -> int:
         """Return the highest id of a message."""
@@ -84,7 +84,14 @@ class Rollups(Part):
         return found
 
     def write(
-        self, step: timedelta, begin: datetime, figures: Step, *, mark: Mark, minutes: int = 1, again: bool = False
+        self,
+        step: timedelta,
+        begin: datetime,
+        figures: Step,
+        *,
+        mark: MinuteMark,
+        minutes: int = 1,
+        again: bool = False,
     ) -> bool:
         """Write the figures of a step, those of all queues first; return whether it was not there.
 
