@@ -353,7 +353,7 @@ def failures_by_type(past: Series, *, queue: str | None = None, most: int = 20, 
 
 
 def waits_by_queue(past: Series, *, most: int = 20, using: str) -> HeatMap:
-    """Return the mean waits in seconds by queue and step, of the queues whose messages waited longest in all."""
+    """Return the mean waits in seconds by queue and step, of the queues with the longest waits in all."""
     sums: dict[str, dict[datetime, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
     for length, first, end in past.parts:
         rows = _of_queue(steps_of(length, first, end, using=using).filter(accepted__gt=0), None)
