@@ -23,7 +23,7 @@ SETTLING: Final = timedelta(seconds=5)
 BACK: Final = 10
 #: The ages, in minutes, at which a minute is counted again. If a transaction that ended later has added rows, the
 #: minute is summed up again.
-RECOUNTED: Final = (2, 5, 15, 60)
+RECOUNTED: Final = (5, 60)
 #: The most types of a queue in a step. The rarer ones are added up under one name.
 MOST_TYPES: Final = 100
 OTHER_TYPES: Final = "(other types)"

@@ -49,23 +49,22 @@ def sum_up(store: Any, _limit: int) -> dict[str, int]:
 def _sum_up_one(store: Any, minute: datetime, marks: Mapping[datetime, MinuteMark], current: datetime) -> bool:
     """Sum up a minute; return whether no other worker has."""
     is_newest = minute == current - MINUTE
-    # Before the sums: a row that comes between them is counted again later.
-    mark = MinuteMark(store.rollups.newest_message() if is_newest else None, store.rollups.count(minute))
-    figures = store.rollups.sums(minute, _mark_before(marks, minute))
+    newest = store.rollups.newest_message() if is_newest else None
+    figures, counted = store.rollups.sums(minute, _mark_before(marks, minute))
     if is_newest:
         for queue, counts in store.queues.counts(limit=MOST_COUNTED).items():
             if counts.ready or counts.claimed or (queue, "") in figures:
                 of_queue = figures.setdefault((queue, ""), Figures())
                 of_queue.ready, of_queue.claimed = counts.ready, counts.claimed
-    return bool(store.rollups.write(MINUTE, minute, with_few_types(figures), mark=mark))
+    return bool(store.rollups.write(MINUTE, minute, with_few_types(figures), mark=MinuteMark(newest, counted)))
 
 
 def _sum_up_late(store: Any, minute: datetime, marks: Mapping[datetime, MinuteMark]) -> bool:
     """Sum up a minute again if rows were added since; return whether there were."""
-    counted = store.rollups.count(minute)
-    if counted <= marks[minute].counted:
+    if store.rollups.count(minute) <= marks[minute].counted:
         return False
-    figures = store.rollups.sums(minute, _mark_before(marks, minute))
+    found, counted = store.rollups.sums(minute, _mark_before(marks, minute))
+    figures = with_few_types(found)
     for _, step in store.rollups.steps(MINUTE, minute, minute + MINUTE).values():
         for key, before in step.items():
             # What cannot be counted later: messages that are gone without a history, and depths.
@@ -73,7 +72,7 @@ def _sum_up_late(store: Any, minute: datetime, marks: Mapping[datetime, MinuteMa
             late.arrived = max(late.arrived, before.arrived)
             late.ready, late.claimed = before.ready, before.claimed
     mark = MinuteMark(marks[minute].newest, counted)
-    return bool(store.rollups.write(MINUTE, minute, with_few_types(figures), mark=mark, again=True))
+    return bool(store.rollups.write(MINUTE, minute, figures, mark=mark, again=True))
 
 
 def _mark_before(marks: Mapping[datetime, MinuteMark], minute: datetime) -> int:

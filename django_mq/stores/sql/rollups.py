@@ -50,27 +50,35 @@ class Rollups(Part):
         number: int = self.rows("count_minute", start=minute, end=minute + MINUTE)[0][0]
         return number
 
-    def sums(self, minute: datetime, mark: int = NO_MARK) -> Step:
-        """Return the figures of a minute by queue and type. ``mark`` is below the ids of its arrivals."""
+    def sums(self, minute: datetime, mark: int = NO_MARK) -> tuple[Step, int]:
+        """Return the figures of a minute by queue and type, and from how many rows they are.
+
+        ``mark`` is below the ids of its arrivals.
+        """
         found: defaultdict[tuple[str, str], Figures] = defaultdict(Figures)
-        span = {"start": minute, "end": minute + MINUTE}
-        for queue, type_, outcome, waited, ran, number, again, *ms in self.rows("sum_finished", **span):
+        span, counted = {"start": minute, "end": minute + MINUTE}, 0
+        for queue, type_, outcome, waited, number, arrived, again, ms in self.rows("sum_ended", **span):
             figures, kind = found[queue, type_], KINDS.get(outcome, "removed")
             setattr(figures, kind, getattr(figures, kind) + number)
+            counted += number
+            figures.arrived += arrived
             figures.redelivered += again
-            if ran is not None:
-                figures.wait_seconds += float(ms[0]) / 1000
-                figures.run_seconds += float(ms[1]) / 1000
-                for histogram, bucket in ((figures.waits, str(int(waited))), (figures.runs, str(int(ran)))):
-                    histogram[bucket] = histogram.get(bucket, 0) + number
+            if waited is not None:
+                figures.wait_seconds += float(ms) / 1000
+                figures.waits[str(int(waited))] = number
+        for queue, type_, ran, number, ms in self.rows("sum_runs", **span):
+            figures = found[queue, type_]
+            figures.run_seconds += float(ms) / 1000
+            figures.runs[str(int(ran))] = number
         for queue, type_, number in self.rows("sum_arrived", mark=mark, **span):
             found[queue, type_].arrived += number
         for queue, type_, failed, again, dead in self.rows("sum_failed", lost=WORKER_LOST.error, **span):
             figures = found[queue, type_]
             figures.failed += failed
+            counted += failed
             figures.redelivered += again
             figures.dead += dead
-        return dict(found)
+        return dict(found), counted
 
     def steps(self, step: timedelta, start: datetime, end: datetime) -> dict[datetime, tuple[int, Step]]:
         """Return the known minutes and the figures by queue and type of the steps of a length within a span."""

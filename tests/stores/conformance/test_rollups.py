@@ -263,7 +263,7 @@ def test_rows_that_are_late_are_counted_in_their_minute_and_in_the_longer_steps(
     a_past(store, minute, seconds=60, number=30, chance=chance)
 
     again = []
-    for _ in range(3):
+    for _ in range(6):
         again.append(sum_up(store, 1000)["summed_up_again"])
         pass_time(store, 60)
 

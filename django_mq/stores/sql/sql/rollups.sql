@@ -9,27 +9,34 @@ WHERE seconds = 60 AND queue_name = '' AND begins_at >= %(since)s ORDER BY begin
 SELECT (SELECT count(*) FROM django_mq_history WHERE finished_at >= %(start)s AND finished_at < %(end)s)
      + (SELECT count(*) FROM django_mq_attempt WHERE failed_at >= %(start)s AND failed_at < %(end)s)
 
--- name: _of_accepted
-CASE WHEN outcome = 1 AND claimed_at IS NOT NULL THEN {it} END
+-- name: _is_accepted
+outcome = 1 AND claimed_at IS NOT NULL
 
--- name: sum_finished. Counts the messages that ended in a minute by queue, type, outcome, and the buckets of their waits
--- and runs.
--- Locks: nothing. Index: django_mq_history_pruning. Returns: queue, type, outcome, buckets of wait and run (of accepted
--- messages), number, redeliveries among them, and the sums of waits and runs in
+-- name: sum_ended. Counts the messages that ended in a minute by queue, type, outcome, and the bucket of their wait.
+-- Locks: nothing. Index: django_mq_history_pruning. Returns: queue, type, outcome, bucket of the wait (of accepted
+-- messages), number, how many of them were published in the minute and how many redelivered, and the sum of the waits in
 -- milliseconds.
-SELECT queue_name, type, outcome, {of_accepted:{bucket_of_wait}} AS waited, {of_accepted:{bucket_of_run}} AS ran,
-    count(*), count(CASE WHEN redelivered AND claimed_at IS NOT NULL THEN 1 END),
-    sum({of_accepted:{wait_ms}}), sum({of_accepted:{run_ms}})
+SELECT queue_name, type, outcome, CASE WHEN {is_accepted} THEN {bucket_of_wait} END AS waited, count(*),
+    count(CASE WHEN published_at >= %(start)s AND published_at < %(end)s THEN 1 END),
+    count(CASE WHEN redelivered AND claimed_at IS NOT NULL THEN 1 END), sum(CASE WHEN {is_accepted} THEN {wait_ms} END)
 FROM django_mq_history
 WHERE finished_at >= %(start)s AND finished_at < %(end)s
-GROUP BY queue_name, type, outcome, waited, ran
+GROUP BY queue_name, type, outcome, waited
 
--- name: sum_arrived. Counts the messages that were published in a minute: what is finished since, and what is here and
--- younger than the mark.
+-- name: sum_runs. Counts the messages that were accepted in a minute by queue, type, and the bucket of their run. A
+-- statement by itself: the pairs of waits and runs would be many more groups.
+-- Locks: nothing. Index: django_mq_history_pruning. Returns: queue, type, bucket, number, sum of the runs in milliseconds.
+SELECT queue_name, type, {bucket_of_run} AS ran, count(*), sum({run_ms})
+FROM django_mq_history
+WHERE finished_at >= %(start)s AND finished_at < %(end)s AND {is_accepted}
+GROUP BY queue_name, type, ran
+
+-- name: sum_arrived. Counts the messages that were published in a minute and did not end in it: what is finished since,
+-- and what is here and younger than the mark.
 -- Locks: nothing. Index: django_mq_history_pruning, the message table's primary key. Returns: queue, type, number; a
 -- queue and type may come twice.
 SELECT queue_name, type, count(*) FROM django_mq_history
-WHERE finished_at >= %(start)s AND published_at >= %(start)s AND published_at < %(end)s
+WHERE finished_at >= %(end)s AND published_at >= %(start)s AND published_at < %(end)s
 GROUP BY queue_name, type
 UNION ALL
 SELECT q.name, m.type, count(*) FROM django_mq_message m
