@@ -22,12 +22,15 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 from uuid import uuid4
 
+from django_mq.engine.histograms import as_text, histogram_of
+from django_mq.engine.rollups import ALL, KEPT, MINUTE, Figures, added_up, begin_of
 from tests.services.processes import tethered
 from tests.services.redis import find_free_port
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from playwright.sync_api import FloatRect, Page
 
@@ -82,6 +85,7 @@ def take_every_page(page: Page, folder: Path, scheme: str) -> None:
     pages |= {
         "dead letters": f"{rows}/message/?state=letters",
         "queue charts": f"{queue}charts/?queue=thumbnails",
+        "charts": f"{queue}charts/?span=day&beside=yesterday",
         "insights queue": f"{rows}/insighthour/?queue=orders",
     }
     pages |= {"dead letter": first_row(page, f"{rows}/message/?state=letters")}
@@ -348,33 +352,51 @@ def make_messages(sessions: list[int]) -> None:
 
 
 def make_past() -> None:
-    """Write the minutes of the last day, busier towards noon."""
+    """Write the steps of the last month as they are kept, with waves of different lengths."""
     from django.utils import timezone
 
     from django_mq.models import Rollup
+    from django_mq.stores.sql.rollups import WRITTEN
 
-    begin = timezone.now().replace(second=0, microsecond=0)
-    rows = []
-    for minute in range(1, 24 * 60):
-        for share, name in enumerate(("orders", "mails", "invoices", "reports"), 1):
-            wave = 1.4 + math.sin(minute / 9 + share) + random.random() / 2
-            rows.append(
-                Rollup(
-                    minute=begin - timedelta(minutes=minute),
-                    queue_name=name,
-                    arrived=int(260 * wave / share),
-                    accepted=int(255 * wave / share),
-                    failed=int(3 * wave),
-                    wait_p50=0.02 * wave,
-                    wait_p95=0.2 * wave,
-                    run_p50=0.05 * wave,
-                    run_p95=0.4 * wave,
-                )
-            )
-    # A minute by itself.
-    figures = {"arrived": 33, "accepted": 1, "wait_p50": 0.05, "wait_p95": 0.3, "run_p50": 0.1, "run_p95": 0.5}
-    rows.append(Rollup(minute=begin - timedelta(minutes=23), queue_name="thumbnails", **figures))
+    now, rows = timezone.now(), []
+
+    def write(begins_at: datetime, step: timedelta, key: tuple[str, str], figures: Figures) -> None:
+        values = {name: getattr(figures, name) for name in WRITTEN}
+        values |= {"waits": as_text(figures.waits), "runs": as_text(figures.runs)}
+        length = {"seconds": int(step.total_seconds()), "minutes": step // MINUTE}
+        rows.append(Rollup(begins_at=begins_at, queue_name=key[0], type=key[1], **length, **values))
+
+    for step, kept in KEPT.items():
+        for number in range(1, min(kept, timedelta(days=31)) // step):
+            begins_at = begin_of(now, step) - step * number
+            figures = past_of(begins_at, step, lonely=number == 23 and step == MINUTE)
+            write(begins_at, step, ALL, added_up(figures.values(), beside=True))
+            for key, each in figures.items():
+                write(begins_at, step, key, each)
     Rollup.objects.bulk_create(rows, 1000)
+
+
+def past_of(begins_at: datetime, step: timedelta, *, lonely: bool) -> dict[tuple[str, str], Figures]:
+    """Return the figures of a step, of one more queue if it is ``lonely``."""
+    found = {}
+    minutes, day = step / timedelta(minutes=1), begins_at.timestamp() / 86400
+    types = ("order.placed", "mail.welcome", "invoice.send", "report.day")
+    for share, (name, type_) in enumerate(zip(("orders", "mails", "invoices", "reports"), types, strict=True), 1):
+        wave = 1.4 + 0.4 * math.sin(day * 160 + share) + 0.7 * math.sin(day * 6.28 + 4) + random.random() / 2
+        fails = int(3 * wave * minutes) if random.random() < 0.3 else 0
+        figures = Figures(arrived=int(260 * wave / share * minutes), accepted=int(255 * wave / share * minutes))
+        figures.failed, figures.dead, figures.redelivered = fails, fails // 3, fails // 2
+        figures.ready, figures.claimed = int(40 * wave * wave), int(6 * wave)
+        waits, runs = ([base * wave * 1.3**number for number in range(20)] for base in (0.02, 0.05 * share))
+        times = max(1, figures.accepted // 20)
+        figures.waits = {bucket: times * count for bucket, count in histogram_of(waits).items()}
+        figures.runs = {bucket: times * count for bucket, count in histogram_of(runs).items()}
+        figures.wait_seconds, figures.run_seconds = times * sum(waits), times * sum(runs)
+        found[name, type_] = figures
+    if lonely:
+        spans = {"waits": histogram_of([0.05]), "runs": histogram_of([0.1])}
+        found["thumbnails", "picture.shrink"] = Figures(arrived=33, accepted=1, **spans)
+    return found
 
 
 def make_the_rest() -> None:

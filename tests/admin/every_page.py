@@ -37,7 +37,7 @@ def addresses() -> Iterator[str]:
     for meta in models:
         yield reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
         yield reverse(f"admin:{meta.app_label}_{meta.model_name}_add")
-    for name in ("queue_overview", "queue_overview_json", "history_types", "history_types_json"):
+    for name in ("queue_overview", "queue_overview_json", "queue_charts", "history_types", "history_types_json"):
         yield reverse(f"admin:django_mq_{name}")
     insights = reverse("admin:django_mq_insighthour_changelist")
     for query in (f"queue={QUEUE}", "days=1", "format=json", f"queue={QUEUE}&format=csv"):

@@ -39,6 +39,8 @@ def test_no_page_needs_anything_that_a_strict_policy_forbids(
     insights = f"{list_of('insighthour')}?queue=orders&days=28"
     found = [overview, insights, *map(list_of, pages()), *map(page_of, rows.values()), f"{list_of('message')}add/"]
     found += [f"{list_of('message')}{waiting.message_id}/", f"{list_of('message')}search/?q=json"]
+    charts = f"{list_of('queue')}charts/?span=day&beside=week"
+    found += [charts, f"{charts}&queue=orders"]
     complaints: list[str] = []
 
     with browsing(live_server.url) as page:

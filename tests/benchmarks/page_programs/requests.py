@@ -121,6 +121,10 @@ def _addresses() -> Iterator[tuple[str, str]]:
     yield "overview, last day", f"{overview}?span=day"
     yield "overview, a queue", f"{overview}?span=day&queue=queue-03"
     yield "overview, what refreshes", f"{overview}?part=1"
+    charts = reverse("admin:django_mq_queue_charts")
+    yield "charts, last hour", charts
+    yield "charts, 30 days beside a week before", f"{charts}?span=month&beside=week"
+    yield "charts, a queue", f"{charts}?span=day&queue=queue-03&beside=yesterday"
     yield "overview as JSON", reverse("admin:django_mq_queue_overview_json")
     for span in ("hour", "day"):
         yield f"what runs and fails, last {span}", f"{reverse('admin:django_mq_history_types')}?span={span}"
