@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Q
 from django.utils.text import Truncator
+from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.paginator import posts_action
@@ -329,7 +331,11 @@ class SpanFilter(admin.ListFilter):
 
     def _field(self, name: str, label: StrOrPromise) -> dict[str, Any]:
         value = self.given.get(name, "")
-        broken = bool(value) and criteria.moment(value) is None
+        found = criteria.moment(value) if value else None
+        with suppress(OverflowError):  # the first and the last day of the calendar
+            # A link names the time in another zone. What the form sends is local.
+            value = localtime(found).replace(tzinfo=None).isoformat().removesuffix(":00") if found else value
+        broken = bool(value) and found is None
         return {"name": name, "id": f"mq-{name}", "label": label, "value": value, "broken": broken}
 
 

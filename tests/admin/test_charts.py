@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
+from playwright.sync_api import expect
 
-from django_mq.admin.overview.charts import usual_end
+from django_mq.admin.overview.charts import Axis, usual_end
 from django_mq.engine.histograms import as_text, histogram_of
 from django_mq.models import Queue, Rollup
+from tests.admin.browser import browsing, log_in
 from tests.admin.conftest import list_of
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
     from django.test import Client
+    from pytest_django.live_server_helper import LiveServer
 
     from tests.admin.conftest import Make
 
@@ -58,7 +62,7 @@ def test_a_span_has_the_steps_that_are_kept_for_it(site: str, browse: Client, ma
     assert len(points) == length * 60 // step
     assert points[1].time - points[0].time == timedelta(minutes=step)
     assert sum(point.dead or 0 for point in points) == 60
-    assert [chart.title for chart in page.context["more"]][-1] == "Held by type, 95 %"
+    assert [chart.title for chart in page.context["charts"]][-1] == "Held by type, 95 %"
 
 
 def test_figures_lead_to_the_messages_of_their_step(site: str, browse: Client, make: Make) -> None:
@@ -101,7 +105,7 @@ def test_what_operators_did_to_the_queue_is_marked(site: str, browse: Client, ma
 
     chart = browse.get(CHARTS, {"queue": "orders"}).context["charts"][0]
 
-    assert [label.partition(": ")[2] for _place, label in chart.marks] == ["orders: Paused."]
+    assert [mark.label for _place, mark in chart.marks] == ["orders: Paused."]
     assert entry.pk
 
 
@@ -126,6 +130,60 @@ def test_an_unknown_queue_has_no_charts(site: str, browse: Client, make: Make) -
 
     assert browse.get(CHARTS, {"queue": "nowhere"}).status_code == 404
     assert browse.get(CHARTS, {"span": "x", "until": "x", "beside": "x"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("begin", "step", "steps", "labels"),
+    [
+        ((2026, 3, 2, 8, 7), timedelta(minutes=1), 60, ["9:15 a.m.", "9:30 a.m.", "9:45 a.m.", "10 a.m."]),
+        ((2026, 3, 2, 4, 0), timedelta(minutes=10), 36, ["6 a.m.", "8 a.m.", "10 a.m."]),
+        ((2026, 3, 28, 8, 0), timedelta(minutes=10), 144, ["noon", "6 p.m.", "midnight", "6 a.m."]),
+        ((2026, 3, 25, 9, 0), timedelta(hours=1), 168, ["Fri 27", "Sun 29", "Tue 31"]),
+        ((2026, 3, 2, 6, 0), timedelta(hours=6), 120, ["Sun 8", "Sun 15", "Sun 22", "Sun 29"]),
+    ],
+)
+def test_an_axis_is_labelled_at_round_times_of_the_site(
+    begin: tuple[int, ...], step: timedelta, steps: int, labels: list[str]
+) -> None:
+    first = datetime(*begin, tzinfo=UTC)  # type: ignore[misc,arg-type]
+
+    with timezone.override(ZoneInfo("Europe/Berlin")):
+        ticks = Axis([first + step * number for number in range(steps)], step).ticks
+
+    assert [label for _place, label in ticks] == labels
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_click_opens_the_messages_of_a_step_and_a_drawn_range_the_span_that_ends_with_it(
+    live_server: LiveServer, operator: User, make: Make
+) -> None:
+    make.queue()
+    minute = running() - timedelta(minutes=1)
+    past(timedelta(minutes=1), minute, "orders", SCRIPT, accepted=1, failed=0)
+    for late in (30, 90):
+        make.history(type=SCRIPT, finished_at=minute + timedelta(seconds=late))
+
+    with browsing(live_server.url) as page:
+        log_in(page)
+        page.goto(f"{CHARTS}?queue=orders&beside=week")
+        plot = page.locator(".mq-plot").first
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        assert box is not None
+        end, middle = box["x"] + box["width"] - 1, box["y"] + 60
+        page.mouse.move(end, middle)
+        expect(page.locator(".mq-tip")).to_contain_text("finished: 0.0167 /s")
+        page.mouse.down()
+        page.mouse.up()
+        expect(page.locator("#result_list tbody tr")).to_have_count(1)
+        page.go_back()
+        page.mouse.move(end, middle)
+        page.mouse.down()
+        page.mouse.move(end - box["width"] / 3, middle)
+        expect(page.locator(".mq-drawn-range")).to_have_count(1)
+        page.mouse.up()
+        page.wait_for_url("**/charts/?queue=orders&span=hour&beside=week&until=*")
+        expect(page.locator(".mq-plot").first).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,16 @@ WIDTH, HEIGHT = 600, 120
 ROUND = (1.0, 2.0, 5.0, 10.0)
 #: The scale is made for this share of the values, if the largest is so many times as large as those.
 USUAL, SPIKE = 0.97, 3.0
-#: Labels of the time below a chart.
+#: The most labels of the time below a chart, and the times that may lie between two of them.
 MOST_TICKS = 5
+#: How near to an end of the axis a label would be cut off.
+EDGE = 0.05
+DAY = timedelta(days=1)
+BETWEEN_TICKS = (
+    *(timedelta(minutes=number) for number in (5, 10, 15, 30)),
+    *(timedelta(hours=number) for number in (1, 2, 3, 6, 12)),
+    *(timedelta(days=number) for number in (1, 2, 7)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +63,50 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened."""
+    """Something that happened. The name is that of its style."""
 
     time: datetime
     label: str
+    name: str = "act"
+
+    @property
+    def text(self) -> str:
+        return f"{moment_text(self.time, timedelta(minutes=1))}: {self.label}"
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The times of a chart, what happened then, and where a click leads, followed by the times of the step."""
+    """The times of a chart, what happened then, and where a click and a drawn range lead, without their times."""
 
     times: Sequence[datetime]
     step: timedelta
     marks: Sequence[Mark] = ()
     address: str = ""
+    zoom: str = ""
+
+    @property
+    def length(self) -> timedelta:
+        return self.step * len(self.times)
 
     @property
     def ticks(self) -> list[tuple[str, str]]:
-        """The places of labels in percent, and the labels."""
-        every = ceil(len(self.times) / MOST_TICKS)
-        return [
-            (f"{100 * number / len(self.times):.1f}", moment_text(time, self.step))
-            for number, time in enumerate(self.times)
-            if number % every == every // 2
-        ]
+        """The places of labels in percent, and the labels: round times, as clocks at the site show them."""
+        every = next((each for each in BETWEEN_TICKS if self.length / each <= MOST_TICKS), BETWEEN_TICKS[-1])
+        first = localtime(self.times[0]).replace(hour=0, minute=0, second=0, microsecond=0)
+        first -= timedelta(days=first.toordinal() % max(every.days, 1))
+        found = [first + every * number for number in range(ceil((self.length + every + DAY) / every))]
+        placed = [(self.place(time), _tick(time, every)) for time in found]
+        return [(f"{100 * place:.1f}", text) for place, text in placed if EDGE < place < 1 - EDGE]
 
     @property
-    def placed_marks(self) -> list[tuple[str, str]]:
-        """The marks within the times: their places in percent, and their labels."""
-        whole = self.step * len(self.times)
-        found = [((mark.time - self.times[0]) / whole, mark) for mark in self.marks]
-        return [
-            (f"{100 * place:.1f}", f"{moment_text(mark.time, timedelta(minutes=1))}: {mark.label}")
-            for place, mark in found
-            if 0 <= place <= 1
-        ]
+    def placed_marks(self) -> list[tuple[str, Mark]]:
+        """The marks within the times, with their places in percent."""
+        found = [(self.place(mark.time), mark) for mark in self.marks]
+        return [(f"{100 * place:.1f}", mark) for place, mark in found if 0 <= place <= 1]
+
+    def place(self, time: datetime) -> float:
+        """Return the place of a time: 0 at the begin, 1 at the end."""
+        return (time - self.times[0]) / self.length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +122,7 @@ class Chart:
     #: The largest value, if the scale cuts it off.
     peak: str = ""
     ticks: list[tuple[str, str]] = field(default_factory=list)
-    marks: list[tuple[str, str]] = field(default_factory=list)
+    marks: list[tuple[str, Mark]] = field(default_factory=list)
     #: What the script shows and where it leads, as JSON.
     data: str = ""
     width: int = WIDTH
@@ -157,6 +174,8 @@ def axis_data(axis: Axis) -> dict[str, Any]:
         "begin": axis.times[0].timestamp(),
         "step": axis.step.total_seconds(),
         "address": axis.address,
+        "zoom": axis.zoom,
+        "marks": [[float(place), mark.text] for place, mark in axis.placed_marks],
     }
 
 
@@ -206,6 +225,10 @@ def moment_text(time: datetime, step: timedelta) -> str:
     local = localtime(time)
     clock = date_format(local, "TIME_FORMAT")
     return f"{date_format(local, 'SHORT_DATE_FORMAT')} {clock}" if step >= timedelta(hours=1) else clock
+
+
+def _tick(time: datetime, every: timedelta) -> str:
+    return date_format(time, "D j" if every >= DAY else "TIME_FORMAT")
 
 
 #: The darkest cell of a heat map.

@@ -24,7 +24,9 @@ LONGEST = 120
 def marks(since: datetime, until: datetime, *, queue: Queue | None = None) -> list[Mark]:
     """Return the deploys within a span, and what operators did to a queue, or to any."""
     deploys = Deploy.objects.using(alias()).filter(first_at__gte=since, first_at__lt=until)[:NEWEST]
-    found = [Mark(each.first_at, _("deploy: %(version)s") % {"version": each.version}) for each in deploys]
+    found = [
+        Mark(each.first_at, _("deploy: %(version)s") % {"version": each.version}, "deploy") for each in deploys
+    ]
     entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(Queue)).order_by("-pk")
     found += [
         Mark(entry.action_time, f"{entry.object_repr}: {entry.get_change_message()}"[:LONGEST])

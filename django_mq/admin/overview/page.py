@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.http import JsonResponse
 from django.template.response import TemplateResponse
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
@@ -172,7 +173,9 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     listed = [*(for_page(alert, admin, request) for alert in shown(found)), *added]
     may = admin.may(request, "view_history")
     messages = admin.list_address(History, queue=queue or "") if may else ""
-    axis = Axis([point.time for point in past.points], past.step, address=messages)
+    times = [point.time for point in past.points]
+    zoom = f"{admin.list_address(Queue)}charts/?{urlencode({'queue': queue} if queue else {})}"
+    axis = Axis(times, past.step, address=messages, zoom=zoom)
     table = rows(states, rates, workers, left)
     return {
         "rows": table,

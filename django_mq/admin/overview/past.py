@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from django import forms
 from django.http import Http404
@@ -46,7 +48,11 @@ if TYPE_CHECKING:
 BESIDE: Final = {"yesterday": timedelta(days=1), "week": timedelta(days=7)}
 #: What the heat maps show if the charts show an hour.
 TEN_MINUTES_OF: Final = Span("hours", timedelta(hours=6), timedelta(minutes=10))
-RATES: Final = ("arrived", "accepted", "failed", "redelivered")
+TRAFFIC: Final = ("arrived", "accepted")
+FAILURES: Final = ("failed", "redelivered")
+RATES: Final = (*TRAFFIC, *FAILURES)
+#: The most marks of the list below the charts.
+MOST_LISTED: Final = 20
 PERCENTILES: Final = ("p50", "p95", "p99")
 
 
@@ -62,18 +68,19 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     beside = request.GET.get("beside", "")
     before = _before(past, span, beside, name)
     links = _Links(admin, request, name)
-    axis = Axis(
-        [point.time for point in past.points],
-        past.step,
-        marks(past.begin, past.end, queue=queue),
-        links.history(),
-    )
     given = {
         "queue": name or "",
         "span": span.name,
         "beside": beside if before else "",
         "until": until and past.end,
     }
+    axis = Axis(
+        [point.time for point in past.points],
+        past.step,
+        marks(past.begin, past.end, queue=queue),
+        links.history(),
+        _link(given, until=None),
+    )
     return admin.page(
         request,
         "queue/charts",
@@ -81,8 +88,11 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         queue=name,
         span=span,
         past=past,
-        charts=charts(past.points, axis, before),
-        more=_more_charts(past, axis, queue, links),
+        charts=[
+            *charts(past.points, axis, before, rates=TRAFFIC),
+            *_more_charts(past, axis, before, queue, links),
+        ],
+        happened=sorted(axis.marks, key=attrgetter("time"), reverse=True)[:MOST_LISTED],
         heats=_heats(past, span, until, name, links),
         rows=_rows(past, links),
         empties=_empties(name),
@@ -111,49 +121,64 @@ class _Links:
     def _address(self, model: type[History | Attempt], filters: dict[str, str]) -> str:
         """Return the list without its times, which the script and ``of`` add; blank without the permission."""
         wanted = {**self._queue, **filters}
-        return f"{self._admin.list_address(model)}?{urlencode(wanted)}" if self._may[model] else ""
+        return self._admin.list_address(model, **wanted) if self._may[model] else ""
 
 
 def of(address: str, begin: datetime, end: datetime) -> str:
     """Return the address of the rows within a span."""
-    return address and f"{address}&{urlencode({'since': begin.isoformat(), 'until': end.isoformat()})}"
+    times = urlencode({"since": begin.isoformat(), "until": end.isoformat()})
+    return address and f"{address}{'&' if '?' in address else '?'}{times}"
+
+
+#: The values of an earlier time by figure.
+Before: TypeAlias = "Callable[[str], list[float | None]]"
 
 
 def charts(
-    points: Sequence[Point], axis: Axis, before: Callable[[str], list[float | None]] | None = None
+    points: Sequence[Point], axis: Axis, before: Before | None = None, *, rates: Sequence[str] = RATES
 ) -> list[Chart]:
     """Draw rates, waits and runs."""
+    lines = partial(_lines, points, before)
+    return [
+        draw(_("Messages a second"), lines(rates, unknown=True), unit="/s", axis=axis),
+        draw(_("Wait from ready to claimed"), lines(PERCENTILES, "wait_"), unit="s", axis=axis),
+        draw(_("Held from claimed to finished"), lines(PERCENTILES, "run_"), unit="s", axis=axis),
+    ]
+
+
+def _lines(
+    points: Sequence[Point],
+    before: Before | None,
+    names: Sequence[str],
+    prefix: str = "",
+    *,
+    unknown: bool = False,
+) -> list[Line]:
     labels = {
         "arrived": _("published"),
         "accepted": _("finished"),
         "failed": _("failed"),
         "redelivered": _("redelivered"),
+        "p50": _("median"),
+        "p95": _("95 %"),
+        "p99": _("99 %"),
     }
-    percentiles = {"p50": _("median"), "p95": _("95 %"), "p99": _("99 %")}
-
-    def lines(
-        names: Sequence[str], labels: dict[str, str], prefix: str = "", *, unknown: bool = False
-    ) -> list[Line]:
-        return [
-            Line(
-                name,
-                labels[name],
-                [getattr(point, prefix + name) for point in points],
-                ends_unknown=unknown,
-                before=before(prefix + name) if before else (),
-            )
-            for name in names
-        ]
-
     return [
-        draw(_("Messages a second"), lines(RATES, labels, unknown=True), unit="/s", axis=axis),
-        draw(_("Wait from ready to claimed"), lines(PERCENTILES, percentiles, "wait_"), unit="s", axis=axis),
-        draw(_("Held from claimed to finished"), lines(PERCENTILES, percentiles, "run_"), unit="s", axis=axis),
+        Line(
+            name,
+            labels[name],
+            [getattr(point, prefix + name) for point in points],
+            ends_unknown=unknown,
+            before=before(prefix + name) if before else (),
+        )
+        for name in names
     ]
 
 
-def _more_charts(past: Series, axis: Axis, queue: Queue | None, links: _Links) -> list[Chart]:
-    """Draw what is in flight against its limit, what waits, what died, and the runs of types."""
+def _more_charts(
+    past: Series, axis: Axis, before: Before | None, queue: Queue | None, links: _Links
+) -> list[Chart]:
+    """Draw what failed, what is in flight against its limit, what waits, what died, and the runs of types."""
     name = queue.name if queue else None
     limit = queue.max_in_flight if queue else slots_in_use(fleet(using=alias())).of
     flying = [Line("accepted", _("in flight"), [point.claimed for point in past.points])]
@@ -165,17 +190,18 @@ def _more_charts(past: Series, axis: Axis, queue: Queue | None, links: _Links) -
         Line(f"type{number}", one.type or "-", one.run_p95)
         for number, one in zip(count(1), busiest_types(past, queue=name, using=alias()), strict=False)
     ]
+    failed = _lines(past.points, before, FAILURES, unknown=True)
+    attempts = replace(axis, address=links.attempts())
     return [
+        draw(_("Failures a second"), failed, unit="/s", axis=attempts),
         draw(_("In flight, at the end of each minute"), flying, unit="", axis=axis),
         draw(_("Ready, at the end of each minute"), ready, unit="", axis=axis),
-        draw(_("Died"), dead, unit="", axis=replace(axis, address=links.attempts())),
+        draw(_("Died"), dead, unit="", axis=attempts),
         draw(_("Held by type, 95 %"), types, unit="s", axis=axis),
     ]
 
 
-def _before(
-    past: Series, span: Span, beside: str, queue: str | None
-) -> Callable[[str], list[float | None]] | None:
+def _before(past: Series, span: Span, beside: str, queue: str | None) -> Before | None:
     """Return the values of an earlier time by figure, for the times of a series."""
     shift = BESIDE.get(beside)
     if shift is None:
@@ -242,18 +268,20 @@ def _empties(queue: str | None) -> str:
     return _("Empty in %(time)s at this rate.") % {"time": LOCAL.duration(ready / fewer)}
 
 
+def _link(given: dict[str, Any], **changed: Any) -> str:
+    """Return the address of the page with some parameters changed."""
+    wanted = {name: value for name, value in (given | changed).items() if value}
+    if "until" in wanted:
+        wanted["until"] = wanted["until"].isoformat()
+    return f"?{urlencode(wanted)}"
+
+
 def _choices(given: dict[str, Any], past: Series) -> dict[str, list[tuple[str, str, bool]]]:
     """Return the links of the page by group: address, label, and whether it is chosen."""
-
-    def link(**changed: Any) -> str:
-        wanted = {name: value for name, value in (given | changed).items() if value}
-        if "until" in wanted:
-            wanted["until"] = wanted["until"].isoformat()
-        return f"?{urlencode(wanted)}"
-
     names = {"hour": _("Hour"), "day": _("Day"), "week": _("Week"), "month": _("30 days")}
     beside = {"": _("Nothing"), "yesterday": _("The day before"), "week": _("The week before")}
     length = past.end - past.begin
+    link = partial(_link, given)
     moves = [(link(until=past.end - length), _("Earlier"), False)]
     if given["until"]:
         moves += [(link(until=past.end + length), _("Later"), False), (link(until=None), _("Now"), False)]

@@ -5,6 +5,7 @@
 (() => {
     const SVG = "http://www.w3.org/2000/svg";
     const FEWEST_STEPS = 3;
+    const MOST_MARKS = 5;
     const read = new WeakMap();
     const tip = document.createElement("div");
     tip.className = "mq-tip";
@@ -27,14 +28,25 @@
         return {plot, chart, data, index: Math.floor(place * data.times.length)};
     };
 
+    const draw = (plot, name, attributes) => {
+        const shape = document.createElementNS(SVG, name);
+        for (const [attribute, value] of Object.entries(attributes)) shape.setAttribute(attribute, value);
+        plot.append(shape);
+    };
+
+    // What happened in the step, or so near that the pointer cannot be beside it.
+    const happened = (data, index) => data.marks
+        .filter(([place]) => Math.abs(place - 100 * (index + 0.5) / data.times.length) < Math.max(1, 50 / data.times.length))
+        .map(([, text]) => text).slice(0, MOST_MARKS);
+
     const moved = (event) => {
         const at = found(event);
         tip.hidden = !at;
         document.querySelectorAll(".mq-cursor").forEach((line) => line.remove());
         if (!at) return;
-        const {plot, data, index} = at;
+        const {plot, chart, data, index} = at;
         const lines = data.lines.map((line) => `${line.label}: ${line.values[index]}`);
-        tip.replaceChildren(...[data.times[index], ...lines].map((text) => {
+        tip.replaceChildren(...[data.times[index], ...lines, ...happened(data, index)].map((text) => {
             const part = document.createElement("div");
             part.textContent = text;
             return part;
@@ -45,23 +57,28 @@
         tip.style.top = `${event.clientY + 14}px`;
         plot.classList.toggle("mq-leads", Boolean(data.address));
         if (!plot.classList.contains("mq-plot")) return;
-        const cursor = document.createElementNS(SVG, "line");
-        const place = `${100 * (index + 0.5) / data.times.length}%`;
-        cursor.setAttribute("class", "mq-cursor");
-        for (const [name, value] of [["x1", place], ["x2", place], ["y1", "4"], ["y2", "124"]]) {
-            cursor.setAttribute(name, value);
+        const percent = (step) => `${100 * step / data.times.length}%`;
+        const place = percent(index + 0.5);
+        draw(plot, "line", {class: "mq-cursor", x1: place, x2: place, y1: 4, y2: 124});
+        if (begun && begun.chart === chart && data.zoom) {
+            const [first, last] = [begun.index, index].sort((one, other) => one - other);
+            draw(plot, "rect", {class: "mq-cursor mq-drawn-range", x: percent(first), width: percent(last + 1 - first), y: 4, height: 120});
         }
-        plot.append(cursor);
     };
 
     const time = (data, index) => new Date(1000 * (data.begin + index * data.step)).toISOString();
 
+    const go = (address, parameters) => {
+        const target = new URL(address, window.location.href);
+        for (const [name, value] of Object.entries(parameters)) target.searchParams.set(name, value);
+        window.location.assign(target);
+    };
+
+    // The shortest span that holds the range.
     const zoom = (data, first, last) => {
-        const address = new URL(window.location.href);
         const seconds = (last + 1 - first) * data.step;
-        address.searchParams.set("span", seconds <= 3600 ? "hour" : seconds <= 86400 ? "day" : "week");
-        address.searchParams.set("until", time(data, last + 1));
-        window.location.assign(address);
+        const span = seconds <= 3600 ? "hour" : seconds <= 86400 ? "day" : seconds <= 604800 ? "week" : "month";
+        go(data.zoom, {span, until: time(data, last + 1)});
     };
 
     const ended = (event) => {
@@ -70,11 +87,8 @@
         begun = null;
         if (!at || !from || at.chart !== from.chart || event.button !== 0) return;
         const [first, last] = [from.index, at.index].sort((one, other) => one - other);
-        if (last - first >= FEWEST_STEPS && at.plot.classList.contains("mq-plot")) return zoom(at.data, first, last);
-        if (at.data.address) {
-            const times = new URLSearchParams({since: time(at.data, at.index), until: time(at.data, at.index + 1)});
-            window.location.assign(`${at.data.address}&${times}`);
-        }
+        if (last - first >= FEWEST_STEPS && at.data.zoom) return zoom(at.data, first, last);
+        if (at.data.address) go(at.data.address, {since: time(at.data, at.index), until: time(at.data, at.index + 1)});
     };
 
     document.addEventListener("pointermove", moved);
