@@ -96,7 +96,7 @@ def test_a_list_of_no_existing_queue_has_no_tabs(make: Make, browse: Client, fil
 def test_the_charts_of_a_queue_exist_only_for_a_queue_that_does(make: Make, browse: Client) -> None:
     make.queue()
 
-    assert browse.get(f"{list_of('queue')}charts/?queue=orders").content.decode().count("<figure") == 3
+    assert browse.get(f"{list_of('queue')}charts/?queue=orders").content.decode().count("<figure") == 9
     assert browse.get(f"{list_of('queue')}charts/?queue=typo").status_code == 404
 
 
