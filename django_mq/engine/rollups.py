@@ -1,4 +1,4 @@
-"""The figures of the past in steps of a minute, ten minutes and an hour: what is added up when, and kept."""
+"""The figures of the past in steps of a minute, ten minutes, an hour and six: what is added up when, and kept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ if TYPE_CHECKING:
 MINUTE: Final = timedelta(minutes=1)
 TEN_MINUTES: Final = timedelta(minutes=10)
 HOUR: Final = timedelta(hours=1)
-#: How long the steps of each length are kept. Those of an hour last for two months, beside one another.
-KEPT: Final = {MINUTE: timedelta(days=2, hours=2), TEN_MINUTES: timedelta(days=15), HOUR: timedelta(days=62)}
+SIX_HOURS: Final = timedelta(hours=6)
+#: How long the steps of each length are kept, the shortest first: those of a span, and of the same span before it.
+KEPT: Final = {
+    MINUTE: timedelta(days=2, hours=2),
+    TEN_MINUTES: timedelta(days=15),
+    HOUR: timedelta(days=31),
+    SIX_HOURS: timedelta(days=62),
+}
 #: The steps that are summed up from shorter ones.
-PARTS: Final = {TEN_MINUTES: MINUTE, HOUR: TEN_MINUTES}
+PARTS: Final = {TEN_MINUTES: MINUTE, HOUR: TEN_MINUTES, SIX_HOURS: HOUR}
 #: How long after its end a minute is summed up.
 SETTLING: Final = timedelta(seconds=5)
 #: How many past minutes are summed up. No worker was alive in earlier ones, so no message finished.

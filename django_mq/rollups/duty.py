@@ -21,7 +21,7 @@ from django_mq.engine.rollups import (
 from django_mq.stores.sql.rollups import NO_MARK, MinuteMark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 #: How far back the duty looks for the mark of the arrivals, and for minutes to count again.
 LOOK_BACK = 2 * HOUR
@@ -42,7 +42,7 @@ def sum_up(store: Any, _limit: int) -> dict[str, int]:
     marks = store.rollups.known(current - LOOK_BACK)
     new = [minute for minute in missing(marks, current) if _sum_up_one(store, minute, marks, current)]
     again = [minute for minute in to_recount(current) if minute in marks and _sum_up_late(store, minute, marks)]
-    _add_up(store, {*again, *new, *_before_a_gap(marks, new)}, current)
+    _add_up(store, {*again, *new, *_before_a_gap(store, new)}, current)
     return {"summed_up": len(new), "summed_up_again": len(again)}
 
 
@@ -82,11 +82,10 @@ def _mark_before(marks: Mapping[datetime, MinuteMark], minute: datetime) -> int:
     return max(older, default=NO_MARK)
 
 
-def _before_a_gap(marks: Mapping[datetime, MinuteMark], new: Iterable[datetime]) -> list[datetime]:
+def _before_a_gap(store: Any, new: Collection[datetime]) -> list[datetime]:
     """Return the last minute before those that no worker has summed up: its longer steps are over since."""
-    first = min(new, default=None)
-    before = max((minute for minute in marks if first is not None and minute < first), default=None)
-    return [before] if first is not None and before is not None and before < first - MINUTE else []
+    before = store.rollups.last_before(min(new)) if new else None
+    return [before] if before is not None and before < min(new) - MINUTE else []
 
 
 def _add_up(store: Any, changed: Iterable[datetime], current: datetime) -> None:

@@ -5,7 +5,7 @@ A minute that no worker has summed up is unknown. It is not a minute without tra
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from django.db.models import Q, Sum
 
 from django_mq.engine.histograms import merged, quantile
-from django_mq.engine.rollups import HOUR, KEPT, MINUTE, TEN_MINUTES, begin_of
+from django_mq.engine.rollups import HOUR, KEPT, MINUTE, SIX_HOURS, TEN_MINUTES, begin_of
 from django_mq.models import Rollup
 from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -51,7 +51,7 @@ SPANS: Final = {
         Span("hour", HOUR, MINUTE),
         Span("day", timedelta(days=1), TEN_MINUTES),
         Span("week", timedelta(days=7), HOUR),
-        Span("month", timedelta(days=30), 6 * HOUR),
+        Span("month", timedelta(days=30), SIX_HOURS),
     )
 }
 #: The spans of which every finished message can be read, one by one.
@@ -179,7 +179,7 @@ def kept_step(span: Span, now: datetime, end: datetime) -> timedelta:
 
 
 def _longest_needed(age: timedelta) -> timedelta:
-    return next((step for step, kept in KEPT.items() if age <= kept), HOUR)
+    return next((step for step, kept in KEPT.items() if age <= kept), SIX_HOURS)
 
 
 def _parts(
@@ -188,7 +188,7 @@ def _parts(
     """Return what covers a span, and its rows: the longest that fit the step, and shorter ones after them."""
     wanted = Q(queue_name__in={SUMMED_UP, queue or SUMMED_UP})
     parts, rows = [], []
-    for length in (HOUR, TEN_MINUTES, MINUTE):
+    for length in reversed(KEPT):
         if length <= step:
             found = list(steps_of(length, first, end, using=using).filter(wanted).values(*COLUMNS))
             if found:
@@ -294,34 +294,42 @@ class TypeFigures:
 
 def busiest_types(past: Series, *, queue: str | None = None, most: int = 5, using: str) -> list[TypeFigures]:
     """Return the types that took the workers most time, the first one took most."""
-    every: dict[str, dict[str, Any]] = {}
-    for length, first, end in past.parts:
-        rows = _of_queue(steps_of(length, first, end, using=using), queue)
-        sums = {f"all_{name}": Sum(name) for name in TYPE_SUMS}
-        for type_, *values in rows.order_by().values("type").annotate(**sums).values_list("type", *sums):
-            known = every.setdefault(type_, dict.fromkeys(TYPE_SUMS, 0))
-            for name, value in zip(TYPE_SUMS, values, strict=True):
-                known[name] += value
-    names = sorted(every, key=lambda name: (-every[name]["run_seconds"], -every[name]["accepted"], name))[:most]
-    texts: dict[str, dict[datetime, list[str]]] = {name: defaultdict(list) for name in names}
-    for length, first, end in past.parts:
-        rows = _of_queue(steps_of(length, first, end, using=using).filter(type__in=names), queue)
-        for type_, begins_at, runs in rows.order_by().values_list("type", "begins_at", "runs"):
-            texts[type_][begin_of(begins_at, past.step)].append(runs)
-    return [_type_figures(name, every[name], texts[name], past) for name in names]
+    rows = _of_queue(_rows(past, using), queue)
+    summed = rows.values("type").annotate(
+        all_accepted=Sum("accepted"), all_failed=Sum("failed"), all_run_seconds=Sum("run_seconds")
+    )
+    first = summed.order_by("-all_run_seconds", "-all_accepted", "type")
+    every = first.values_list("type", "all_accepted", "all_failed", "all_run_seconds")[:most]
+    found = {type_: dict(zip(TYPE_SUMS, values, strict=True)) for type_, *values in every}
+    texts: dict[str, dict[datetime, list[str]]] = {name: defaultdict(list) for name in found}
+    for type_, begins_at, runs in rows.filter(type__in=found).values_list("type", "begins_at", "runs"):
+        texts[type_][begin_of(begins_at, past.step)].append(runs)
+    return [_type_figures(name, sums, texts[name], past) for name, sums in found.items()]
 
 
 def _type_figures(
     name: str, sums: Mapping[str, Any], texts: Mapping[datetime, list[str]], past: Series
 ) -> TypeFigures:
-    whole = merged(text for found in texts.values() for text in found)
+    steps = {time: merged(found) for time, found in texts.items()}
+    whole = Counter[str]()
+    for step in steps.values():
+        whole.update(step)
     return TypeFigures(
         type=name,
         **sums,
-        run_p95=[quantile(merged(texts.get(point.time, ())), 95) for point in past.points],
+        run_p95=[quantile(steps.get(point.time, {}), 95) for point in past.points],
         run_p50=quantile(whole, 50),
         run_p99=quantile(whole, 99),
     )
+
+
+def _rows(past: Series, using: str) -> QuerySet[Rollup]:
+    """Return what covers a series, in no order."""
+    covering = Q(pk__in=())
+    for length, first, end in past.parts:
+        seconds = int(length.total_seconds())
+        covering |= Q(seconds=seconds, begins_at__gte=first, begins_at__lt=end)
+    return Rollup.objects.using(using).filter(covering).order_by()
 
 
 def _of_queue(rows: QuerySet[Rollup], queue: str | None) -> QuerySet[Rollup]:
@@ -339,37 +347,38 @@ class HeatMap:
 
 def failures_by_type(past: Series, *, queue: str | None = None, most: int = 20, using: str) -> HeatMap:
     """Return the failed attempts by type and step, of the types that failed most often."""
-    cells: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
-    for length, first, end in past.parts:
-        rows = _of_queue(steps_of(length, first, end, using=using).filter(failed__gt=0), queue)
-        summed = rows.order_by().values("type", "begins_at").annotate(all_failed=Sum("failed"))
-        for type_, begins_at, failed in summed.values_list("type", "begins_at", "all_failed"):
-            cells[type_][begin_of(begins_at, past.step)] += failed
-    names = sorted(cells, key=lambda name: (-sum(cells[name].values()), name))[:most]
-    times = [point.time for point in past.points]
+    rows = _of_queue(_rows(past, using).filter(failed__gt=0), queue)
+    cells = _cells(rows, "type", ("failed",), past, most)
     known = {point.time for point in past.points if point.arrived is not None}
-    rows_ = [(name, [cells[name].get(time, 0.0) if time in known else None for time in times]) for name in names]
-    return HeatMap(times=times, step=past.step, rows=rows_)
+    return _heat_map(cells, past, lambda time, cell: cell[0] if cell else 0.0 if time in known else None)
 
 
 def waits_by_queue(past: Series, *, most: int = 20, using: str) -> HeatMap:
     """Return the mean waits in seconds by queue and step, of the queues with the longest waits in all."""
-    sums: dict[str, dict[datetime, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
-    for length, first, end in past.parts:
-        rows = _of_queue(steps_of(length, first, end, using=using).filter(accepted__gt=0), None)
-        summed = rows.order_by().values("queue_name", "begins_at")
-        summed = summed.annotate(all_wait=Sum("wait_seconds"), all_accepted=Sum("accepted"))
-        for queue, begins_at, waited, accepted in summed.values_list(
-            "queue_name", "begins_at", "all_wait", "all_accepted"
-        ):
-            cell = sums[queue][begin_of(begins_at, past.step)]
-            cell[0] += waited
-            cell[1] += accepted
-    names = sorted(sums, key=lambda name: (-sum(waited for waited, _ in sums[name].values()), name))[:most]
+    rows = _of_queue(_rows(past, using).filter(accepted__gt=0), None)
+    cells = _cells(rows, "queue_name", ("wait_seconds", "accepted"), past, most)
+    return _heat_map(cells, past, lambda _time, cell: cell[0] / cell[1] if cell and cell[1] else None)
+
+
+#: Sums by name and step.
+Cells: TypeAlias = dict[str, dict[datetime, list[float]]]
+
+
+def _cells(rows: QuerySet[Rollup], by: str, columns: Sequence[str], past: Series, most: int) -> Cells:
+    """Return the sums of columns by name and step, of the names with the largest sums of the first column."""
+    first = rows.values(by).annotate(all_first=Sum(columns[0])).order_by("-all_first", by)
+    cells: Cells = {name: {} for name in first.values_list(by, flat=True)[:most]}
+    summed = rows.filter(**{f"{by}__in": cells}).values(by, "begins_at")
+    sums = {f"all_{name}": Sum(name) for name in columns}
+    for name, begins_at, *values in summed.annotate(**sums).values_list(by, "begins_at", *sums):
+        cell = cells[name].setdefault(begin_of(begins_at, past.step), [0.0] * len(columns))
+        cell[:] = [before + value for before, value in zip(cell, values, strict=True)]
+    return cells
+
+
+def _heat_map(
+    cells: Cells, past: Series, value: Callable[[datetime, Sequence[float] | None], float | None]
+) -> HeatMap:
     times = [point.time for point in past.points]
-    rows_ = [(name, [_mean(sums[name].get(time)) for time in times]) for name in names]
-    return HeatMap(times=times, step=past.step, rows=rows_)
-
-
-def _mean(cell: Sequence[float] | None) -> float | None:
-    return cell[0] / cell[1] if cell and cell[1] else None
+    rows = [(name, [value(time, found.get(time)) for time in times]) for name, found in cells.items()]
+    return HeatMap(times=times, step=past.step, rows=rows)

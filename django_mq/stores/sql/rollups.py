@@ -41,6 +41,11 @@ class Rollups(Part):
         """Return the minutes since a time that are summed up, oldest first."""
         return {time_of(minute): MinuteMark(*mark) for minute, *mark in self.rows("rolled_up", since=since)}
 
+    def last_before(self, time: datetime) -> datetime | None:
+        """Return the last minute before a time that is summed up."""
+        minute = self.rows("rolled_up_before", before=time)[0][0]
+        return None if minute is None else time_of(minute)
+
     def newest_message(self) -> int:
         """Return the highest id of a message."""
         return self.rows("newest_message")[0][0] or 0

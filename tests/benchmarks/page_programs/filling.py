@@ -147,7 +147,7 @@ def _minutes(names: list[str]) -> list[Rollup]:
     begin = timezone.now().replace(second=0, microsecond=0)
     spans = {name: as_text({str(number): 3 for number in range(50, 70)}) for name in ("waits", "runs")}
     found = []
-    for step, number in ((1, 48 * 60), (10, 15 * 144), (60, 62 * 24)):
+    for step, number in ((1, 48 * 60), (10, 15 * 144), (60, 31 * 24), (360, 62 * 4)):
         begin = begin_of(begin, timedelta(minutes=step))
         counts = {"seconds": 60 * step, "minutes": step, "arrived": 60 * step, "accepted": 55 * step}
         sums = {"wait_seconds": 90.0 * step, "run_seconds": 90.0 * step}

@@ -12,7 +12,7 @@ import pytest
 
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.histograms import histogram_of, merged, quantile
-from django_mq.engine.rollups import Figures, added_up
+from django_mq.engine.rollups import SIX_HOURS, Figures, added_up, begin_of
 from django_mq.models import Attempt, History, Rollup
 from django_mq.rollups.duty import prune, sum_up
 from django_mq.rollups.series import running_minute
@@ -234,7 +234,7 @@ def assert_agrees(store: Store, begin: datetime, seconds: int) -> None:
         assert merged([row.runs]) == figures.runs
 
 
-def test_the_figures_agree_with_a_count_over_the_history_also_of_longer_steps(store: Store) -> None:
+def test_the_figures_agree_with_a_count_over_the_history_also_in_longer_steps_before_a_gap(store: Store) -> None:
     chance = random.Random(5)
     hour = (datetime.now(UTC) + store.database.clock_offset).replace(minute=0, second=0, microsecond=0)
     store.database.clock_offset += hour - datetime.now(UTC) - store.database.clock_offset
@@ -250,6 +250,11 @@ def test_the_figures_agree_with_a_count_over_the_history_also_of_longer_steps(st
     assert_agrees(store, hour, 3600)
     [whole] = summed(store, "", seconds=3600)
     assert whole.minutes == 10
+
+    pass_time(store, 7 * 3600)
+    roll_up(store)
+
+    assert_agrees(store, begin_of(hour, SIX_HOURS), 6 * 3600)
 
 
 def test_rows_that_are_late_are_counted_in_their_minute_and_in_the_longer_steps(store: Store) -> None:
@@ -298,12 +303,12 @@ def test_what_dies_in_its_queue_is_counted_as_dead(store: Store, orders: str, se
 
 def test_steps_are_deleted_when_longer_ones_tell_of_their_time(store: Store) -> None:
     now = datetime.now(UTC)
-    ages = {60: timedelta(days=3), 600: timedelta(days=16), 3600: timedelta(days=63)}
+    ages = {60: timedelta(days=3), 600: timedelta(days=16), 3600: timedelta(days=32), 21600: timedelta(days=63)}
     for seconds, age in ages.items():
         for begins_at in (now - age, now - age / 2):
             Rollup.objects.using(store.alias).create(seconds=seconds, begins_at=begins_at, queue_name="")
 
-    assert prune(store, 100) == 3
+    assert prune(store, 100) == 4
 
     assert not History.objects.using(store.alias).exists()
-    assert Rollup.objects.using(store.alias).count() == 3
+    assert Rollup.objects.using(store.alias).count() == 4

@@ -4,6 +4,10 @@
 SELECT begins_at, newest, counted FROM django_mq_rollupstep
 WHERE seconds = 60 AND queue_name = '' AND begins_at >= %(since)s ORDER BY begins_at
 
+-- name: rolled_up_before. Looks for the last minute before a time that is summed up.
+-- Locks: nothing. Index: django_mq_rollupstep_once. Returns: the minute, or NULL.
+SELECT max(begins_at) FROM django_mq_rollupstep WHERE seconds = 60 AND begins_at < %(before)s
+
 -- name: count_minute. Counts the rows of the past of a minute.
 -- Locks: nothing. Index: django_mq_history_pruning and django_mq_attempt_pruning, which are enough. Returns: a number.
 SELECT (SELECT count(*) FROM django_mq_history WHERE finished_at >= %(start)s AND finished_at < %(end)s)
