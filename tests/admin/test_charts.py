@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -14,8 +16,11 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from django_mq.admin.overview.charts import Axis, usual_end
-from django_mq.engine.histograms import as_text, histogram_of
+from django_mq.engine.histograms import LARGEST_ERROR, as_text, histogram_of
+from django_mq.engine.percentiles import percentile
 from django_mq.models import Queue, Rollup
+from django_mq.rollups.duty import sum_up
+from django_mq.stores.registry import shared_store
 from tests.admin.browser import browsing, log_in
 from tests.admin.conftest import list_of
 
@@ -80,6 +85,47 @@ def test_figures_lead_to_the_messages_of_their_step(site: str, browse: Client, m
     assert data["address"] == f"{list_of('history')}?queue=orders"
     assert len(data["times"]) == len(data["lines"][0]["values"]) == 60
     assert SCRIPT not in text
+
+
+@pytest.mark.parametrize("queue", ["", "orders"])
+def test_every_figure_of_the_page_is_that_of_a_plain_count_over_the_history(
+    site: str, browse: Client, make: Make, queue: str
+) -> None:
+    make.queue()
+    chance, begin = random.Random(7), running() - timedelta(minutes=3)
+    ended, failed = [], []
+    for _ in range(60):
+        finished = begin + timedelta(seconds=chance.randrange(120))
+        claimed = finished - timedelta(seconds=chance.random())
+        ready = claimed - timedelta(seconds=10 * chance.random())
+        given = {"queue_name": chance.choice(("orders", "mails")), "type": chance.choice(("a", "b"))}
+        times = {"published_at": ready, "ready_at": ready, "claimed_at": claimed, "finished_at": finished}
+        ended.append(make.history(outcome=chance.choice((1, 1, 6)), redelivered=False, **given, **times))
+    for row in chance.sample(ended, 20):
+        given = {"queue_name": row.queue_name, "type": row.type, "failed_at": row.finished_at, "number": 2}
+        failed.append(make.attempt(**given))
+    sum_up(shared_store(site), 1000)
+
+    page = browse.get(CHARTS, {"queue": queue})
+
+    ended = [row for row in ended if row.queue_name == (queue or row.queue_name)]
+    failed = [row for row in failed if row.queue_name == (queue or row.queue_name)]
+    points = {point.time: point for point in page.context["past"].points}
+    for minute in (begin, begin + timedelta(minutes=1)):
+        point, span = points[minute], (minute, minute + timedelta(minutes=1))
+        mine = [row for row in ended if span[0] <= row.finished_at < span[1]]
+        accepted = [row for row in mine if row.outcome == 1]
+        waits = Counter((row.claimed_at - row.ready_at).total_seconds() for row in accepted)
+        runs = Counter((row.finished_at - row.claimed_at).total_seconds() for row in accepted)
+        attempts = sum(span[0] <= row.failed_at < span[1] for row in failed)
+        arrived = sum(span[0] <= row.published_at < span[1] for row in ended)
+        rates = (point.arrived, point.accepted, point.failed, point.redelivered)
+        assert rates == pytest.approx([number / 60 for number in (arrived, len(accepted), attempts, attempts)])
+        assert point.dead == len(mine) - len(accepted)
+        for percent in (50, 95, 99):
+            exact = percentile(waits, percent), percentile(runs, percent)
+            shown = getattr(point, f"wait_p{percent}"), getattr(point, f"run_p{percent}")
+            assert shown == pytest.approx(exact, rel=LARGEST_ERROR, abs=0.001)
 
 
 def test_heat_maps_show_failures_by_type_and_waits_by_queue(site: str, browse: Client, make: Make) -> None:

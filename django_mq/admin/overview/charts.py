@@ -161,10 +161,14 @@ def draw(
 
 def _data(axis: Axis, lines: Sequence[Line], unit: str) -> str:
     texts = [
-        {"label": line.label, "values": ["-" if value is None else figure(value, unit) for value in line.values]}
+        {"label": line.label, "values": _texts(line.values, unit), "before": _texts(line.before, unit)}
         for line in lines
     ]
     return json.dumps({**axis_data(axis), "lines": texts})
+
+
+def _texts(values: Sequence[float | None], unit: str) -> list[str]:
+    return ["-" if value is None else figure(value, unit) for value in values]
 
 
 def axis_data(axis: Axis) -> dict[str, Any]:
@@ -265,13 +269,12 @@ def _heat_row(name: str, values: Sequence[float | None], top: float, unit: str, 
         if value:
             level = min(LEVELS, ceil(LEVELS * value / top))
             cells.setdefault(level, []).append(f"M{number} 0h1v1h-1z")
-    texts = ["-" if value is None else figure(value, unit) for value in values]
     largest = max((value for value in values if value is not None), default=0.0)
     return HeatRow(
         name=name,
         address=data["address"],
         paths=[(level, "".join(found)) for level, found in sorted(cells.items())],
-        data=json.dumps({**data, "lines": [{"label": name, "values": texts}]}),
+        data=json.dumps({**data, "lines": [{"label": name, "values": _texts(values, unit), "before": []}]}),
         total=figure(largest, unit),
         columns=len(values),
     )

@@ -6,11 +6,13 @@
     const SVG = "http://www.w3.org/2000/svg";
     const FEWEST_STEPS = 3;
     const MOST_MARKS = 5;
+    const NEAR = 0.05;
     const read = new WeakMap();
     const tip = document.createElement("div");
     tip.className = "mq-tip";
     tip.hidden = true;
     let begun = null;
+    let tapped = null;
 
     const dataOf = (chart) => {
         if (!read.has(chart)) read.set(chart, JSON.parse(chart.dataset.mqChart));
@@ -45,7 +47,8 @@
         document.querySelectorAll(".mq-cursor").forEach((line) => line.remove());
         if (!at) return;
         const {plot, chart, data, index} = at;
-        const lines = data.lines.map((line) => `${line.label}: ${line.values[index]}`);
+        const lines = data.lines.map(({label, values, before}) =>
+            `${label}: ${values[index]}${before.length ? ` (${before[index]})` : ""}`);
         tip.replaceChildren(...[data.times[index], ...lines, ...happened(data, index)].map((text) => {
             const part = document.createElement("div");
             part.textContent = text;
@@ -81,6 +84,15 @@
         go(data.zoom, {span, until: time(data, last + 1)});
     };
 
+    // A finger has no hover: the first tap shows the figures, the second one near it opens the messages.
+    const isFirstTap = (event, at) => {
+        if (event.pointerType === "mouse") return false;
+        const near = tapped && tapped.chart === at.chart
+            && Math.abs(tapped.index - at.index) <= NEAR * at.data.times.length;
+        if (!near) tapped = at;
+        return !near;
+    };
+
     const ended = (event) => {
         const at = found(event);
         const from = begun;
@@ -88,11 +100,16 @@
         if (!at || !from || at.chart !== from.chart || event.button !== 0) return;
         const [first, last] = [from.index, at.index].sort((one, other) => one - other);
         if (last - first >= FEWEST_STEPS && at.data.zoom) return zoom(at.data, first, last);
-        if (at.data.address) go(at.data.address, {since: time(at.data, at.index), until: time(at.data, at.index + 1)});
+        if (!at.data.address || isFirstTap(event, at)) return;
+        const {index} = event.pointerType === "mouse" ? at : tapped;
+        go(at.data.address, {since: time(at.data, index), until: time(at.data, index + 1)});
     };
 
     document.addEventListener("pointermove", moved);
-    document.addEventListener("pointerdown", (event) => { begun = found(event); });
+    document.addEventListener("pointerdown", (event) => {
+        begun = found(event);
+        moved(event);
+    });
     document.addEventListener("pointerup", ended);
     const start = () => document.body.append(tip);
     if (document.readyState === "loading") {
