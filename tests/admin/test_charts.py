@@ -145,14 +145,15 @@ def test_what_operators_did_to_the_queue_is_marked(site: str, browse: Client, ma
     past(timedelta(minutes=1), running() - timedelta(minutes=1), "orders", "", accepted=1, failed=0)
     kind = ContentType.objects.get_for_model(Queue)
     given = {"user": operator, "content_type": kind, "action_flag": 2, "change_message": "Paused."}
-    entry = LogEntry.objects.create(object_id=str(queue.pk), object_repr="orders", **given)
+    LogEntry.objects.create(object_id=str(queue.pk), object_repr="orders", **given)
     LogEntry.objects.create(object_id="0", object_repr="mails", **given)
     LogEntry.objects.update(action_time=running() - timedelta(minutes=9))
 
-    chart = browse.get(CHARTS, {"queue": "orders"}).context["charts"][0]
+    page = browse.get(CHARTS, {"queue": "orders"})
 
+    chart = page.context["charts"][0]
     assert [mark.label for _place, mark in chart.marks] == ["orders: Paused."]
-    assert entry.pk
+    assert [text.partition(": ")[2] for text in page.context["happened"]] == ["orders: Paused."]
 
 
 def test_without_the_permission_to_view_the_history_nothing_leads_there(

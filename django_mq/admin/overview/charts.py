@@ -69,10 +69,6 @@ class Mark:
     label: str
     name: str = "act"
 
-    @property
-    def text(self) -> str:
-        return f"{moment_text(self.time, timedelta(minutes=1))}: {self.label}"
-
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -103,6 +99,10 @@ class Axis:
         """The marks within the times, with their places in percent."""
         found = [(self.place(mark.time), mark) for mark in self.marks]
         return [(f"{100 * place:.1f}", mark) for place, mark in found if 0 <= place <= 1]
+
+    def text(self, mark: Mark) -> str:
+        """Return when something happened, and what: with the day, if there are several."""
+        return f"{moment_text(mark.time, DAY if self.length > DAY else self.step)}: {mark.label}"
 
     def place(self, time: datetime) -> float:
         """Return the place of a time: 0 at the begin, 1 at the end."""
@@ -179,7 +179,7 @@ def axis_data(axis: Axis) -> dict[str, Any]:
         "step": axis.step.total_seconds(),
         "address": axis.address,
         "zoom": axis.zoom,
-        "marks": [[float(place), mark.text] for place, mark in axis.placed_marks],
+        "marks": [[float(place), axis.text(mark)] for place, mark in axis.placed_marks],
     }
 
 

@@ -92,7 +92,9 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
             *charts(past.points, axis, before, rates=TRAFFIC),
             *_more_charts(past, axis, before, queue, links),
         ],
-        happened=sorted(axis.marks, key=attrgetter("time"), reverse=True)[:MOST_LISTED],
+        happened=[
+            axis.text(mark) for mark in sorted(axis.marks, key=attrgetter("time"), reverse=True)[:MOST_LISTED]
+        ],
         heats=_heats(past, span, until, name, links),
         rows=_rows(past, links),
         empties=_empties(name),
