@@ -5,10 +5,6 @@ floor(ln(greatest({it}, 1)) * 11.541560327111707 + 1e-9)
 greatest(timestampdiff(MICROSECOND, ready_at, claimed_at) / 1000, 0)
 -- name: _run_ms
 greatest(timestampdiff(MICROSECOND, claimed_at, finished_at) / 1000, 0)
--- name: _bucket_of_wait
-{bucket:{wait_ms}}
--- name: _bucket_of_run
-{bucket:{run_ms}}
 
 -- name: prune_steps. Deletes the oldest steps of a length.
 -- Locks: the rows it deletes. Index: django_mq_rollupstep_once. Returns: one row per deleted row.

@@ -5,7 +5,3 @@ floor(ln(greatest({it}, 1)) * 11.541560327111707 + 1e-9)::int
 greatest(date_part('epoch', claimed_at - ready_at) * 1000, 0)
 -- name: _run_ms
 greatest(date_part('epoch', finished_at - claimed_at) * 1000, 0)
--- name: _bucket_of_wait
-{bucket:{wait_ms}}
--- name: _bucket_of_run
-{bucket:{run_ms}}

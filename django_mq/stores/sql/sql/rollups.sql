@@ -20,7 +20,7 @@ outcome = 1 AND claimed_at IS NOT NULL
 -- Locks: nothing. Index: django_mq_history_pruning. Returns: queue, type, outcome, bucket of the wait (of accepted
 -- messages), number, how many of them were published in the minute and how many redelivered, and the sum of the waits in
 -- milliseconds.
-SELECT queue_name, type, outcome, CASE WHEN {is_accepted} THEN {bucket_of_wait} END AS waited, count(*),
+SELECT queue_name, type, outcome, CASE WHEN {is_accepted} THEN {bucket:{wait_ms}} END AS waited, count(*),
     count(CASE WHEN published_at >= %(start)s AND published_at < %(end)s THEN 1 END),
     count(CASE WHEN redelivered AND claimed_at IS NOT NULL THEN 1 END), sum(CASE WHEN {is_accepted} THEN {wait_ms} END)
 FROM django_mq_history
@@ -30,7 +30,7 @@ GROUP BY queue_name, type, outcome, waited
 -- name: sum_runs. Counts the messages that were accepted in a minute by queue, type, and the bucket of their run. A
 -- statement by itself: the pairs of waits and runs would be many more groups.
 -- Locks: nothing. Index: django_mq_history_pruning. Returns: queue, type, bucket, number, sum of the runs in milliseconds.
-SELECT queue_name, type, {bucket_of_run} AS ran, count(*), sum({run_ms})
+SELECT queue_name, type, {bucket:{run_ms}} AS ran, count(*), sum({run_ms})
 FROM django_mq_history
 WHERE finished_at >= %(start)s AND finished_at < %(end)s AND {is_accepted}
 GROUP BY queue_name, type, ran

@@ -5,7 +5,3 @@ CAST(ln(max({it}, 1.0)) * 11.541560327111707 + 1e-9 AS INTEGER)
 max((({microseconds:claimed_at}) - ({microseconds:ready_at})) / 1000.0, 0.0)
 -- name: _run_ms
 max((({microseconds:finished_at}) - ({microseconds:claimed_at})) / 1000.0, 0.0)
--- name: _bucket_of_wait
-{bucket:{wait_ms}}
--- name: _bucket_of_run
-{bucket:{run_ms}}
