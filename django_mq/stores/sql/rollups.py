@@ -117,8 +117,9 @@ class Rollups(Part):
                 self.rows("forget_step", seconds=_seconds(step), start=begin)
             if not self.database.insert("write_step", **common, **mark._asdict(), **_values(ALL, total)):
                 return False
-            for key, each in figures.items():
-                self.rows("write_step", **common, newest=None, counted=0, **_values(key, each))
+            common |= {"newest": None, "counted": 0}
+            every = [{**common, **_values(key, each)} for key, each in figures.items()]
+            self.database.insert_many("write_parts_of_step", every)
         return True
 
     def prune(self, now: datetime, limit: int) -> int:

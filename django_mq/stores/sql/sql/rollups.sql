@@ -74,8 +74,7 @@ WHERE seconds = %(seconds)s AND begins_at >= %(start)s AND begins_at < %(end)s
 -- Locks: its rows. Index: django_mq_rollupstep_once. Returns: nothing.
 DELETE FROM django_mq_rollupstep WHERE seconds = %(seconds)s AND begins_at = %(start)s
 
--- name: write_step. Writes the figures of a step, unless they are there.
--- Locks: the new row; waits for another transaction that writes the same step. Returns: the id if it was not there.
+-- name: _insert_step
 INSERT INTO django_mq_rollupstep (
     seconds, begins_at, minutes, newest, counted, queue_name, type, arrived, accepted, expired, removed, dead, failed,
     redelivered, ready, claimed, wait_seconds, run_seconds, waits, runs)
@@ -83,8 +82,16 @@ VALUES (
     %(seconds)s, %(start)s, %(minutes)s, %(newest)s, %(counted)s, %(queue)s, %(type)s, %(arrived)s, %(accepted)s,
     %(expired)s, %(removed)s, %(dead)s, %(failed)s, %(redelivered)s, %(ready)s, %(claimed)s, %(wait_seconds)s,
     %(run_seconds)s, %(waits)s, %(runs)s)
+
+-- name: write_step. Writes the figures of a step, unless they are there.
+-- Locks: the new row; waits for another transaction that writes the same step. Returns: the id if it was not there.
+{insert_step}
 {unless_taken:seconds, begins_at, queue_name, type}
 {returning:id}
+
+-- name: write_parts_of_step. Writes the figures of queues and types of a step whose total has been written.
+-- Locks: the new rows. Returns: nothing.
+{insert_step}
 
 -- name: prune_steps. Deletes the oldest steps of a length.
 -- Locks: the rows it deletes, skipping locked ones. Index: django_mq_rollupstep_once. Returns: one row per deleted row.
