@@ -26,6 +26,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(UNIQUE)
         super().import_models()
         # Their tables are models of this app, which are imported now.
+        from django_mq.acts.extension import EXTENSION as ACTS  # noqa: PLC0415 - as above
         from django_mq.alerts import models as of_alerts  # noqa: F401, PLC0415 - as above
         from django_mq.alerts.extension import EXTENSION as ALERTS  # noqa: PLC0415 - as above
         from django_mq.diagnosis.state.running import EXTENSION as RUNNING  # noqa: PLC0415 - as above
@@ -43,6 +44,7 @@ class DjangoMQConfig(AppConfig):
         add_options(SEARCH.queue_options)
         conf.add_extension(ALERTS)
         conf.add_extension(ROLLUPS)
+        conf.add_extension(ACTS)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

@@ -19,6 +19,7 @@ limits/       what operators allow single keys of limits
 messages/     messages, history, failed attempts, task results
 alerts/       what needed a look, and which targets were told
 operations/   actions on very many messages
+acts/         who did what, and how to put it back
 failures/     failed attempts in groups
 workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues
@@ -32,7 +33,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from django_mq.acts.models import Act
 from django_mq.admin import menu
+from django_mq.admin.acts.admin import ActAdmin
 from django_mq.admin.alerts.admin import RecordedAlertAdmin
 from django_mq.admin.failures.admin import FailureGroupAdmin
 from django_mq.admin.failures.staged import StagedRedriveAdmin
@@ -88,6 +91,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(TaskResult, TaskResultAdmin)
     site.register(UniqueKey, UniqueKeyAdmin)
     site.register(Operation, OperationAdmin)
+    site.register(Act, ActAdmin)
     site.register(RecordedAlert, RecordedAlertAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)
     site.register(InsightHour, InsightAdmin)

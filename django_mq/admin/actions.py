@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from django.contrib import messages
 from django.contrib.admin import helpers
 
-from django_mq.admin.table import TableAdmin
+from django_mq.acts import recorder
+from django_mq.acts.extension import asks_reason
+from django_mq.admin.forms import Confirmation, reason_field
+from django_mq.admin.table import TableAdmin, alias
 from django_mq.errors import MQError
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.template.response import TemplateResponse
     from django_stubs_ext import StrOrPromise
+
+    from django_mq.acts.models import Act
 
 #: Name of the field that a confirmed request carries.
 CONFIRMED = "confirmed"
@@ -41,6 +46,10 @@ class Action:
     warning: StrOrPromise = ""
     #: Whether the button is red.
     harmful: bool = False
+    #: Returns the command that does the same, of a row and the answers; some may be missing. None: there is none.
+    command: Callable[[Any, Mapping[str, Any]], str] | None = None
+    #: Whether ``run`` takes the act as well, and adds to it the messages that it changes.
+    counts: bool = False
 
     do_not_call_in_templates: ClassVar = True
 
@@ -82,12 +91,15 @@ class ActionAdmin(TableAdmin):
         """Run the action, or return the page that asks before."""
         chosen, answers = self.chosen(action, request, queryset), {}
         question = action.question or self.doubt(action, chosen)
-        if question is not None:
+        needs_reason = asks_reason(self.count_of(action, chosen))
+        if question is not None or needs_reason:
             confirmed = request.method == "POST" and CONFIRMED in request.POST
-            form = question(request.POST if confirmed else None)
+            form = (question or Confirmation)(request.POST if confirmed else None)
+            if needs_reason:
+                form.fields.setdefault("reason", reason_field())
             self.restrict(request, form)
             if not form.is_valid():
-                return self._question(action, request, self.preview(action, chosen), form)
+                return self._question(action, request, chosen, form)
             answers = form.cleaned_data
         return self.do(action, answers, request, chosen)
 
@@ -97,6 +109,14 @@ class ActionAdmin(TableAdmin):
     def doubt(self, action: Action, chosen: Any) -> type[forms.Form] | None:  # noqa: ARG002 - for others
         """Return the form to fill in first if these rows make a harmless action doubtful."""
         return None
+
+    def count_of(self, action: Action, chosen: Any) -> int:  # noqa: ARG002 - for others
+        """Return how many messages the action changes: many take a reason."""
+        return 0
+
+    def commands(self, action: Action, chosen: Any, answers: Mapping[str, Any]) -> list[str]:
+        """Return the commands that do the same."""
+        return [] if action.command is None else [action.command(row, answers) for row in chosen]
 
     def restrict(self, request: HttpRequest, form: forms.Form) -> None:
         """Disable fields that the user may not fill in."""
@@ -120,20 +140,27 @@ class ActionAdmin(TableAdmin):
 
     def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any) -> str:
         """Run the action on a row, log it and return a sentence. Raises MQError."""
-        sentence: str = action.run(row, answers)
-        self.log_change(request, row, sentence)
+        values = {"about": row, "answers": answers, "reason": answers.get("reason")}
+        values["command"] = "\n".join(self.commands(action, [row], answers))
+        with recorder.recorded(self.new_act(request, action.name, **values), using=alias()) as act:
+            act.sentence = self.run_on(action, answers, request, row, act)
+        return act.sentence
+
+    def run_on(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any, act: Act) -> str:
+        """Run the action on a row, write Django's log entry, and return a sentence. Raises MQError."""
+        sentence: str = action.run(row, answers, act) if action.counts else action.run(row, answers)
+        self.log_entry(request, row, sentence)
         return sentence
 
-    def _question(
-        self, action: Action, request: HttpRequest, preview: Preview, form: forms.Form
-    ) -> TemplateResponse:
+    def _question(self, action: Action, request: HttpRequest, chosen: Any, form: forms.Form) -> TemplateResponse:
         """Return the page that asks. Its form posts to the same URL."""
         return self.page(
             request,
             "confirmation",
             str(action.label),
             action=action,
-            preview=preview,
+            preview=self.preview(action, chosen),
+            commands=self.commands(action, chosen, {}),
             form=form,
             # The breadcrumbs of the page of a row need these.
             original=str(action.label),

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq.admin.table import alias
 from django_mq.delivery.operator.commands import MOST_CREDIT
 from django_mq.delivery.validation import aware
+from django_mq.engine.decisions.acts import MOST_CHARACTERS
 from django_mq.errors import InvalidMessage
 from django_mq.failures.staged import MOST_FIRST
 from django_mq.models import Queue
@@ -102,6 +103,16 @@ class GivenCredit(forms.Form):
         help_text=_(
             "The most messages that each consumer of the worker holds at a time, its credit. Empty = its own."
         ),
+    )
+
+
+def reason_field() -> forms.CharField:
+    """Return the field that asks why so many messages are changed."""
+    return forms.CharField(
+        label=_("Reason"),
+        max_length=MOST_CHARACTERS,
+        widget=AdminTextInputWidget,
+        help_text=_("These are many messages. The reason is kept with what you do."),
     )
 
 

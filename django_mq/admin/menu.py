@@ -20,7 +20,7 @@ RUNNING = "Running"
 #: The models in the order of the menu. DEAD_LETTERS stands for the messages that are dead letters.
 ORDER = (
     *("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", "History", "FailureGroup"),
-    *("StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation"),
+    *("StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Act"),
     *("RecordedAlert", "SnoozedAlert", "Binding", "LimitException", "InsightHour", "ArchiveBatch", "BulkJob"),
 )
 

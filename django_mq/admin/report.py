@@ -11,6 +11,9 @@ from django.contrib.admin.options import get_content_type_for_model
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from django_mq.acts import recorder
+from django_mq.acts.operators import of_site
+from django_mq.admin.table import alias
 from django_mq.diagnosis.language import LOCAL, exact, time_text
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.models import Message, Operation
@@ -106,7 +109,7 @@ def _messages(count: int) -> str:
 
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
-    """Log a download, with the ids of the messages, or with the filters if there are too many."""
+    """Log a download as an act, and with the ids of the messages, or with the filters if there are too many."""
     number, count, which = len(chosen.messages), exact(len(chosen.messages)), ""
     if chosen.cut:
         number, is_complete = chosen.count(COUNT_LIMIT)
@@ -117,6 +120,7 @@ def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     )
     sentence = words % {"form": form, "count": count}
     log(request, chosen, sentence, which=which, name=sentence)
+    _note(request, "download", sentence, criterion=chosen.criterion, answers={"form": form})
 
 
 def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> None:
@@ -145,6 +149,13 @@ def progress(operation: Operation) -> str:
 
 def log_published(request: HttpRequest, message_id: str, sentence: str) -> None:
     _write(request.user, Message, ADDITION, message_id, sentence)
+    _note(request, "publish", sentence, about=message_id, count=1)
+
+
+def _note(request: HttpRequest, name: str, sentence: str, **values: Any) -> None:
+    """Write an act on messages that is done."""
+    act = recorder.new_act(of_site(request.user.get_username()), "message", name, sentence=sentence, **values)
+    recorder.write(act, using=alias())
 
 
 def _write(user: Any, model: type[Model], flag: int, name: str, words: str, *, row_id: int | None = None) -> None:

@@ -21,6 +21,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
+from django_mq.acts import recorder
+from django_mq.acts.operators import of_site
 from django_mq.admin.addresses import LIST
 from django_mq.admin.paginator import NUMBER, BoundedChangeList, BoundedPaginator, with_ids_only
 from django_mq.admin.tabs import queue_in, tabs_of
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from django.db.models import ForeignKey, Model, Q, QuerySet
     from django.forms import Field, ModelChoiceField
     from django.http import HttpRequest, HttpResponse
+
+    from django_mq.acts.models import Act
 
 
 def alias() -> str:
@@ -187,6 +191,33 @@ class TableAdmin(BaseAdmin):
     def save_model(self, request: HttpRequest, obj: Model, form: forms.ModelForm[Any], change: bool) -> None:
         """Write only the changed fields: the queue may have been paused meanwhile."""
         obj.save(using=alias(), update_fields=form.changed_data if change else None)
+
+    def new_act(self, request: HttpRequest, name: str, **values: Any) -> Act:
+        """Return an act of the user of the request on this table, which is not written yet."""
+        model, operator = str(self.opts.model_name), of_site(request.user.get_username())
+        return recorder.new_act(operator, model, name, **values)
+
+    def log_entry(self, request: HttpRequest, row: Any, sentence: Any) -> Any:
+        """Write the entry of Django's log for a change."""
+        return super().log_change(request, row, sentence)
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return self._noted(request, "add", obj, super().log_addition(request, obj, message))
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return self._noted(request, "change", obj, self.log_entry(request, obj, message))
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        rows = list(queryset)
+        for row in rows:
+            recorder.write(self.new_act(request, "delete", about=row), using=alias())
+        return super().log_deletions(request, rows)  # type: ignore[arg-type] # any iterable will do
+
+    def _noted(self, request: HttpRequest, name: str, row: Any, entry: Any) -> Any:
+        """Write what a form has changed as an act, and return the entry of Django's log."""
+        act = self.new_act(request, name, about=row, sentence=entry.get_change_message())
+        recorder.write(act, using=alias())
+        return entry
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
+from django_mq.acts.extension import asks_reason, reason_above
+
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
     from collections.abc import Callable
@@ -74,6 +76,16 @@ def finite(text: str) -> float:
     return number
 
 
+def check_reason(count: int, reason: str | None) -> None:
+    """Return if so few messages are changed, or if there is a reason. Raises UsageError."""
+    if not reason and asks_reason(count):
+        above = reason_above()
+        raise UsageError(f"This changes more than {above:,} messages. Say why with --why; nothing was done.")
+
+
+WHY = argument(
+    "--why", default="", metavar="TEXT", help="Why; kept with what you do, and needed for many messages."
+)
 QUEUE = argument("queue", metavar="QUEUE")
 ONLY_QUEUES = argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
 LIMIT = argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")

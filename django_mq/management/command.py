@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -16,6 +17,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 
 from django_mq import conf
+from django_mq.acts import recorder
+from django_mq.acts.operators import of_command
 from django_mq.delivery.queues import explained
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.management.arguments import UsageError
@@ -24,11 +27,12 @@ from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
 
     from django.core.management.base import CommandParser
 
+    from django_mq.acts.models import Act
     from django_mq.management.arguments import Argument
 
 #: The exit code that shells use for INT.
@@ -51,6 +55,22 @@ class MQCommand(BaseCommand):
     dry_run = ""
     #: What --json prints; empty for a command without this option.
     json = "a JSON object"
+    #: The command as it was typed.
+    typed = ""
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        self.typed = shlex.join(["python", "manage.py", *argv[1:]])
+        super().run_from_argv(argv)
+
+    def new_act(self, model: str, name: str, **values: Any) -> Act:
+        """Return an act of who runs the command, which is not written yet."""
+        typed = self.typed or type(self).__module__.rpartition(".")[2]
+        return recorder.new_act(of_command(), model, name, command=typed, **values)
+
+    def note(self, alias: str, model: str, name: str, abouts: Iterable[object], **values: Any) -> None:
+        """Write an act that is done to each of these rows."""
+        for about in abouts:
+            recorder.write(self.new_act(model, name, about=about, **values), using=alias)
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
         codes = {**self.EXIT_CODES, **self.exit_codes}

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from django.db.models import Q
 
+from django_mq.acts import recorder
+from django_mq.acts.command_lines import OPTIONS
+from django_mq.acts.extension import reason_above
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.validation import read_time
+from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.choice import Choice
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.engine.states import State
 from django_mq.errors import MQError
-from django_mq.management.arguments import LIMIT, UsageError, argument
+from django_mq.management.arguments import LIMIT, WHY, UsageError, argument, check_reason
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm
 from django_mq.management.progress import watched
@@ -28,26 +34,46 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.management.arguments import Argument
+    from django_mq.stores.records import Moved
 
-#: Filters of the admin's message list: option, URL parameter of the list, metavar, help text.
+#: Filters of the admin's message list: URL parameter of the list, metavar, help text.
 FILTERS = (
-    ("queue", "queue", "QUEUE", "Messages in this queue."),
-    ("type", "type", "TYPE", "Messages of this type; the type of a Celery task is its name."),
-    ("error", "error", "NAME", "Messages of which an attempt has failed with this exception."),
-    ("failure", "failure", "ID", "Messages of which the last failed attempt is in this group of mq_failures."),
-    ("reason", "reason", "TEXT", "Messages that are dead for this reason."),
-    ("since", "since", "TIME", "Messages published then or later."),
-    ("until", "until", "TIME", "Messages published before."),
-    ("match", "q", "TEXT", "Messages with this id or header NAME:VALUE."),
+    ("queue", "QUEUE", "Messages in this queue."),
+    ("type", "TYPE", "Messages of this type; the type of a Celery task is its name."),
+    ("error", "NAME", "Messages of which an attempt has failed with this exception."),
+    ("failure", "ID", "Messages of which the last failed attempt is in this group of mq_failures."),
+    ("reason", "TEXT", "Messages that are dead for this reason."),
+    ("since", "TIME", "Messages published then or later."),
+    ("until", "TIME", "Messages published before."),
+    ("q", "TEXT", "Messages with this id or header NAME:VALUE."),
+)
+
+
+def _filter(text: str) -> tuple[str, str]:
+    """Read a filter as the URL of the list of messages has it."""
+    name, found, value = text.partition("=")
+    if not found or not value or name not in criteria.NAMES:
+        raise ArgumentTypeError(f"must be NAME=VALUE, with one of the names {', '.join(sorted(criteria.NAMES))}.")
+    return name, value
+
+
+FILTER = argument(
+    "--filter",
+    dest="filters",
+    action="append",
+    default=[],
+    type=_filter,
+    metavar="NAME=VALUE",
+    help="A filter of the admin's list of messages, as its URL has it; as often as needed.",
 )
 FILTER_ARGUMENTS = tuple(
-    argument(f"--{option}", metavar=metavar, help=words) for option, _, metavar, words in FILTERS
+    argument(f"--{OPTIONS[name]}", metavar=metavar, help=words) for name, metavar, words in FILTERS
 )
 
 
 def read_filters(alias: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Return the given filters by their parameters. Raises UnknownQueue, InvalidMessage."""
-    filters = {name: options[option] for option, name, _, _ in FILTERS if options[option]}
+    filters = {name: options[option] for name, option in OPTIONS.items() if options[option]}
     if "queue" in filters:
         check_names([filters["queue"]], using=alias)
     for name in {"since", "until"} & filters.keys():
@@ -99,13 +125,15 @@ class MessageCommand(MQCommand):
     asks: bool = False
     #: Whether there is an option --state.
     narrows: bool = False
+    #: Says why; many messages need it.
+    why = staticmethod(WHY)
     #: The arguments that name messages one by one.
     names: ClassVar[Sequence[Argument]] = (
         argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:"),
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        added = [*self.names, *FILTER_ARGUMENTS, LIMIT]
+        added = [*self.names, *FILTER_ARGUMENTS, FILTER, LIMIT, self.why]
         if self.narrows:
             states = sorted(state.name.lower() for state in actions.STATES[self.action])
             added.append(argument("--state", choices=states, help="Of those that match, the ones in this state."))
@@ -121,13 +149,21 @@ class MessageCommand(MQCommand):
             if options["ids"]:
                 raise UsageError("--state goes with filters: a message named by its id may be in any state.")
             self.states = frozenset({State[state.upper()]})
-        choice = self._choice(alias, options)
+        filters = self._filters(alias, options)
+        choice = Choice(options["ids"], filters, options["limit"], self.among)
         missing = [str(one) for one in choice.missing(using=alias)]
         if options["dry_run"]:
             tally, verb = self._would(choice, alias), f"would be {self.verb}"
         else:
+            reason = options["why"]
+            if (above := reason_above()) is not None and not reason:
+                check_reason(choice.count(self.states, limit=above + 1, using=alias).total(), reason)
             self._ask(choice, alias, options)
+            criterion = {"filters": filters} if filters else {"chosen": len(options["ids"])}
+            answers = {name: options[name] for name in ("to", "at", "delay") if options.get(name) is not None}
+            self.act = self.new_act("message", self.action, criterion=criterion, answers=answers, reason=reason)
             tally, verb = self._do(choice, alias, options), self.verb
+            recorder.told(self.act, f"{plural(tally.done, 'message')} {verb}.", using=alias)
         self._say(tally, verb, missing)
         if tally.error is not None:
             raise tally.error
@@ -138,19 +174,24 @@ class MessageCommand(MQCommand):
         """Return the states of the messages that are changed."""
         return actions.STATES[self.action]
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        """Change these messages and return how many were changed. Raises MQError."""
+    def change(
+        self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]
+    ) -> Sequence[Moved] | Sequence[int]:
+        """Change these messages and return which were changed. Raises MQError."""
         raise NotImplementedError
+
+    def count(self, rows: Sequence[ActionTarget], changed: Sequence[Moved] | Sequence[int]) -> None:
+        """Add to what ``more`` prints that these rows were changed."""
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         """Return what else to print: keys in JSON, and lines."""
         return {}, []
 
-    def _choice(self, alias: str, options: dict[str, Any]) -> Choice:
-        filters = read_filters(alias, options)
+    def _filters(self, alias: str, options: dict[str, Any]) -> dict[str, str]:
+        filters = dict(options["filters"]) | read_filters(alias, options)
         if not filters and not options["ids"]:
             raise UsageError("Name messages by their ids, or say by filters which are meant; see --help.")
-        return Choice(options["ids"], filters, options["limit"], self.among)
+        return filters
 
     def _would(self, choice: Choice, alias: str) -> Tally:
         counts = choice.count(self.states, limit=COUNT_LIMIT, using=alias)
@@ -175,16 +216,22 @@ class MessageCommand(MQCommand):
         for rows in watched(choice.batches(self.states, using=alias), unit="batches"):
             fit = [row for row in rows if State(row.state) in self.states]
             try:
-                done = self.change(fit, alias, options) if fit else 0
+                changed = self._change(fit, alias, options) if fit else ()
             except MQError as error:
                 if not tally.done:
                     raise
                 # The batches before are changed, which the command has to print.
                 tally.error = error
                 break
-            tally.done += done
-            tally.left += len(rows) - done
+            self.count(fit, changed)
+            tally.done += len(changed)
+            tally.left += len(rows) - len(changed)
         return tally
+
+    def _change(
+        self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]
+    ) -> Sequence[Moved] | Sequence[int]:
+        return recorder.perform(self.act, rows, partial(self.change, rows, alias, options), using=alias)
 
     def _say(self, tally: Tally, verb: str, missing: list[str]) -> None:
         key, words = self.left

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
+    from django_mq.acts.models import Act
 #: How far back a curve goes.
 SPAN = timedelta(days=1)
 #: How many names a cell of the list has.
@@ -148,8 +149,8 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
         rows = [[str(group), group.place, exact(group.failures)] for group in chosen]
         return Preview([_("Failure"), _("Place"), _("Failures")], rows)
 
-    def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any) -> str:
-        sentence: str = action.run(self, request, row, answers)
+    def run_on(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any, act: Act) -> str:
+        sentence: str = action.run(self, request, row, answers, act)
         return sentence
 
     def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
+    from django_mq.acts.models import Act
+
 
 class StagedRedriveAdmin(ReadOnly, ActionAdmin):
     """To stop or continue a redrive, a user needs the permission to redrive."""
@@ -95,9 +97,9 @@ class StagedRedriveAdmin(ReadOnly, ActionAdmin):
             words += _("; %(stayed)s could not be sent") % {"stayed": exact(redrive.stayed)}
         return words
 
-    def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any) -> str:
-        sentence: str = action.run(self, request, row, answers)
-        self.log_change(request, row, sentence)
+    def run_on(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any, act: Act) -> str:
+        sentence: str = action.run(self, request, row, answers, act)
+        self.log_entry(request, row, sentence)
         return sentence
 
     def details(self, request: HttpRequest, row: StagedRedrive) -> dict[str, Any]:

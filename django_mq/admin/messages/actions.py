@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.acts.command_lines import option
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Acknowledgement, Confirmation, Priority, TargetForm, Time
 from django_mq.delivery.operator import actions
@@ -15,7 +17,7 @@ from django_mq.engine.states import CLAIMED
 from django_mq.models.message import dead_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django_stubs_ext import StrOrPromise
 
@@ -23,10 +25,22 @@ if TYPE_CHECKING:
     from django_mq.engine.states import State
     from django_mq.models import Message
 
+#: The option of commands for messages that workers hold.
+HELD = option("filter", f"state={CLAIMED.value}")
+
+
+def _time(answers: Mapping[str, Any]) -> str | None:
+    """Return the time in the answers, as a command takes it."""
+    deliver_at = answers.get("deliver_at")
+    return deliver_at.isoformat() if isinstance(deliver_at, datetime) else deliver_at
+
 
 @dataclass(frozen=True, kw_only=True)
 class MessageAction(Action):
-    """An action whose ``run`` changes messages and returns how many it has changed. Raises MQError."""
+    """An action whose ``run`` changes messages and returns those that it has changed. Raises MQError.
+
+    Its ``command`` gets a ``Named`` instead of a row.
+    """
 
     #: May contain answers, as ``%(target)s``.
     done: StrOrPromise
@@ -58,7 +72,7 @@ RELEASE = MessageAction(
     permission="release_message",
     label=_("Release from worker"),
     done=_("Released"),
-    run=lambda rows, _answers, using: len(actions.release(rows, using=using)),
+    run=lambda rows, _answers, using: actions.release(rows, using=using),
     question=Confirmation,
     warning=_(
         "A worker that handles such a message does not notice. The message may be handled twice, and what that "
@@ -66,71 +80,79 @@ RELEASE = MessageAction(
         "that, tell that worker before to take no new work, or pause the queue."
     ),
     harmful=True,
+    command=lambda chosen, answers: chosen.line("mq_release", answers, "--yes"),
 )
 MOVE = MessageAction(
     name="move",
     permission="move_message",
     label=_("Move to another queue"),
     done=_("Moved to %(target)s"),
-    run=lambda rows, answers, using: len(actions.move(rows, answers["target"], using=using)),
+    run=lambda rows, answers, using: actions.move(rows, answers["target"], using=using),
     question=TargetForm,
     recalls=True,
+    command=lambda chosen, answers: chosen.line("mq_move", answers, option("to", answers.get("target"))),
 )
 CANCEL = MessageAction(
     name="cancel",
     permission="cancel_message",
     label=_("Cancel and remove"),
     done=_("Cancelled"),
-    run=lambda rows, _answers, using: len(actions.cancel(rows, using=using)),
+    run=lambda rows, _answers, using: actions.cancel(rows, using=using),
     question=Confirmation,
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,
     recalls=True,
+    command=lambda chosen, answers: chosen.line("mq_cancel", answers, "--yes"),
 )
 STOP = MessageAction(
     name="stop",
     permission="stop_message",
     label=_("Stop and remove"),
     done=_("Asked the workers to stop"),
-    run=lambda rows, _answers, using: len(actions.stop(rows, using=using)),
+    run=lambda rows, _answers, using: actions.stop(rows, using=using),
     question=Confirmation,
     warning=_(
         "A handler is asked to end, a Celery task is terminated, and the message does not come back. What the "
         "handler has done stays. A handler that does not end within some seconds is given up."
     ),
     harmful=True,
+    command=lambda chosen, answers: chosen.line("mq_cancel", answers, "--running", "--yes", HELD),
 )
 DELIVER_NOW = MessageAction(
     name="deliver_now",
     permission="deliver_message_now",
     label=_("Deliver now"),
     done=_("Made ready now"),
-    run=lambda rows, _answers, using: len(actions.deliver_now(rows, using=using)),
+    run=lambda rows, _answers, using: actions.deliver_now(rows, using=using),
+    command=lambda chosen, answers: chosen.line("mq_reschedule", answers, "--now"),
 )
 RESCHEDULE = MessageAction(
     name="reschedule",
     permission="reschedule_message",
     label=_("Reschedule"),
     done=_("Rescheduled to %(deliver_at)s"),
-    run=lambda rows, answers, using: len(actions.reschedule(rows, answers["deliver_at"], using=using)),
+    run=lambda rows, answers, using: actions.reschedule(rows, answers["deliver_at"], using=using),
     question=Time,
     warning=_("Values of a last-value queue keep their times."),
+    command=lambda chosen, answers: chosen.line("mq_reschedule", answers, option("at", _time(answers))),
 )
 PRIORITISE = MessageAction(
     name="prioritise",
     permission="prioritise_message",
     label=_("Change priority"),
     done=_("Given priority %(priority)s"),
-    run=lambda rows, answers, using: len(actions.prioritise(rows, answers["priority"], using=using)),
+    run=lambda rows, answers, using: actions.prioritise(rows, answers["priority"], using=using),
     question=Priority,
+    command=lambda chosen, answers: chosen.line("mq_prioritise", answers, option("to", answers.get("priority"))),
 )
 REDRIVE = MessageAction(
     name="redrive",
     permission="redrive_message",
     label=_("Redrive"),
     done=_("Redriven"),
-    run=lambda rows, _answers, using: len(actions.redrive(rows, using=using)),
+    run=lambda rows, _answers, using: actions.redrive(rows, using=using),
     of_dead_letters=True,
+    command=lambda chosen, answers: chosen.line("mq_redrive", answers),
 )
 
 ACKNOWLEDGE = MessageAction(
@@ -138,10 +160,11 @@ ACKNOWLEDGE = MessageAction(
     permission="add_acknowledgedletter",
     label=_("Acknowledge"),
     done=_("Acknowledged"),
-    run=lambda rows, answers, using: len(actions.acknowledge(rows, answers["reason"], using=using)),
+    run=lambda rows, answers, using: actions.acknowledge(rows, answers["reason"], using=using),
     question=Acknowledgement,
     warning=_("An acknowledged dead letter stays, and is no alert any more, unless it dies again."),
     of_dead_letters=True,
+    command=lambda chosen, answers: chosen.line("mq_acknowledge", {}, option("why", answers.get("reason"))),
 )
 
 ACTIONS = (REDRIVE, ACKNOWLEDGE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, STOP, CANCEL)

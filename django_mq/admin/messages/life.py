@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
@@ -11,9 +10,7 @@ from django.utils.translation import gettext as _
 from django_mq.admin.addresses import chips
 from django_mq.admin.messages import payload, timeline
 from django_mq.admin.messages.neighbours import neighbours
-from django_mq.admin.overview import log
 from django_mq.admin.panels import events_of
-from django_mq.conf import aware
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.messages.life import Life, id_in, life_of
 from django_mq.models import Attempt, History, Message, TaskResult
@@ -29,8 +26,6 @@ if TYPE_CHECKING:
 
 #: The tables that have something about a message, in the order in which a page is looked for.
 TABLES = (Message, History, Attempt, TaskResult)
-#: Where the sentence of a log entry ends: at the ids or the filters.
-AFTER_THE_SENTENCE = re.compile(r"\s*(\{\"filters\"|[0-9a-f]{8}-[0-9a-f]{4}-).*", re.DOTALL)
 
 
 def page(admin: TableAdmin, request: HttpRequest, message_id: UUID) -> HttpResponse:
@@ -90,8 +85,6 @@ def details(admin: TableAdmin, request: HttpRequest, row: Any, attempts: Sequenc
     message_id = row.message_id or id_in(row.correlation_id)
     life = _life(message_id, seen) if message_id else Life([], [])
     others = list(_results(row, seen[TaskResult]))
-    if seen[Message] is not None:
-        others += _actions(row, life)
     ids = {each.message_id for each in (*life.rows, row)} - {None}
     others += [
         timeline.Event(each.time, each.words, bad=each.bad, queue=each.queue) for each in events_of(request, ids)
@@ -119,16 +112,6 @@ def _results(row: Any, results: QuerySet[Any] | None) -> Iterator[timeline.Event
     for result in results.filter(pk=row.message_id) if results is not None and row.message_id else ():
         words = _("result: successful") if result.successful else _("result: failed")
         yield timeline.Event(result.finished_at, words, bad=not result.successful, queue=result.queue_name)
-
-
-def _actions(row: Any, life: Life) -> Iterator[timeline.Event]:
-    """Yield what operators did to the message, as far as the log has its id."""
-    ids = {each.message_id for each in life.rows} or {row.message_id} - {None}
-    times = [each.published_at for each in life.rows]
-    for entry in log.about(ids, min(times)) if ids and times else ():
-        what = AFTER_THE_SENTENCE.sub("", entry.get_change_message()) or entry.get_action_flag_display()
-        words = {"user": entry.user.get_username(), "what": what}
-        yield timeline.Event(aware(entry.action_time), _("%(user)s: %(what)s") % words)
 
 
 def _shown(admin: TableAdmin, life: Life, row: Any) -> Iterator[MessagePlace]:

@@ -11,6 +11,9 @@ from django.contrib.admin import helpers
 from django.http import HttpResponseRedirect
 from django.utils.translation import gettext as _
 
+from django_mq.acts import recorder
+from django_mq.acts.command_lines import Named
+from django_mq.acts.extension import reason_above
 from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.forms import Confirmation
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
 #: The most messages that a request changes. With "select all", more become an operation in the background.
 LIMIT = 1_000
+#: The most messages that the line of a command names.
+MOST_NAMED = 200
 
 
 class Selection:
@@ -53,6 +58,8 @@ class Selection:
         #: With "select all" only messages that the action is for; of others, the report says why they stay.
         #: The filters of the list; None if the rows were chosen one by one.
         self.filters = criteria.known(request.GET.dict()) if across else None
+        #: Whether the filters describe the list.
+        self.is_described = True
         self._find = partial(find, request, queryset, among=among if across else None)
         look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
         self._rows = queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT])
@@ -75,6 +82,19 @@ class Selection:
     def _named(request: HttpRequest) -> int:
         """Return how many rows the request names. Some may have left the list since."""
         return 0 if _is_across(request) else len(set(request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)))
+
+    @property
+    def criterion(self) -> dict[str, Any]:
+        """How the messages were chosen."""
+        return {"chosen": self.asked} if self.filters is None else {"filters": self.filters}
+
+    def named(self, *, by_filters: bool) -> Named | None:
+        """Return the messages as commands name them; None if no command can."""
+        if self.filters:
+            return Named(self.filters) if by_filters else None
+        if self.cut or len(self.messages) > MOST_NAMED:
+            return None
+        return Named({}, [message.message_id for message in self.messages])
 
     @property
     def states(self) -> Counter[int]:
@@ -103,7 +123,9 @@ class SelectionAdmin(ActionAdmin):
     """A list of messages whose actions run at once, or in the background on very many messages."""
 
     def chosen(self, action: Any, request: HttpRequest, queryset: QuerySet[Message]) -> Selection:
-        return Selection(request, queryset, self.look, action.among)
+        selection = Selection(request, queryset, self.look, action.among)
+        selection.is_described = self.is_described_by_url(request)
+        return selection
 
     def doubt(self, action: Any, chosen: Selection) -> type[Form] | None:
         """Ask before a redrive into a queue that is paused or full."""
@@ -112,6 +134,14 @@ class SelectionAdmin(ActionAdmin):
     @staticmethod
     def _obstacles(action: Any, chosen: Selection) -> str:
         return chosen.obstacles if action.name == "redrive" else ""
+
+    def count_of(self, action: Any, chosen: Selection) -> int:  # noqa: ARG002 - of other pages
+        above = reason_above()
+        return chosen.count(above + 1)[0] if chosen.cut and above is not None else len(chosen.messages)
+
+    def commands(self, action: Any, chosen: Selection, answers: Mapping[str, Any]) -> list[str]:
+        named = chosen.named(by_filters=chosen.is_described)
+        return [] if named is None else [action.command(named, answers)]
 
     def preview(self, action: Any, chosen: Selection) -> Preview:
         obstacles = self._obstacles(action, chosen)
@@ -135,20 +165,33 @@ class SelectionAdmin(ActionAdmin):
     ) -> HttpResponse | None:
         if chosen.cut:
             return self._do_in_background(action, answers, request, chosen)
+        act = self.new_act(request, action.name, **self._described(action, answers, chosen))
         try:
             held_in = action.held_in(chosen.messages)
             with recalled(held_in, using=alias()):
                 if held_in:
                     chosen.read()
-                changed = action.run(chosen.messages, answers, alias())
+                rows = chosen.messages
+                run = partial(action.run, rows, answers, alias())
+                changed = len(recorder.perform(act, rows, run, using=alias()))
         except MQError as error:
             self.message_user(request, str(error), messages.ERROR)
             return None
         sentence = report.told(action, answers, chosen, changed)
         if changed:
+            recorder.told(act, sentence, using=alias())
             report.log(request, chosen, sentence)
         self.message_user(request, sentence, messages.SUCCESS if changed == chosen.asked else messages.WARNING)
         return None
+
+    def _described(self, action: Any, answers: Mapping[str, Any], chosen: Selection) -> dict[str, Any]:
+        """Return what an act says of what was asked for."""
+        return {
+            "criterion": chosen.criterion,
+            "answers": answers,
+            "reason": answers.get("reason"),
+            "command": "\n".join(self.commands(action, chosen, answers)),
+        }
 
     def _do_in_background(
         self, action: MessageAction, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
@@ -163,8 +206,8 @@ class SelectionAdmin(ActionAdmin):
             return HttpResponseRedirect(request.get_full_path())
         filters = criteria.known(request.GET.dict())
         expected, is_complete = chosen.count(COUNT_LIMIT)
-        user_name = request.user.get_username()
-        operation = runner.begin(action, filters, answers, user_name=user_name, expected=expected)
+        act = self.new_act(request, action.name, **self._described(action, answers, chosen))
+        operation = runner.begin(action, filters, answers, act=act, expected=expected)
         sentence = _("%(action)s: begun for all that match, some %(count)s messages.") % {
             "action": action.label,
             "count": LOCAL.bounded(operation.expected, more=not is_complete),

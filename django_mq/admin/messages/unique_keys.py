@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_mq.acts.command_lines import line
 from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin, GoneError, Preview
 from django_mq.admin.addresses import message_address
@@ -48,6 +49,7 @@ FREE = Action(
     permission="free_uniquekey",
     label=gettext_lazy("Free"),
     run=_free,
+    command=lambda key, _answers: line("mq_unique", "--free", names=[key.label or key.message_id]),
     question=Confirmation,
     warning=gettext_lazy(
         "The next message with this key is published, also if the message that has the key is not finished. That "

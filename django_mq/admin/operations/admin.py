@@ -11,6 +11,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_mq.acts import recorder
+from django_mq.acts.command_lines import line, option
 from django_mq.admin import columns, report
 from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.operations import runner
@@ -71,21 +73,26 @@ class OperationAdmin(ReadOnly, TableAdmin):
 
     @admin.action(description=gettext_lazy("Stop"))
     def stop(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
-        self._steer(request, queryset, runner.stop, _("It has stopped."))
+        self._steer(request, queryset, "stop", runner.stop, _("It has stopped."))
 
     @admin.action(description=gettext_lazy("Continue"))
     def go_on(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
         go_on = partial(runner.go_on, user_name=request.user.get_username())
-        self._steer(request, queryset, go_on, _("It continues where it stopped."))
+        self._steer(request, queryset, "go_on", go_on, _("It continues where it stopped."))
 
-    def _steer(self, request: HttpRequest, operations: QuerySet[Operation], action: Any, sentence: str) -> None:
+    def _steer(
+        self, request: HttpRequest, operations: QuerySet[Operation], name: str, action: Any, sentence: str
+    ) -> None:
         for operation in operations:
             if not self._may_steer(request, operation):
                 self.message_user(request, _("You may not do this action."), messages.ERROR)
             elif action(operation):
                 operation.refresh_from_db(using=alias())
                 words = f"{sentence} ({report.progress(operation)})"
-                self.log_change(request, operation, words)
+                self.log_entry(request, operation, words)
+                command = line("mq_operations", option("stop", operation.pk)) if name == "stop" else ""
+                act = self.new_act(request, name, about=operation, sentence=words, command=command)
+                recorder.write(act, using=alias())
                 self.message_user(request, f"{self.label(operation)}: {words}", messages.SUCCESS)
             else:
                 nothing = _("nothing to do.")

@@ -19,12 +19,15 @@ import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from django.db import connections, transaction
 from django.db.models import F, Q
 
+from django_mq.acts import recorder
+from django_mq.acts.models import Act
 from django_mq.admin import report
 from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.table import alias
@@ -66,10 +69,10 @@ def begin(
     filters: Mapping[str, str],
     answers: Mapping[str, Any],
     *,
-    user_name: str,
+    act: Act,
     expected: int = 0,
 ) -> Operation:
-    """Create the operation, and start it when the transaction commits."""
+    """Create the operation that does an act, and start it when the transaction commits."""
     now = datetime.now(UTC)
     newest = Message.objects.using(alias()).order_by("-id").values_list("id", flat=True).first() or 0
     operation = Operation(
@@ -78,14 +81,17 @@ def begin(
         answers={
             name: value.isoformat() if isinstance(value, datetime) else value for name, value in answers.items()
         },
-        user_name=user_name,
+        user_name=act.user_name,
         newest=newest,
         created_at=now,
         beat_at=now,
         expected=expected,
     )
-    operation.save(using=alias())
-    start(operation)
+    with transaction.atomic(using=alias()):
+        operation.save(using=alias())
+        act.operation = operation
+        recorder.write(act, using=alias())
+        start(operation)
     return operation
 
 
@@ -211,13 +217,23 @@ def _try_once(
     fit = [row for row in batch if row.state in action.states]
     with shared_store(using).database.transaction():
         if here.update(**progress) and fit:
-            mine.update(changed=F("changed") + action.run(fit, _read(operation.answers), using))
+            mine.update(changed=F("changed") + _change(operation, action, fit, using))
+
+
+def _change(operation: Operation, action: MessageAction, rows: Sequence[ActionTarget], using: str) -> int:
+    """Change messages for the act of an operation; return how many were changed. Raises MQError."""
+    act = Act.objects.using(using).filter(operation=operation.pk).first()
+    run = partial(action.run, rows, _read(operation.answers), using)
+    # An operation that outlives its act is older than acts are kept.
+    return len(run() if act is None else recorder.perform(act, rows, run, using=using))
 
 
 def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:
     operation = mine.first()
     if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=UTCNow()):
         operation.status = status
+        words = f"{operation.get_status_display()}: {report.progress(operation)}. {error}".rstrip()
+        Act.objects.using(mine.db).filter(operation=operation.pk).update(sentence=words)
         report.log_end(operation, user_named(operation.user_name), error)
 
 

@@ -7,5 +7,4 @@ charts.py   lines over time and heat maps as SVG
 marks.py    what happened that may explain a change
 by_type.py  what runs and what fails, by type
 space.py    the space that the tables take
-log.py      what operators did
 """

@@ -9,6 +9,7 @@ from django.contrib.admin.widgets import AdminTextInputWidget
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_mq.acts.command_lines import line, option
 from django_mq.admin.actions import Action
 from django_mq.periodic import editor
 
@@ -50,8 +51,23 @@ PAUSE = Action(
     label=gettext_lazy("Pause"),
     run=_pause,
     question=PauseReason,
+    command=lambda row, answers: line(
+        "mq_periodic", option("reason", answers.get("reason")), names=["pause", row.name]
+    ),
     warning=gettext_lazy("No tick is published until it is resumed. Ticks of the pause are not caught up."),
 )
-RESUME = Action(name="resume", permission="pause_periodicmessage", label=gettext_lazy("Resume"), run=_resume)
-RUN = Action(name="run", permission="run_periodicmessage", label=gettext_lazy("Run now"), run=_run)
+RESUME = Action(
+    name="resume",
+    permission="pause_periodicmessage",
+    label=gettext_lazy("Resume"),
+    run=_resume,
+    command=lambda row, _answers: line("mq_periodic", names=["resume", row.name]),
+)
+RUN = Action(
+    name="run",
+    permission="run_periodicmessage",
+    label=gettext_lazy("Run now"),
+    run=_run,
+    command=lambda row, _answers: line("mq_periodic", names=["run", row.name]),
+)
 ACTIONS = (PAUSE, RESUME, RUN)

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from django_mq.acts import recorder
+from django_mq.acts.command_lines import line, option, reasons
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Deletion, Pause, Typed
 from django_mq.admin.table import alias
 from django_mq.delivery import queues
-from django_mq.delivery.operator import recalls, redrives
+from django_mq.delivery.operator import recalls
 from django_mq.diagnosis.language import exact
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from django_mq.acts.models import Act
     from django_mq.models import Queue
 
 #: The most dead letters that a request sends back.
@@ -42,16 +45,16 @@ def _free_groups(queue: Queue, _answers: Mapping[str, Any]) -> str:
     return sentence % {"queue": queue.name, "count": exact(freed)}
 
 
-def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
-    purged = recalls.purge(queue.name, using=alias())
+def _purge(queue: Queue, _answers: Mapping[str, Any], act: Act) -> str:
+    act.count = purged = recalls.purge(queue.name, using=alias())
     sentence = ngettext(
         "“%(queue)s” is purged: %(count)s message.", "“%(queue)s” is purged: %(count)s messages.", purged
     )
     return sentence % {"queue": queue.name, "count": exact(purged)}
 
 
-def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
-    done = redrives.redrive(queue.name, limit=REDRIVEN, using=alias())
+def _redrive(queue: Queue, _answers: Mapping[str, Any], act: Act) -> str:
+    done = recorder.redrive(act, queue.name, limit=REDRIVEN, using=alias())
     sentence = ngettext(
         "“%(queue)s”: %(count)s dead letter redriven.",
         "“%(queue)s”: %(count)s dead letters redriven.",
@@ -69,8 +72,8 @@ def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
     return sentence
 
 
-def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
-    removed = shared_store(alias()).deletions.delete_queue(queue.name, force=answers["force"])
+def _delete(queue: Queue, answers: Mapping[str, Any], act: Act) -> str:
+    act.count = removed = shared_store(alias()).deletions.delete_queue(queue.name, force=answers["force"])
     sentence = ngettext(
         "“%(queue)s” is deleted, and %(count)s message with it.",
         "“%(queue)s” is deleted, and %(count)s messages with it.",
@@ -79,20 +82,39 @@ def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
     return sentence % {"queue": queue.name, "count": exact(removed)}
 
 
+def _command_to_pause(queue: Queue, answers: Mapping[str, Any]) -> str:
+    minutes = answers.get("minutes")
+    seconds = [] if minutes is None else [option("seconds", f"{minutes * 60:g}")]
+    return line("mq_pause", option("reason", answers.get("reason")), *seconds, names=[queue.name])
+
+
+def _command_to_delete(queue: Queue, answers: Mapping[str, Any]) -> str:
+    force = ["--force"] if answers.get("force") else []
+    return line("mq_queue", "delete", *force, *reasons(answers), names=[queue.name])
+
+
 PAUSE = Action(
     name="pause",
     permission="pause_queue",
     label=gettext_lazy("Pause"),
     run=_pause,
     question=Pause,
+    command=_command_to_pause,
     warning=gettext_lazy("A paused queue delivers nothing; what workers already hold they may finish."),
 )
-RESUME = Action(name="resume", permission="pause_queue", label=gettext_lazy("Resume"), run=_resume)
+RESUME = Action(
+    name="resume",
+    permission="pause_queue",
+    label=gettext_lazy("Resume"),
+    run=_resume,
+    command=lambda queue, _answers: line("mq_resume", names=[queue.name]),
+)
 FREE_GROUPS = Action(
     name="free_groups",
     permission="free_groups_queue",
     label=gettext_lazy("Free groups"),
     run=_free_groups,
+    command=lambda queue, _answers: line("mq_groups", "--free-all", names=[queue.name]),
     question=Confirmation,
     warning=gettext_lazy(
         "Each group finds a new owner with its next message. A worker finishes the messages of a group that it "
@@ -104,6 +126,8 @@ PURGE = Action(
     permission="purge_queue",
     label=gettext_lazy("Purge"),
     run=_purge,
+    counts=True,
+    command=lambda queue, answers: line("mq_purge", "--yes", *reasons(answers), names=[queue.name]),
     question=Typed,
     warning=gettext_lazy(
         "All ready, scheduled and dead messages are removed, and those that workers have prefetched and not "
@@ -116,6 +140,10 @@ REDRIVE = Action(
     permission="redrive_message",
     label=gettext_lazy("Redrive dead letters"),
     run=_redrive,
+    counts=True,
+    command=lambda queue, answers: line(
+        "mq_redrive", f"--limit={REDRIVEN}", *reasons(answers), names=[queue.name]
+    ),
     question=Confirmation,
     warning=gettext_lazy(
         "Dead messages become ready in their old place; dead letters of other queues return to where they came "
@@ -128,6 +156,8 @@ DELETE = Action(
     permission="delete_queue",
     label=gettext_lazy("Delete"),
     run=_delete,
+    counts=True,
+    command=_command_to_delete,
     question=Deletion,
     warning=gettext_lazy("The queues and their bindings are deleted; publishing to them will be refused."),
     harmful=True,

@@ -18,13 +18,13 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin import columns, report, retries
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
-from django_mq.admin.overview import log, past, space
 from django_mq.admin.overview import page as overview
+from django_mq.admin.overview import past, space
 from django_mq.admin.overview.alerts import delivery_column
 from django_mq.admin.panels import panels_of
 from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queues.form import QueueForm, form_class, option_fieldsets
-from django_mq.admin.table import alias
+from django_mq.admin.table import TableAdmin, alias
 from django_mq.admin.tabs import tabs_of
 from django_mq.delivery.operator.queue_editor import forget
 from django_mq.diagnosis.language import LOCAL
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django_stubs_ext import StrOrPromise
 
+    from django_mq.acts.models import Act
     from django_mq.admin.actions import Action
     from django_mq.diagnosis.state.fleet import Supply
     from django_mq.diagnosis.state.groups import Group
@@ -88,7 +89,6 @@ class QueueAdmin(ActionAdmin):
         "overview.json": overview.as_json,
         "charts/": past.page,
         "space/": space.page,
-        "log/": log.page,
     }
     actions = ACTIONS
     form = QueueForm
@@ -227,13 +227,25 @@ class QueueAdmin(ActionAdmin):
         more = report.obstacles(obstacles(names, using=alias()))
         return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows, more)
 
-    def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Queue) -> str:
+    def count_of(self, action: Action, chosen: Sequence[Queue]) -> int:
+        if action not in {PURGE, REDRIVE, DELETE}:
+            return 0
+        found = columns.measure(chosen)
+        if action is REDRIVE:
+            return sum(
+                found[queue.name].dead + (found[queue.name].ready if is_taker(queue) else 0) for queue in chosen
+            )
+        return sum(each.total - each.claimed for each in found.values())
+
+    def run_on(
+        self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Queue, act: Act
+    ) -> str:
         if action is not DELETE:
-            return super().do_one(action, answers, request, row)
+            return super().run_on(action, answers, request, row, act)
         if not self.has_delete_permission(request, row):  # on a site's own page
             raise MQError(_("You may not delete “%(queue)s”.") % {"queue": row.name})
-        sentence: str = action.run(row, answers)
-        self.log_deletions(request, [row])  # type: ignore[arg-type] # any iterable will do
+        sentence: str = action.run(row, answers, act)
+        super(TableAdmin, self).log_deletions(request, [row])  # type: ignore[arg-type] # any iterable will do
         return sentence
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:

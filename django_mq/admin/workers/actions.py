@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_mq.acts.command_lines import UNKNOWN, line
 from django_mq.admin.actions import Action, GoneError
 from django_mq.admin.forms import Confirmation, GivenCredit
 from django_mq.admin.table import alias
@@ -34,11 +35,16 @@ def _sending(done: StrOrPromise, mode: WorkerMode | None) -> Callable[[WorkerSes
     return send
 
 
+def _command(*options: str) -> Callable[[WorkerSession, Mapping[str, Any]], str]:
+    return lambda session, _answers: line("mq_workers", *options, str(session.pk))
+
+
 QUIET = Action(
     name="quiet",
     permission="quiet_workersession",
     label=gettext_lazy("Stop taking work"),
     run=_sending(gettext_lazy("“%(worker)s” is told to take no new work."), WorkerMode.QUIET),
+    command=_command("--quiet"),
     question=Confirmation,
     warning=gettext_lazy(
         "The worker finishes what it holds and takes nothing new until it is told to take work again."
@@ -49,12 +55,14 @@ WORK = Action(
     permission="quiet_workersession",
     label=gettext_lazy("Take work again"),
     run=_sending(gettext_lazy("“%(worker)s” is told to take work again."), WorkerMode.WORK),
+    command=_command("--work"),
 )
 STOP = Action(
     name="stop",
     permission="stop_workersession",
     label=gettext_lazy("Stop"),
     run=_sending(gettext_lazy("“%(worker)s” is told to stop."), WorkerMode.STOP),
+    command=_command("--stop"),
     question=Confirmation,
     warning=gettext_lazy("The process ends after its current work. A process manager may start another one."),
     harmful=True,
@@ -65,6 +73,9 @@ LIMIT = Action(
     label=gettext_lazy("Change max in flight"),
     run=_sending(gettext_lazy("“%(worker)s” is told its max in flight: %(credit)s for each consumer."), None),
     question=GivenCredit,
+    command=lambda session, answers: line(
+        "mq_workers", "--credit", str((answers.get("credit") or 0) if answers else UNKNOWN), str(session.pk)
+    ),
 )
 
 ACTIONS = (QUIET, WORK, LIMIT, STOP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq import conf
@@ -15,9 +16,11 @@ from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from django.db.models import QuerySet
+
+    from django_mq.stores.records import Moved
 
 #: Messages moved by one transaction.
 BATCH = 500
@@ -29,35 +32,51 @@ ORDER = {
 }
 
 
+def _at_once(_ids: Sequence[int], send: Callable[[], list[Moved]]) -> list[Moved]:
+    return send()
+
+
 def move_all(
-    source: str, target: str, *, state: State = State.DEAD, limit: int | None = None, using: str | None = None
+    source: str,
+    target: str,
+    *,
+    state: State = State.DEAD,
+    limit: int | None = None,
+    using: str | None = None,
+    each: Callable[[Sequence[int], Callable[[], list[Moved]]], list[Moved]] = _at_once,
 ) -> int:
     """Move the messages of one state, at most ``limit``, to the tail of another queue; return how many were moved.
 
     Of ready messages, those are moved, too, that native workers have not begun, except in a transaction.
     Messages that arrive meanwhile stay, and so do duplicates of the target's, and those for which the target has
-    no capacity. Raises UnknownQueue, QueueClosed, QueueFull if none can be moved, and InvalidMessage for one
+    no capacity. ``each`` is called with the rows of a batch, and with what moves them.
+
+    Raises UnknownQueue, QueueClosed, QueueFull if none can be moved, and InvalidMessage for one
     queue.
     """
     alias = using or conf.load().DATABASE
     waiting = _messages(source, target, state, alias)
     with recalled([source] if state is State.READY else (), using=alias):
-        return _move(waiting, target, ORDER[state], limit, alias)
+        return _move(waiting.order_by(*ORDER[state]), target, limit, alias, each)
 
 
-def _move(waiting: QuerySet[Message], target: str, order: Sequence[str], limit: int | None, alias: str) -> int:
-    store = shared_store(alias)
+def _move(
+    waiting: QuerySet[Message],
+    target: str,
+    limit: int | None,
+    alias: str,
+    each: Callable[[Sequence[int], Callable[[], list[Moved]]], list[Moved]],
+) -> int:
     newest = waiting.order_by("-id").values_list("id", flat=True).first()
     moved, stayed = 0, set[int]()
     while newest is not None and (limit is None or moved < limit):
         wanted = BATCH if limit is None else min(BATCH, limit - moved)
-        found = waiting.filter(id__lte=newest).exclude(id__in=stayed).order_by(*order)
+        found = waiting.filter(id__lte=newest).exclude(id__in=stayed)
         ids = list(found.values_list("id", flat=True)[:wanted])
         if not ids:
             break
         try:
-            restart_attempts(store, ids)
-            changed = len(store.operations.move(ids, target))
+            changed = len(each(ids, partial(_send, ids, target, alias)))
         except QueueFull:
             if moved:
                 break
@@ -68,6 +87,12 @@ def _move(waiting: QuerySet[Message], target: str, order: Sequence[str], limit: 
             stayed.update(waiting.filter(id__in=ids).values_list("id", flat=True))
         hint([target], using=alias)
     return moved
+
+
+def _send(ids: Sequence[int], target: str, alias: str) -> list[Moved]:
+    store = shared_store(alias)
+    restart_attempts(store, ids)
+    return store.operations.move(ids, target)
 
 
 def count_movable(source: str, target: str, *, state: State, limit: int, using: str | None = None) -> int:

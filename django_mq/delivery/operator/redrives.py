@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
@@ -27,7 +28,7 @@ from django_mq.stores.errors import closed
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from django.db.models import QuerySet
 
@@ -52,13 +53,30 @@ class Redriven:
     def total(self) -> int:
         return sum(self.back.values())
 
+    def add(self, other: Redriven) -> None:
+        """Add what another part of the redrive did."""
+        for queue, count in other.back.items():
+            self.back[queue] = self.back.get(queue, 0) + count
+        self.stayed += other.stayed
 
-def redrive(queue: str, *, to: str | None = None, limit: int | None = None, using: str | None = None) -> Redriven:
+
+def _at_once(_ids: Sequence[int], send: Callable[[], Redriven]) -> Redriven:
+    return send()
+
+
+def redrive(
+    queue: str,
+    *,
+    to: str | None = None,
+    limit: int | None = None,
+    using: str | None = None,
+    each: Callable[[Sequence[int], Callable[[], Redriven]], Redriven] = _at_once,
+) -> Redriven:
     """Return the queue's dead letters to the queues they came from, or move them to the queue ``to``.
 
     Dead messages become ready in their old place; those of other queues move to the tail of their origin. Attempts
     restart. With ``to``, all ready messages of a dead-letter queue move. Messages that arrive meanwhile stay, and
-    so do those for a closed or full queue.
+    so do those for a closed or full queue. ``each`` is called with the rows of a batch, and with what sends them.
 
     Raises UnknownQueue, and QueueClosed for ``to``.
     """
@@ -70,7 +88,8 @@ def redrive(queue: str, *, to: str | None = None, limit: int | None = None, usin
     done = Redriven()
     found = Message.objects.using(alias).filter(redrivable(to, using=alias), queue__name=queue)
     for rows in batches(found.values_list("pk"), limit):
-        _send_all([pk for (pk,) in rows], to, done, alias)
+        ids = [pk for (pk,) in rows]
+        done.add(each(ids, partial(redrive_rows, ids, to=to, using=alias)))
     return done
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.operator import actions
 from django_mq.management.arguments import argument
@@ -23,9 +23,9 @@ class Command(MessageCommand):
     action, verb = "acknowledge", "acknowledged"
     among = dead_letters()
     left = "left", "left alone: no dead letter"
-    arguments: ClassVar = (
-        argument("--why", required=True, metavar="TEXT", help="The reason, at most 200 characters."),
+    why = staticmethod(
+        argument("--why", required=True, metavar="TEXT", help="The reason, at most 200 characters.")
     )
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        return len(actions.acknowledge(rows, options["why"][:200], using=alias))
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> list[int]:
+        return actions.acknowledge(rows, options["why"][:200], using=alias)

@@ -70,6 +70,8 @@ class Command(MQCommand):
             return
         kind, selector = options["type"], options["selector"]
         is_new = bind(exchange, queue, exchange_type=kind, pattern=pattern, selector=selector, using=alias)
+        if is_new:
+            self.note(alias, "binding", "add", [f"{exchange} → {queue}"])
         self._say("bound", is_new, "bound" if is_new else "bound already", options)
         for cycle in find_cycles(through=queue, using=alias):
             self.stderr.write(f"{cycle}.")
@@ -77,6 +79,8 @@ class Command(MQCommand):
     def _unbind(self, exchange: str, queue: str, alias: str, options: dict[str, Any]) -> None:
         act = is_bound if options["dry_run"] else unbind
         was = act(exchange, queue, pattern=options["pattern"], using=alias)
+        if was and not options["dry_run"]:
+            self.note(alias, "binding", "delete", [f"{exchange} → {queue}"])
         key, words = ("would_unbind", "would be unbound") if options["dry_run"] else ("unbound", "unbound")
         self._say(key, was, words if was else "there is no such binding", options)
         if not was:

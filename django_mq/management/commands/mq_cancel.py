@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.delivery.operator.actions import ActionTarget
+    from django_mq.stores.records import Moved
 
 
 class Command(MessageCommand):
@@ -36,13 +37,12 @@ class Command(MessageCommand):
         stopped = actions.STATES["stop"] if options["running"] else frozenset[State]()
         return super().fitting(options) | stopped
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        done = len(actions.cancel(rows, using=alias))
-        if options["running"]:
-            asked = len(actions.stop([row for row in rows if row.state == CLAIMED], using=alias))
-            self.asked += asked
-            done += asked
-        return done
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> list[int]:
+        held = [row for row in rows if row.state == CLAIMED] if options["running"] else []
+        return [*actions.cancel(rows, using=alias), *(actions.stop(held, using=alias) if held else ())]
+
+    def count(self, rows: Sequence[ActionTarget], changed: Sequence[Moved] | Sequence[int]) -> None:
+        self.asked += len({row.id for row in rows if row.state == CLAIMED} & {*changed})
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         words = f"  Workers still have to stop {self.asked:,} of them."

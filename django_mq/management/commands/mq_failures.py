@@ -95,6 +95,7 @@ class Command(MQCommand):
         how = {"first": options["first"], "per_minute": options["per_minute"]}
         redrive = staged.begin(group, **how, using=alias)
         text = f"Redrive {redrive.pk} has begun. A worker takes the first step within seconds."
+        self.note(alias, "failuregroup", "redrive", [group], answers=how, sentence=text)
         self.answer({"redrive": redrive.pk, "group": group.pk, **how}, text)
 
     def _steer(self, alias: str, options: dict[str, Any]) -> None:
@@ -102,6 +103,7 @@ class Command(MQCommand):
         if not act(pk, using=alias):
             raise CommandError(f"Redrive {pk} {'does not run' if options['stop'] else 'has not stopped'}.")
         key, words = ("stopped", "has stopped") if options["stop"] else ("continued", "goes on")
+        self.note(alias, "stagedredrive", "stop" if options["stop"] else "go_on", [f"#{pk}"])
         self.answer({key: pk}, f"Redrive {pk} {words}.")
 
     def _show_redrives(self, alias: str, limit: int) -> None:

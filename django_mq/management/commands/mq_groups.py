@@ -32,7 +32,9 @@ class Command(MQCommand):
         name, group = options["queue"], options["free"]
         if group is not None or options["free_all"]:
             freed = free_groups(name, group, using=alias)
-            self.answer({"queue": name, "freed": freed}, f"{plural(freed, 'group')} of queue {name!r} freed.")
+            sentence = f"{plural(freed, 'group')} of queue {name!r} freed."
+            self.note(alias, "queue", "free_groups", [name], sentence=sentence)
+            self.answer({"queue": name, "freed": freed}, sentence)
             return
         check_names([name], using=alias)
         found = groups(Queue.objects.using(alias).values_list("pk", flat=True).get(name=name), using=alias)

@@ -68,6 +68,7 @@ class Command(MQCommand):
                     row.save(using=alias)
             if options["allow"] and (problem := problem_of(row)) is not None:
                 self.stderr.write(problem)
+            self.note(alias, "limitexception", "add" if options["allow"] else "delete", [row])
         rows = list(known.order_by("queue_name", "limit_name", "limited_key"))
         answer = [
             {"queue": row.queue_name, "limit": row.limit_name, "key": row.limited_key}

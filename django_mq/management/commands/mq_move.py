@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db.models import Q
 
+from django_mq.acts import recorder
+from django_mq.acts.command_lines import OPTIONS
+from django_mq.acts.extension import reason_above
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.moves import count_movable, move_all
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.engine.states import State
-from django_mq.management.arguments import UsageError, argument
-from django_mq.management.messages import FILTERS, MessageCommand, read_ids
+from django_mq.management.arguments import UsageError, argument, check_reason
+from django_mq.management.messages import MessageCommand, read_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.delivery.operator.actions import ActionTarget
+    from django_mq.stores.records import Moved
 
 
 class Command(MessageCommand):
@@ -52,8 +57,8 @@ class Command(MessageCommand):
         self.among = ~Q(queue__name=target)
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        return len(actions.move(rows, options["to"], using=alias))
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> list[Moved]:
+        return actions.move(rows, options["to"], using=alias)
 
     def _move_all(self, source: str, target: str, alias: str, options: dict[str, Any]) -> None:
         name, limit = options["state"] or "dead", options["limit"]
@@ -64,15 +69,23 @@ class Command(MessageCommand):
             text = f"{name.capitalize()} messages that would be moved: {PLAIN.bounded(count)}."
             self.answer({"would_move": count}, text)
             return
-        moved = move_all(source, target, state=state, limit=limit, using=alias)
-        self.answer({"moved": moved}, f"{plural(moved, 'message')} moved from {source!r} to {target!r}.")
+        if (above := reason_above()) is not None:
+            count = count_movable(source, target, state=state, limit=above + 1, using=alias)
+            check_reason(count if limit is None else min(count, limit), options["why"])
+        given = {"criterion": {"filters": {"queue": source, "state": str(state.value)}}, "answers": {"to": target}}
+        act = self.new_act("message", "move", reason=options["why"], **given)
+        each = partial(recorder.perform_on, act, using=alias)
+        moved = move_all(source, target, state=state, limit=limit, using=alias, each=each)
+        sentence = f"{plural(moved, 'message')} moved from {source!r} to {target!r}."
+        recorder.told(act, sentence, using=alias)
+        self.answer({"moved": moved}, sentence)
 
 
 def _ends(names: list[str], options: dict[str, Any]) -> tuple[str, str]:
     """Return the two queues of the form without --to."""
     if len(names) != 2:
         raise UsageError("Say from where to where, mq_move QUEUE TARGET; or with --to which messages; see --help.")
-    if given := [f"--{option}" for option, *_ in FILTERS if options[option]]:
+    if given := [f"--{option}" for option in OPTIONS.values() if options[option]]:
         raise UsageError(
             f"{given[0]} needs --to: mq_move --to {names[1]} --queue {names[0]} ... moves what matches."
         )

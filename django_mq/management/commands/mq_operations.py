@@ -65,6 +65,7 @@ class Command(MQCommand):
     def _stop(self, ids: list[int], alias: str) -> None:
         stopped = [pk for pk in ids if stop_operation(pk, using=alias)]
         left = [pk for pk in ids if pk not in stopped]
+        self.note(alias, "operation", "stop", (f"#{pk}" for pk in stopped))
         if stopped or self.as_json:
             self.answer({"stopped": stopped, "not_running": left}, f"Stopped: {', '.join(map(str, stopped))}.")
         if left:

@@ -23,4 +23,7 @@ class Command(MQCommand):
         check_names(names, using=alias)
         for name in names:
             api.pause(name, reason=options["reason"], seconds=options["seconds"], using=alias)
+        self.note(
+            alias, "queue", "pause", names, reason=options["reason"], answers={"seconds": options["seconds"]}
+        )
         self.answer({"paused": names}, "\n".join(f"Queue {name!r} is paused." for name in names))

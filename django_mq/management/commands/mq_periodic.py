@@ -100,6 +100,8 @@ class Command(MQCommand):
                 done[name] = row.sentence
             else:
                 done[name] = _do(row, action, options["reason"])
+        name_of = {"create": "add", "edit": "change"}.get(action, action)
+        self.note(alias, "periodicmessage", name_of, names, reason=options["reason"])
         self.answer({action: done}, "\n".join(f"{name}: {words}" for name, words in done.items()))
 
     def _import(self, alias: str, *, dry_run: bool) -> None:

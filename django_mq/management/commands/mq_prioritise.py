@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.delivery.operator.actions import ActionTarget
+    from django_mq.stores.records import Moved
 
 
 class Command(MessageCommand):
@@ -24,5 +25,5 @@ class Command(MessageCommand):
         argument("--to", type=int, choices=range(10), required=True, metavar="PRIORITY", help="0 to 9, 9 first."),
     )
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        return len(actions.prioritise(rows, options["to"], using=alias))
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> list[Moved]:
+        return actions.prioritise(rows, options["to"], using=alias)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django_mq.acts import recorder
 from django_mq.api import purge
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.wording import PLAIN, plural
-from django_mq.management.arguments import QUEUE, argument
+from django_mq.management.arguments import QUEUE, WHY, argument, check_reason
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm
 
@@ -17,7 +18,7 @@ class Command(MQCommand):
         "Remove all ready, scheduled, parked and dead messages of a queue, and what workers have prefetched and "
         "not begun. What they have begun stays."
     )
-    arguments: ClassVar = (QUEUE, argument("--yes", action="store_true", help="Do not ask."))
+    arguments: ClassVar = (QUEUE, argument("--yes", action="store_true", help="Do not ask."), WHY)
     dry_run = "what would be removed, counted up to 10,000 for each state"
 
     def run(self, alias: str, **options: Any) -> None:
@@ -31,10 +32,15 @@ class Command(MQCommand):
             text = f"{holds} would be removed from queue {name!r}."
             self.answer({"queue": name, "would_remove": counts}, text)
             return
+        check_reason(sum(counts.values()), options["why"])
         if not options["yes"]:
             question = f"Remove {holds} from queue {name!r} of database {alias!r}?"
             confirm(question, otherwise="Nothing was removed.")
-        gone = purge(name, using=alias)
+        with recorder.recorded(
+            self.new_act("queue", "purge", about=name, reason=options["why"]), using=alias
+        ) as act:
+            act.count = gone = purge(name, using=alias)
+            act.sentence = f"{plural(gone, 'message')} removed from queue {name!r}."
         (queue,) = overview([name], using=alias)
         left = f" Held by workers, and left: {queue.claimed}." if queue.claimed else ""
         text = f"{plural(gone, 'message')} removed from queue {name!r}.{left}"

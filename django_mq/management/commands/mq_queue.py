@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 from django.db.models import Q
 
 from django_mq import conf
+from django_mq.acts import recorder
 from django_mq.delivery.operator.drift import differences, overwrite
 from django_mq.delivery.operator.queue_editor import create_queue, edit_queue, editable, queue_named
 from django_mq.delivery.queues import declare, similar
@@ -18,6 +19,7 @@ from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.wording import plural
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import ConfigurationError
+from django_mq.management.arguments import WHY, check_reason
 from django_mq.management.command import MQCommand
 from django_mq.models import Queue
 from django_mq.stores.registry import shared_store
@@ -52,6 +54,7 @@ class Command(MQCommand):
             if act == self.delete:
                 command.add_argument("--force", action="store_true", help=FORCE_HELP)
                 command.add_argument("--dry-run", action="store_true", help="Only print what would be deleted.")
+                WHY(command)
             elif act != self.show:
                 _add_options(command)
 
@@ -62,20 +65,27 @@ class Command(MQCommand):
         """Create a queue."""
         name.encode()  # what was typed in no UTF-8 is a usage error, as with the other commands
         create_queue(name, _given(options), using=alias)
+        self.note(alias, "queue", "add", [name], answers=_given(options))
         self.answer({"created": name}, f"Queue {name!r} is created.")
 
     def edit(self, alias: str, *, name: str, **options: Any) -> None:
         """Change options of a queue; running workers follow within seconds."""
         edit_queue(name, _given(options), using=alias)
+        self.note(alias, "queue", "change", [name], answers=_given(options))
         self.answer({"changed": name}, f"Queue {name!r} is changed.")
 
-    def delete(self, alias: str, *, name: str, force: bool, dry_run: bool, **_: Any) -> None:
+    def delete(self, alias: str, *, name: str, force: bool, dry_run: bool, why: str, **_: Any) -> None:
         """Delete a queue: with --force if it has messages, and never while workers hold messages of it."""
         if dry_run:
             self._would_delete(name, alias, force=force)
             return
-        removed = shared_store(alias).deletions.delete_queue(name, force=force)
-        self.answer({"deleted": name, "removed": removed}, _deleted(name, "is deleted", removed))
+        if force:
+            (queue,) = overview([name], using=alias)
+            check_reason(queue.ready + queue.scheduled + queue.parked + queue.dead, why)
+        with recorder.recorded(self.new_act("queue", "delete", about=name, reason=why), using=alias) as act:
+            act.count = removed = shared_store(alias).deletions.delete_queue(name, force=force)
+            act.sentence = _deleted(name, "is deleted", removed)
+        self.answer({"deleted": name, "removed": removed}, act.sentence)
 
     def show(self, alias: str, *, name: str, **_: Any) -> None:
         """Show the options of a queue, and those of the settings that differ."""
@@ -101,6 +111,8 @@ class Command(MQCommand):
                 declare(store, name)
             if force:
                 overwrite(found, using=alias)
+            self.note(alias, "queue", "add", missing)
+            self.note(alias, "queue", "change", {each.queue for each in found} if force else ())
         created, changed = ("would_create", "would_change") if dry_run else ("created", "changed")
         answer = {created: missing, changed if force else "kept": [asdict(each) for each in found]}
         lines = [f"Queue {name!r} {'would be' if dry_run else 'is'} created." for name in missing]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from django_mq.delivery.operator.actions import ActionTarget
+    from django_mq.stores.records import Moved
 
 
 class Command(MessageCommand):
@@ -54,10 +55,11 @@ class Command(MessageCommand):
         self.back, self.queue = Counter[str](), Queue.objects.using(alias).filter(name=options["queue"])
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
-        done = redrives.redrive_rows([row.id for row in rows], to=options["to"], using=alias)
-        self.back.update(done.back)
-        return done.total
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> list[Moved]:
+        return redrives.redrive_rows([row.id for row in rows], to=options["to"], using=alias).moved
+
+    def count(self, rows: Sequence[ActionTarget], changed: Sequence[Any]) -> None:  # noqa: ARG002
+        self.back.update(each.queue for each in changed)
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         back = sorted(self.back.items())

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.delivery.operator.actions import ActionTarget
+    from django_mq.stores.records import Moved
 
 
 class Command(MessageCommand):
@@ -26,10 +27,11 @@ class Command(MessageCommand):
         self.released = 0
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
-        released = len(actions.release(rows, using=alias))
-        self.released += released
-        return released
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> list[Moved]:  # noqa: ARG002
+        return actions.release(rows, using=alias)
+
+    def count(self, rows: Sequence[ActionTarget], changed: Sequence[Moved] | Sequence[int]) -> None:  # noqa: ARG002
+        self.released += len(changed)
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         advice = (

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.delivery.operator.actions import ActionTarget
+    from django_mq.stores.records import Moved
 
 
 class Command(MessageCommand):
@@ -40,7 +41,7 @@ class Command(MessageCommand):
             options["deliver_at"] = due_at(None, options["delay"], "--delay")
         super().run(alias, **options)
 
-    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> int:
+    def change(self, rows: Sequence[ActionTarget], alias: str, options: dict[str, Any]) -> list[Moved]:
         if options["now"]:
-            return len(actions.deliver_now(rows, using=alias))
-        return len(actions.reschedule(rows, options["deliver_at"], using=alias))
+            return actions.deliver_now(rows, using=alias)
+        return actions.reschedule(rows, options["deliver_at"], using=alias)

@@ -19,4 +19,5 @@ class Command(MQCommand):
         check_names(names, using=alias)
         for name in names:
             api.resume(name, using=alias)
+        self.note(alias, "queue", "resume", names)
         self.answer({"resumed": names}, "\n".join(f"Queue {name!r} delivers." for name in names))

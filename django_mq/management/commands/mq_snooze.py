@@ -38,6 +38,7 @@ class Command(MQCommand):
         if options["end"]:
             if not rows.filter(pk=options["end"]).delete()[0]:
                 raise CommandError(f"There is no snooze {options['end']}.")
+            self.note(alias, "snoozedalert", "delete", [f"#{options['end']}"])
             self.answer({"ended": options["end"]}, f"Snooze {options['end']} has ended.")
         elif options["kind"]:
             if not options["why"]:
@@ -48,6 +49,7 @@ class Command(MQCommand):
             until = now + timedelta(hours=options["hours"])
             given = {"kind": options["kind"][:20], "about": options["about"][:255], "reason": options["why"][:200]}
             row = rows.create(**given, until=until, created_at=now)
+            self.note(alias, "snoozedalert", "add", [row], reason=row.reason)
             self.answer({"snoozed": row.pk}, f"Snoozed until {until:%Y-%m-%d %H:%M:%S} UTC: {row}.")
         else:
             found = list(rows.filter(until__gt=datetime.now(UTC)).values(*KEYS))

@@ -36,6 +36,7 @@ class Command(MQCommand):
         if options["free"]:
             keys = shared_store(alias).unique_keys
             freed = sum(keys.free(key.digest) for key in found)
+            self.note(alias, "uniquekey", "free", [options["name"]] if freed else ())
             self.answer({"freed": freed}, f"{plural(freed, 'key')} freed.")
             return
         rows = [[each.label or "-", each.until, str(each.message_id), f"{each.first_at:{TIME}}"] for each in found]

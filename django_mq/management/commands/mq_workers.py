@@ -73,4 +73,5 @@ class Command(MQCommand):
         if missing:
             raise CommandError(f"There is no worker session {', '.join(map(repr, missing))}; see mq_workers.")
         told = [worker.name for worker in chosen if send_command(worker.id, **command, using=alias)]
+        self.note(alias, "workersession", str(command.get("mode", "limit")), told, answers=command)
         self.answer({"told": told}, f"Told: {', '.join(map(printable, told))}.")

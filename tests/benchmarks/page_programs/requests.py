@@ -130,7 +130,6 @@ def _addresses() -> Iterator[tuple[str, str]]:
         yield f"what runs and fails, last {span}", f"{reverse('admin:django_mq_history_types')}?span={span}"
     yield "history, type=order.paid", f"{reverse('admin:django_mq_history_changelist')}?type=order.paid"
     yield "messages' room on the disk", reverse("admin:django_mq_queue_space")
-    yield "messages' log of acts", reverse("admin:django_mq_queue_log")
     for model in MODELS:
         yield f"list of {model}", reverse(f"admin:django_mq_{model}_changelist")
     insights = reverse("admin:django_mq_insighthour_changelist")

@@ -1,0 +1,38 @@
+"""Who acts: a user of the site, or a user of the operating system and the host."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from typing import NamedTuple
+
+from django_mq.acts.models import Act
+
+
+class Operator(NamedTuple):
+    """Who acts, and where."""
+
+    name: str
+    door: Act.Door
+
+
+def of_site(user_name: str) -> Operator:
+    return Operator(user_name, Act.Door.ADMIN)
+
+
+def of_command() -> Operator:
+    """Return who has started this process, and the host: ``deploy@web-1``."""
+    return Operator(f"{_user()}@{socket.gethostname()}", Act.Door.COMMAND)
+
+
+def _user() -> str:
+    """Return the user of the process, and not what the environment says; its number if it has no name."""
+    try:
+        import pwd  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
