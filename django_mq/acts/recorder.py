@@ -69,7 +69,7 @@ def recorded(act: Act, *, using: str) -> Iterator[Act]:
     except MQError:
         Act.objects.using(using).filter(pk=act.pk, count=0).delete()
         raise
-    Act.objects.using(using).filter(pk=act.pk).update(sentence=act.sentence, count=act.count)
+    Act.objects.using(using).filter(pk=act.pk).update(sentence=act.sentence, count=act.count, undoes=act.undoes)
 
 
 def perform(act: Act, rows: Sequence[ActionTarget], change: Callable[[], T], *, using: str) -> T:

@@ -46,7 +46,8 @@ class Action:
     warning: StrOrPromise = ""
     #: Whether the button is red.
     harmful: bool = False
-    #: Returns the command that does the same, of a row and the answers; some may be missing. None: there is none.
+    #: Returns the command that does the same, of a row and the answers; some may be missing. Blank or None: there is
+    #: none.
     command: Callable[[Any, Mapping[str, Any]], str] | None = None
     #: Whether ``run`` takes the act as well, and adds to it the messages that it changes.
     counts: bool = False
@@ -116,7 +117,8 @@ class ActionAdmin(TableAdmin):
 
     def commands(self, action: Action, chosen: Any, answers: Mapping[str, Any]) -> list[str]:
         """Return the commands that do the same."""
-        return [] if action.command is None else [action.command(row, answers) for row in chosen]
+        found = [action.command(row, answers) for row in chosen] if action.command else []
+        return [command for command in found if command]
 
     def restrict(self, request: HttpRequest, form: forms.Form) -> None:
         """Disable fields that the user may not fill in."""

@@ -18,6 +18,8 @@ from django.db import OperationalError, connections
 from django.urls import path
 from django.utils import timezone
 
+from django_mq.acts.operators import of_site
+from django_mq.acts.recorder import new_act
 from django_mq.admin import register
 from django_mq.admin.messages.actions import CANCEL, MOVE, PRIORITISE, REDRIVE, RESCHEDULE
 from django_mq.admin.messages.admin import MessageAdmin
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from django.test import Client
     from pytest_django import Settings
 
+    from django_mq.acts.models import Act
     from tests.admin.conftest import Make
 
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
@@ -47,9 +50,13 @@ def small(monkeypatch: pytest.MonkeyPatch, operator: User) -> None:
     monkeypatch.setattr(runner, "BATCH", 3)
 
 
+def act_of(user_name: str) -> Act:
+    return new_act(of_site(user_name), "message", "any")
+
+
 def begin(act_: Any = REDRIVE, filters: dict[str, str] | None = None, **answers: Any) -> Operation:
     """Write an operation down. Its thread waits for a commit that these tests never make."""
-    return runner.begin(act_, filters or {}, answers, user_name="operator")
+    return runner.begin(act_, filters or {}, answers, act=act_of("operator"))
 
 
 def finished(operation: Operation, site: str) -> Operation:
@@ -285,7 +292,7 @@ def test_what_is_taken_over_ends_where_its_user_may_no_longer_do_it(
 ) -> None:
     login_with("cancel_message")
     make.message()
-    operation = runner.begin(CANCEL, {}, {}, user_name="reader")
+    operation = runner.begin(CANCEL, {}, {}, act=act_of("reader"))
     stall(operation)
     User.objects.get(username="reader").user_permissions.clear()
 
@@ -337,7 +344,7 @@ def test_it_ends_when_its_user_may_no_longer_do_it(
     login_with("view_message", "cancel_message")
     for _ in range(5):
         make.message()
-    operation = runner.begin(CANCEL, {}, {}, user_name="reader")
+    operation = runner.begin(CANCEL, {}, {}, act=act_of("reader"))
 
     with before(BATCH_ENDS, site, User.objects.get(username="reader").user_permissions.clear):
         finished(operation, site)

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
+from django_mq.acts.models import Act
 from django_mq.admin.addresses import LIFE
 from django_mq.models import (
     AcknowledgedLetter,
@@ -53,6 +54,8 @@ class Case(NamedTuple):
     permission: str
     row: Callable[[Make], Any]
     answers: dict[str, Any]
+    #: A further permission to view it: what was done to a table is for those who may view the table.
+    sees: tuple[str, ...] = ()
 
 
 def a_message(state: Message.Status) -> Callable[[Make], Any]:
@@ -112,12 +115,22 @@ def a_periodic_message(**values: Any) -> Callable[[Make], Any]:
     return lambda make: PeriodicMessage.objects.create(queue=make.queue().name, **given)
 
 
+def an_act(make: Make) -> Act:
+    """A move that can be undone."""
+    message = make.message(READY)
+    act = Act.objects.create(began_at=timezone.now(), user_name="operator", model="message", name="move")
+    way = {"came_from": "elsewhere", "went_to": "orders", "row_id": message.pk}
+    act.messages.create(message_id=message.message_id, **way)
+    return act
+
+
 def an_exception(_: Make) -> LimitException:
     return LimitException.objects.create(queue_name="q", limit_name="api", limited_key="17", amount=50, seconds=1)
 
 
 YES = {"yes": "yes"}
 CASES = [
+    Case("act", "undo", "undo_act", an_act, YES, ("view_message",)),
     Case("message", "release", "release_message", a_message(CLAIMED), YES),
     Case("message", "move", "move_message", a_message(READY), {"target": "elsewhere"}),
     Case("message", "cancel", "cancel_message", a_message(READY), YES),
@@ -223,7 +236,7 @@ def test_without_its_permission_an_act_is_not_there(
     row = case.row(make)
     make.queue("elsewhere")
     others = {other.permission for other in CASES} - {case.permission}
-    client = login_with(f"view_{case.model}", *others)
+    client = login_with(f"view_{case.model}", *case.sees, *others)
     before = picture()
 
     run_action(client, case.model, case.name, [row], **case.answers)
@@ -240,7 +253,7 @@ def test_its_permission_is_all_that_an_act_takes(
 ) -> None:
     row = case.row(make)
     make.queue("elsewhere")
-    client = login_with(f"view_{case.model}", case.permission)
+    client = login_with(f"view_{case.model}", *case.sees, case.permission)
     before = picture()
     offers = offered(client, case.model)
 

@@ -11,6 +11,8 @@ from django.core.management import call_command
 from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
+from django_mq.acts.operators import of_site
+from django_mq.acts.recorder import new_act
 from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.operations import runner
 from django_mq.api import OutgoingMessage, pause, publish, publish_many, purge, resume
@@ -266,7 +268,9 @@ def test_an_operation_in_the_background_reaches_what_has_not_begun(
 ) -> None:
     alias, admin = prepare("default", settings), django_user_model.objects.create_superuser("root")
     with a_busy_worker(alias, 5) as slow:
-        operation = runner.begin(BY_NAME["cancel"], {"state": "2"}, {}, user_name=admin.get_username())
+        operation = runner.begin(
+            BY_NAME["cancel"], {"state": "2"}, {}, act=new_act(of_site(admin.get_username()), "message", "cancel")
+        )
         wait_until(lambda: Operation.objects.using(alias).get(pk=operation.pk).status == Operation.Status.DONE)
         assert Operation.objects.using(alias).get(pk=operation.pk).changed == 4
         slow.may_end.set()

@@ -21,18 +21,26 @@ if TYPE_CHECKING:
 
     from django_stubs_ext import StrOrPromise
 
+    from django_mq.acts.command_lines import Named
     from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.engine.states import State
     from django_mq.models import Message
 
-#: The option of commands for messages that workers hold.
-HELD = option("filter", f"state={CLAIMED.value}")
+#: The filter for messages that workers hold.
+HELD = str(CLAIMED.value)
 
 
 def _time(answers: Mapping[str, Any]) -> str | None:
     """Return the time in the answers, as a command takes it."""
     deliver_at = answers.get("deliver_at")
     return deliver_at.isoformat() if isinstance(deliver_at, datetime) else deliver_at
+
+
+def _command_to_stop(chosen: Named, answers: Mapping[str, Any]) -> str:
+    if chosen.filters.get("state", HELD) != HELD:
+        return ""  # a stop leaves these alone, and the command would cancel them
+    held = chosen._replace(filters={**chosen.filters, "state": HELD})
+    return held.line("mq_cancel", answers, "--running", "--yes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +124,7 @@ STOP = MessageAction(
         "handler has done stays. A handler that does not end within some seconds is given up."
     ),
     harmful=True,
-    command=lambda chosen, answers: chosen.line("mq_cancel", answers, "--running", "--yes", HELD),
+    command=_command_to_stop,
 )
 DELIVER_NOW = MessageAction(
     name="deliver_now",

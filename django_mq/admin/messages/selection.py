@@ -141,7 +141,7 @@ class SelectionAdmin(ActionAdmin):
 
     def commands(self, action: Any, chosen: Selection, answers: Mapping[str, Any]) -> list[str]:
         named = chosen.named(by_filters=chosen.is_described)
-        return [] if named is None else [action.command(named, answers)]
+        return [] if named is None else super().commands(action, [named], answers)
 
     def preview(self, action: Any, chosen: Selection) -> Preview:
         obstacles = self._obstacles(action, chosen)
