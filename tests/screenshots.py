@@ -75,7 +75,7 @@ def take_every_page(page: Page, folder: Path, scheme: str) -> None:
     lists += ("taskresult", "operation")
     lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage")
     pages = {name: f"{rows}/{name}/" for name in lists}
-    pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/", "log": f"{queue}log/"}
+    pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/"}
     pages |= {
         "types": f"{rows}/history/types/",
         "running": f"{rows}/workersession/running/",
@@ -401,10 +401,9 @@ def past_of(begins_at: datetime, step: timedelta, *, lonely: bool) -> dict[tuple
 
 def make_the_rest() -> None:
     """Write what only ``--every`` shows: a Celery task that died, the history, results, and what Spark wrote."""
-    from django.contrib.admin.models import CHANGE, LogEntry
-    from django.contrib.contenttypes.models import ContentType
     from django.utils import timezone
 
+    from django_mq.acts.models import Act
     from django_mq.models import (
         ArchiveBatch,
         Attempt,
@@ -518,15 +517,15 @@ def make_the_rest() -> None:
         InsightCause.objects.create(
             queue_name=name, day=hour.date(), dead=True, reason="DoesNotExist: Customer", messages=7
         )
-    kind = ContentType.objects.get_for_model(Queue)
     for number in range(6):
-        LogEntry.objects.create(
-            user_id=1,
-            content_type=kind,
-            object_id=str(celery.pk),
-            object_repr="celery",
-            action_flag=CHANGE,
-            change_message=f"“celery” is paused: the provider of mails is down, ticket {4710 + number}",
+        Act.objects.create(
+            began_at=timezone.now() - timedelta(hours=number),
+            user_name="operator",
+            model="queue",
+            name="pause",
+            about="celery",
+            reason=f"the provider of mails is down, ticket {4710 + number}",
+            command="python manage.py mq_pause celery",
         )
 
 

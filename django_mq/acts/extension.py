@@ -76,7 +76,7 @@ def events(request: HttpRequest, alias: str, message_ids: Collection[UUID]) -> I
         words = _("%(user)s: %(what)s") % {"user": act.user_name, "what": act.sentence or act.name}
         if act.reason:
             words = f"{words} {_('Reason: %(reason)s') % {'reason': act.reason}}"
-        yield MessageEvent(time=act.began_at, words=words, queue=each.came_from)
+        yield MessageEvent(time=act.began_at, words=words)
 
 
 EXTENSION: Final = Extension(

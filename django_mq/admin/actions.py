@@ -46,8 +46,7 @@ class Action:
     warning: StrOrPromise = ""
     #: Whether the button is red.
     harmful: bool = False
-    #: Returns the command that does the same, of a row and the answers; some may be missing. Blank or None: there is
-    #: none.
+    #: Returns the command that does the same to a row, of the answers, of which some may be missing; or nothing.
     command: Callable[[Any, Mapping[str, Any]], str] | None = None
     #: Whether ``run`` takes the act as well, and adds to it the messages that it changes.
     counts: bool = False

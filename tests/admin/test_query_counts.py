@@ -19,6 +19,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from django_mq import models
+from django_mq.acts.models import Act
 from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from tests.admin.conftest import list_of
@@ -134,6 +135,15 @@ def an_alert(_: Make, number: int) -> Any:
     return row
 
 
+def an_act(make: Make, number: int) -> Any:
+    given = {"user_name": "operator", "model": "message", "name": "move", "about": f"queue {number}"}
+    row = Act.objects.create(**given, began_at=timezone.now(), criterion={"filters": {"queue": "orders"}})
+    for _ in range(number + 1):
+        message = make.message()
+        row.messages.create(message_id=message.message_id, came_from="a", went_to="orders", row_id=message.pk)
+    return row
+
+
 ROWS: dict[str, Callable[[Make, int], Any]] = {
     "Queue": a_queue,
     "Binding": lambda make, number: models.Binding.objects.create(
@@ -151,6 +161,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "Operation": lambda _, number: an_operation(number),
     "PeriodicMessage": a_periodic_message,
     "RecordedAlert": an_alert,
+    "Act": an_act,
     "UniqueKey": a_unique_key,
     "InsightHour": lambda _, number: an_hour(number),
     "ArchiveBatch": lambda _, number: a_batch(number),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq import conf
+from django_mq.acts.extension import EXTENSION as ACTS
 from django_mq.alerts.extension import EXTENSION as ALERTS
 from django_mq.checks import check_settings
 from django_mq.deaths import EXTENSION as DEATHS
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 HERE = "tests.seams.values"
 #: Those of django_mq itself, which the settings do not name.
-OURS = (TYPED, DEATHS, UNIQUE, FAILURES, RUNNING, PERIODIC, SEARCH, ALERTS, ROLLUPS, BEAT)
+OURS = (TYPED, DEATHS, UNIQUE, FAILURES, RUNNING, PERIODIC, SEARCH, ALERTS, ROLLUPS, ACTS, BEAT)
 
 
 def test_without_extensions_nothing_is_added_to_those_of_django_mq(settings: Settings) -> None:
