@@ -69,7 +69,10 @@ def recorded(act: Act, *, using: str) -> Iterator[Act]:
     except MQError:
         Act.objects.using(using).filter(pk=act.pk, count=0).delete()
         raise
-    Act.objects.using(using).filter(pk=act.pk).update(sentence=act.sentence, count=act.count, undoes=act.undoes)
+    # An operation in the background may have counted meanwhile.
+    counted = {"count": act.count} if act.count else {}
+    Act.objects.using(using).filter(pk=act.pk).update(undoes=act.undoes, **counted)
+    told(act, act.sentence, using=using)
 
 
 def perform(act: Act, rows: Sequence[ActionTarget], change: Callable[[], T], *, using: str) -> T:
@@ -163,7 +166,6 @@ def _acted(
 
 
 def told(act: Act, sentence: str, *, using: str) -> None:
-    """Write the sentence at the end of an act, if it has changed something."""
-    act.sentence = sentence
+    """Write the sentence of an act that has changed something, unless an operation has written the last one."""
     if act.pk:
-        Act.objects.using(using).filter(pk=act.pk).update(sentence=sentence)
+        Act.objects.using(using).filter(pk=act.pk, sentence="").update(sentence=sentence)

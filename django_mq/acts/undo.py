@@ -48,7 +48,7 @@ class Undone(NamedTuple):
 
 def remembered(act: Act, *, using: str) -> int:
     """Return how many messages of an act can be put back, if they are still there."""
-    return left_of(act, using).count() if act.model == "message" and act.name in UNDONE else 0
+    return left_of(act, using).count() if act.name in UNDONE else 0
 
 
 def left_of(act: Act, using: str) -> QuerySet[ActedMessage]:

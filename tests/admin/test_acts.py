@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,8 +12,10 @@ from django.contrib.auth.models import User
 from django.core.management import get_commands, load_command_class
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from django_mq.acts.command_lines import Named
+from django_mq.acts.extension import prune
 from django_mq.acts.models import Act, ActedMessage
 from django_mq.admin.actions import Action
 from django_mq.admin.messages.actions import ACTIONS
@@ -20,6 +23,7 @@ from django_mq.admin.operations import runner
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.management.messages import read_filters
 from django_mq.models import Message, Operation
+from django_mq.stores.registry import shared_store
 from tests.admin.conftest import list_of, page_of, run_action, said
 from tests.admin.test_permissions import CASES, Case
 
@@ -260,6 +264,21 @@ def test_an_operation_in_the_background_is_one_act(
     assert ActedMessage.objects.filter(act=act, came_from="orders").count() == 3
     assert "mq_redrive --type=bill" in act.command
     assert "type: bill" in browse.get(page_of(act)).content.decode().lower()
+
+
+@pytest.mark.django_db
+def test_old_acts_are_deleted_with_their_messages(make: Make) -> None:
+    message_id = make.message().message_id
+    for days in (91, 100, 89):
+        given = {"began_at": timezone.now() - timedelta(days=days), "user_name": "a", "model": "message"}
+        act = Act.objects.create(name=f"of {days}", **given)
+        act.messages.create(message_id=message_id, came_from="a", went_to="b")
+
+    rounds = [prune(shared_store("default"), 3) for _ in range(3)]
+
+    assert rounds == [4, 0, 0]
+    assert list(Act.objects.values_list("name", flat=True)) == ["of 89"]
+    assert ActedMessage.objects.count() == 1
 
 
 def test_every_action_of_a_page_names_a_command() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.acts.command_lines import line, option
+from django_mq.acts.command_lines import line, option, reasons
 from django_mq.admin.actions import Action, GoneError
 from django_mq.admin.forms import Staging
 from django_mq.admin.messages.actions import REDRIVE
@@ -57,9 +57,10 @@ def plan_of(redrive: StagedRedrive) -> str:
 def _command(group: FailureGroup, answers: Mapping[str, Any]) -> str:
     first, per_minute = answers.get("first"), answers.get("per_minute")
     if answers and not first and per_minute is None:
-        return line("mq_redrive", option("failure", group.pk))
+        return line("mq_redrive", option("failure", group.pk), *reasons(answers))
     rate = [] if per_minute is None else [option("per-minute", f"{per_minute:g}")]
-    return line("mq_failures", option("redrive", group.pk), option("first", first if answers else None), *rate)
+    first_of = option("first", (first or 0) if answers else None)
+    return line("mq_failures", option("redrive", group.pk), first_of, *rate, *reasons(answers))
 
 
 def _stop(

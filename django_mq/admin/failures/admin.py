@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_mq.acts.extension import reason_above
 from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin, Preview
 from django_mq.admin.failures.actions import ACTIONS, plan_of
@@ -22,7 +23,7 @@ from django_mq.admin.table import ReadOnly, alias
 from django_mq.diagnosis.language import exact
 from django_mq.failures.deploys import last_deploy
 from django_mq.failures.groups import STEP, step_of
-from django_mq.failures.staged import filters_of
+from django_mq.failures.staged import count_letters, filters_of
 from django_mq.models import Attempt, FailureGroup, FailureTally, GroupedFailure, Message, StagedRedrive
 
 if TYPE_CHECKING:
@@ -148,6 +149,12 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
     def preview(self, action: Action, chosen: Sequence[FailureGroup]) -> Preview:  # noqa: ARG002 - for others
         rows = [[str(group), group.place, exact(group.failures)] for group in chosen]
         return Preview([_("Failure"), _("Place"), _("Failures")], rows)
+
+    def count_of(self, action: Action, chosen: Sequence[FailureGroup]) -> int:  # noqa: ARG002 - there is one
+        above = reason_above()
+        if above is None:
+            return 0
+        return sum(count_letters(group.pk, limit=above + 1, using=alias()) for group in chosen)
 
     def run_on(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any, act: Act) -> str:
         sentence: str = action.run(self, request, row, answers, act)

@@ -212,6 +212,7 @@ class SelectionAdmin(ActionAdmin):
             "action": action.label,
             "count": LOCAL.bounded(operation.expected, more=not is_complete),
         }
+        recorder.told(act, sentence, using=alias())
         report.log_operation(request, operation, sentence)
         self.message_user(request, sentence, messages.SUCCESS)
         if not self.may(request, "view_operation"):

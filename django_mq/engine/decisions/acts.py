@@ -11,7 +11,7 @@ from django_mq.engine.states import CLAIMED, DEAD, State
 MOST_REMEMBERED: Final = 10_000
 #: The most characters of a reason.
 MOST_CHARACTERS: Final = 200
-#: The acts on messages that can be undone.
+#: The acts that can be undone, as far as their messages are remembered.
 UNDONE: Final = frozenset({"move", "redrive"})
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
+from django_mq.acts.extension import reason_above
 from django_mq.failures import staged
 from django_mq.failures.deploys import last_deploy
-from django_mq.management.arguments import argument, at_least_one, more_than_zero, one_of
+from django_mq.management.arguments import WHY, argument, at_least_one, check_reason, more_than_zero, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
 from django_mq.models import FailureGroup, StagedRedrive
@@ -75,6 +76,7 @@ class Command(MQCommand):
         ),
         argument("--first", type=_first, default=10, metavar="N", help="How many go first; default: 10, 0: none."),
         argument("--per-minute", type=more_than_zero, metavar="N", help="At most so many a minute."),
+        WHY,
     )
     json = "a JSON array, or an object of what was done"
 
@@ -92,10 +94,12 @@ class Command(MQCommand):
         group = FailureGroup.objects.using(alias).filter(pk=options["redrive"]).first()
         if group is None:
             raise CommandError(f"There is no failure group {options['redrive']}; mq_failures shows all.")
+        if (above := reason_above()) is not None:
+            check_reason(staged.count_letters(group.pk, limit=above + 1, using=alias), options["why"])
         how = {"first": options["first"], "per_minute": options["per_minute"]}
         redrive = staged.begin(group, **how, using=alias)
         text = f"Redrive {redrive.pk} has begun. A worker takes the first step within seconds."
-        self.note(alias, "failuregroup", "redrive", [group], answers=how, sentence=text)
+        self.note(alias, "failuregroup", "redrive", [group], answers=how, reason=options["why"], sentence=text)
         self.answer({"redrive": redrive.pk, "group": group.pk, **how}, text)
 
     def _steer(self, alias: str, options: dict[str, Any]) -> None:
