@@ -38,7 +38,7 @@ def option(name: str, value: object) -> str:
     return f"--{name}={UNKNOWN if value is None or value == '' else value}"
 
 
-class Named(NamedTuple):
+class NamedMessages(NamedTuple):
     """Messages that an action changes: those that match filters of the list, or some by their ids."""
 
     filters: Mapping[str, str]

@@ -67,7 +67,7 @@ def prune(store: Store, limit: int) -> int:
 
 
 def events(request: HttpRequest, alias: str, message_ids: Collection[UUID]) -> Iterator[MessageEvent]:
-    """Yield what operators did to a message, for users who may view acts."""
+    """Yield what operators did to a message, if the user may view acts."""
     if not request.user.has_perm("django_mq.view_act"):
         return
     rows = ActedMessage.objects.using(alias).filter(message_id__in=message_ids).select_related("act")

@@ -1,4 +1,4 @@
-"""Who acts: a user of the site, or a user of the operating system and the host."""
+"""The user of an act: a user of the site, or a user of the operating system with the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django_mq.acts.models import Act
 
 
 class Operator(NamedTuple):
-    """Who acts, and where."""
+    """The user of an act, and the way."""
 
     name: str
     door: Act.Door
@@ -22,7 +22,7 @@ def of_site(user_name: str) -> Operator:
 
 
 def of_command() -> Operator:
-    """Return who has started this process, and the host: ``deploy@web-1``."""
+    """Return the user of this process, and the host: ``deploy@web-1``."""
     return Operator(f"{_user()}@{socket.gethostname()}", Act.Door.COMMAND)
 
 

@@ -19,7 +19,7 @@ limits/       what operators allow single keys of limits
 messages/     messages, history, failed attempts, task results
 alerts/       what needed a look, and which targets were told
 operations/   actions on very many messages
-acts/         who did what, and how to put it back
+acts/         what operators did, and how to put it back
 failures/     failed attempts in groups
 workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues

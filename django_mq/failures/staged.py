@@ -72,7 +72,7 @@ def filters_of(group: int) -> dict[str, str]:
     return {"state": DEAD_LETTERS, "failure": str(group)}
 
 
-def count_letters(group: int, *, limit: int, using: str) -> int:
+def count_dead_letters(group: int, *, limit: int, using: str) -> int:
     """Count the dead letters that a redrive of a group sends, up to a limit."""
     rows = criteria.narrowed(Message.objects.using(using), filters_of(group), datetime.now(UTC))
     return rows.order_by()[:limit].count()

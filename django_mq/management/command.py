@@ -63,7 +63,7 @@ class MQCommand(BaseCommand):
         super().run_from_argv(argv)
 
     def new_act(self, model: str, name: str, **values: Any) -> Act:
-        """Return an act of who runs the command, which is not written yet."""
+        """Return an act of the user of the command, which is not written yet."""
         typed = self.typed or type(self).__module__.rpartition(".")[2]
         return recorder.new_act(of_command(), model, name, command=typed, **values)
 

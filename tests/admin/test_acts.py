@@ -1,4 +1,4 @@
-"""Who did what: the list of acts, the page of one, reasons, commands, and what puts messages back."""
+"""What operators did: the list of acts, the page of one, reasons, commands, and what puts messages back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.acts.command_lines import Named
+from django_mq.acts.command_lines import NamedMessages
 from django_mq.acts.extension import prune
 from django_mq.acts.models import Act, ActedMessage
 from django_mq.admin.actions import Action
@@ -156,7 +156,7 @@ def test_a_command_reads_the_filters_of_the_list(browse: Client, make: Make) -> 
     for action in ACTIONS:
         assert action.command is not None
         given = FILTERS | ({"state": str(CLAIMED.value)} if action.name == "stop" else {})
-        options = parsed(action.command(Named(given), {"reason": "-x", "target": "t", "priority": 3}))
+        options = parsed(action.command(NamedMessages(given), {"reason": "-x", "target": "t", "priority": 3}))
         assert dict(options["filters"]) | read_filters("default", options) == given, action.name
 
     data = {"action": "cancel", "select_across": "1", "_selected_action": [rows[0].pk]}
@@ -168,7 +168,7 @@ def test_a_stop_of_what_does_not_run_names_no_command() -> None:
     [stop] = [action for action in ACTIONS if action.name == "stop"]
 
     assert stop.command is not None
-    assert stop.command(Named({"state": str(READY.value)}), {}) == ""
+    assert stop.command(NamedMessages({"state": str(READY.value)}), {}) == ""
 
 
 @pytest.mark.django_db

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 PACKAGE = Path(django_mq.__file__).parent
 #: Each with the term to use instead.
 OLD = {
-    "acts": "actions",
     "behalf": "permission",
     "chore": "duty",
     "chores": "duties",

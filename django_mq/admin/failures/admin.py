@@ -23,7 +23,7 @@ from django_mq.admin.table import ReadOnly, alias
 from django_mq.diagnosis.language import exact
 from django_mq.failures.deploys import last_deploy
 from django_mq.failures.groups import STEP, step_of
-from django_mq.failures.staged import count_letters, filters_of
+from django_mq.failures.staged import count_dead_letters, filters_of
 from django_mq.models import Attempt, FailureGroup, FailureTally, GroupedFailure, Message, StagedRedrive
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
         above = reason_above()
         if above is None:
             return 0
-        return sum(count_letters(group.pk, limit=above + 1, using=alias()) for group in chosen)
+        return sum(count_dead_letters(group.pk, limit=above + 1, using=alias()) for group in chosen)
 
     def run_on(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any, act: Act) -> str:
         sentence: str = action.run(self, request, row, answers, act)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django_stubs_ext import StrOrPromise
 
-    from django_mq.acts.command_lines import Named
+    from django_mq.acts.command_lines import NamedMessages
     from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.engine.states import State
     from django_mq.models import Message
@@ -36,7 +36,7 @@ def _time(answers: Mapping[str, Any]) -> str | None:
     return deliver_at.isoformat() if isinstance(deliver_at, datetime) else deliver_at
 
 
-def _command_to_stop(chosen: Named, answers: Mapping[str, Any]) -> str:
+def _command_to_stop(chosen: NamedMessages, answers: Mapping[str, Any]) -> str:
     if chosen.filters.get("state", HELD) != HELD:
         return ""  # a stop leaves these alone, and the command would cancel them
     held = chosen._replace(filters={**chosen.filters, "state": HELD})
@@ -47,7 +47,7 @@ def _command_to_stop(chosen: Named, answers: Mapping[str, Any]) -> str:
 class MessageAction(Action):
     """An action whose ``run`` changes messages and returns those that it has changed. Raises MQError.
 
-    Its ``command`` gets a ``Named`` instead of a row.
+    Its ``command`` gets a ``NamedMessages`` instead of a row.
     """
 
     #: May contain answers, as ``%(target)s``.

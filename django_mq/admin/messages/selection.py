@@ -12,7 +12,7 @@ from django.http import HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_mq.acts import recorder
-from django_mq.acts.command_lines import Named
+from django_mq.acts.command_lines import NamedMessages
 from django_mq.acts.extension import reason_above
 from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
@@ -88,13 +88,13 @@ class Selection:
         """How the messages were chosen."""
         return {"chosen": self.asked} if self.filters is None else {"filters": self.filters}
 
-    def named(self, *, by_filters: bool) -> Named | None:
+    def named(self, *, by_filters: bool) -> NamedMessages | None:
         """Return the messages as commands name them; None if no command can."""
         if self.filters:
-            return Named(self.filters) if by_filters else None
+            return NamedMessages(self.filters) if by_filters else None
         if self.cut or len(self.messages) > MOST_NAMED:
             return None
-        return Named({}, [message.message_id for message in self.messages])
+        return NamedMessages({}, [message.message_id for message in self.messages])
 
     @property
     def states(self) -> Counter[int]:

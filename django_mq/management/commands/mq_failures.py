@@ -95,7 +95,7 @@ class Command(MQCommand):
         if group is None:
             raise CommandError(f"There is no failure group {options['redrive']}; mq_failures shows all.")
         if (above := reason_above()) is not None:
-            check_reason(staged.count_letters(group.pk, limit=above + 1, using=alias), options["why"])
+            check_reason(staged.count_dead_letters(group.pk, limit=above + 1, using=alias), options["why"])
         how = {"first": options["first"], "per_minute": options["per_minute"]}
         redrive = staged.begin(group, **how, using=alias)
         text = f"Redrive {redrive.pk} has begun. A worker takes the first step within seconds."
