@@ -70,7 +70,7 @@ def test_every_field_and_picture_has_a_name(browse: Client, make: Make) -> None:
     dead = fill_shop(make)
     addresses = [list_of(name) for name in ("queue", "message", "workersession", "consumer", "history", "attempt")]
     addresses += [f"{list_of('queue')}overview/", f"{list_of('message')}add/", f"{list_of('queue')}add/"]
-    addresses += [f"{list_of('queue')}space/", f"{list_of('queue')}log/", f"{list_of('message')}?state=letters"]
+    addresses += [f"{list_of('queue')}space/", list_of("act"), f"{list_of('message')}?state=letters"]
     addresses += [f"{list_of('history')}types/", list_of("taskresult"), page_of(a_result())]
     addresses += [page_of(dead), page_of(dead.queue), page_of(Consumer.objects.all()[0].session)]
     texts = {address: browse.get(address).content.decode() for address in addresses}
