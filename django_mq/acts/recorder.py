@@ -37,11 +37,24 @@ MOST_OF_NAMES: Final = 255
 
 
 def new_act(operator: Operator, model: str, name: str, **values: Any) -> Act:
-    """Return an act that is not written yet. Long texts are cut."""
+    """Return an act that is not written yet. Long texts are cut, and what no database stores is left out."""
+    values = storable(values)
     values["reason"] = " ".join(str(values.get("reason") or "").split())[:MOST_CHARACTERS]
     values["about"] = str(values.get("about") or "")[:MOST_OF_NAMES]
     values["answers"] = plain(values.get("answers") or {})
     return Act(user_name=operator.name[:MOST_OF_NAMES], door=operator.door, model=model, name=name, **values)
+
+
+def storable(value: Any) -> Any:
+    """Return a value without the characters that a database refuses, at any depth."""
+    match value:
+        case str():
+            return value.encode(errors="replace").decode().replace("\x00", "")
+        case dict():
+            return {storable(key): storable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [storable(each) for each in value]
+    return value
 
 
 def plain(answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,4 +181,4 @@ def _acted(
 def told(act: Act, sentence: str, *, using: str) -> None:
     """Write the sentence of an act that has changed something, unless an operation has written the last one."""
     if act.pk:
-        Act.objects.using(using).filter(pk=act.pk, sentence="").update(sentence=sentence)
+        Act.objects.using(using).filter(pk=act.pk, sentence="").update(sentence=storable(sentence))

@@ -17,6 +17,8 @@ from django.utils import timezone
 from django_mq.acts.command_lines import NamedMessages
 from django_mq.acts.extension import prune
 from django_mq.acts.models import Act, ActedMessage
+from django_mq.acts.operators import of_site
+from django_mq.acts.recorder import new_act, write
 from django_mq.admin.actions import Action
 from django_mq.admin.messages.actions import ACTIONS
 from django_mq.admin.operations import runner
@@ -264,6 +266,18 @@ def test_an_operation_in_the_background_is_one_act(
     assert ActedMessage.objects.filter(act=act, came_from="orders").count() == 3
     assert "mq_redrive --type=bill" in act.command
     assert "type: bill" in browse.get(page_of(act)).content.decode().lower()
+
+
+@pytest.mark.django_db
+def test_what_no_database_stores_is_left_out_of_an_act(make: Make) -> None:
+    hostile = "a\x00b\ud800"
+    values = {"about": hostile, "command": hostile, "reason": hostile, "criterion": {"filters": {"q": [hostile]}}}
+
+    act = new_act(of_site("operator"), "message", "move", **values, answers={"target": hostile})
+    write(act, using="default")
+
+    found = Act.objects.values_list("about", "command", "reason", "criterion", "answers").get()
+    assert found == ("ab?", "ab?", "ab?", {"filters": {"q": ["ab?"]}}, {"target": "ab?"})
 
 
 @pytest.mark.django_db
