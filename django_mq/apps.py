@@ -36,6 +36,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.periodic.extension import EXTENSION as PERIODIC  # noqa: PLC0415 - as above
         from django_mq.rollups.extension import EXTENSION as ROLLUPS  # noqa: PLC0415 - as above
         from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
+        from django_mq.tenants.extension import EXTENSION as TENANTS  # noqa: PLC0415 - as above
 
         conf.add_extension(FAILURES)
         conf.add_extension(RUNNING)
@@ -44,6 +45,7 @@ class DjangoMQConfig(AppConfig):
         add_options(SEARCH.queue_options)
         conf.add_extension(ALERTS)
         conf.add_extension(ROLLUPS)
+        conf.add_extension(TENANTS)
         conf.add_extension(ACTS)
 
     def ready(self) -> None:

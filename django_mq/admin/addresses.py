@@ -44,11 +44,15 @@ def chips(page: OnSite, message_ids: Collection[UUID]) -> dict[Any, list[tuple[s
     found: dict[Any, list[tuple[str, str]]] = {}
     for each in conf.extensions().searches if message_ids else ():
         for message_id, keys in each.of(conf.load().DATABASE, message_ids).items():
-            address = reverse(f"{page.admin_site.name}:{SEARCH}")
             found.setdefault(message_id, []).extend(
-                (f"{name}: {value}", f"{address}?{urlencode({'q': f'{name}:{value}'})}") for name, value in keys
+                (f"{name}: {value}", search_address(page, name, value)) for name, value in keys
             )
     return found
+
+
+def search_address(page: OnSite, name: str, value: str) -> str:
+    """Return the URL that searches for the messages with this key."""
+    return f"{reverse(f'{page.admin_site.name}:{SEARCH}')}?{urlencode({'q': f'{name}:{value}'})}"
 
 
 def address_in_list(page: OnSite, row: Any, **place: Any) -> str:

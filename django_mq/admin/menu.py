@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
+from django_mq.tenants.declared import tenant_key, title_of
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
 APP = "django_mq"
 #: Stands for what runs now.
 RUNNING = "Running"
+#: Stands for the figures by tenant.
+TENANTS = "Tenants"
 #: The models in the order of the menu. DEAD_LETTERS stands for the messages that are dead letters.
 ORDER = (
     *("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", "History", "FailureGroup"),
-    *("StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Act"),
+    *(TENANTS, "StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Act"),
     *("RecordedAlert", "SnoozedAlert", "Binding", "LimitException", "InsightHour", "ArchiveBatch", "BulkJob"),
 )
 
@@ -56,6 +59,9 @@ def _arrange(site: AdminSite, app: dict[str, Any]) -> None:
     if sessions.get("admin_url"):
         address = f"{sessions['admin_url']}running/"
         by_name[RUNNING] = _entry(sessions, "Running", _("Running now"), address)
+    key = tenant_key()
+    if key is not None and queues.get("admin_url") and messages.get("admin_url"):
+        by_name[TENANTS] = _entry(queues, TENANTS, title_of(key), f"{queues['admin_url']}tenants/")
     app["models"] = [by_name[name] for name in ORDER if name in by_name]
     if queues.get("admin_url"):
         address = app["app_url"] = reverse(f"{site.name}:{APP}_queue_overview")

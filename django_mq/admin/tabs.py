@@ -13,6 +13,7 @@ from django_mq.diagnosis.messages.indexes import DEAD_LETTERS, RETRYING
 from django_mq.diagnosis.messages.slices import BEFORE
 from django_mq.engine.options import is_name
 from django_mq.models import Attempt, Consumer, History, Message, Queue
+from django_mq.tenants.declared import has_key, tenant_key, title_of
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 #: URL parameters that do not change what a page is about.
-WHERE = {PAGE_VAR, BEFORE, "span"}
+WHERE = {PAGE_VAR, BEFORE, "span", "by"}
 
 
 class Page(Protocol):
@@ -64,6 +65,9 @@ def tabs_of(page: Page, request: HttpRequest, queue: Queue | None) -> list[Tab]:
         (_("Finished"), page.list_address(History), History, filters),
         (_("Failed attempts"), page.list_address(Attempt), Attempt, filters),
     ]
+    key = tenant_key()
+    if key is not None and has_key(queue, key) and page.may(request, "view_message"):
+        pages.append((title_of(key), f"{page.list_address(Queue)}tenants/", Queue, filters))
     shown = {name: value for name, value in request.GET.items() if name not in WHERE}
     return [
         Tab(

@@ -23,6 +23,7 @@ from django_mq.models.queue import Binding, DuplicateId, Exchange, ExchangeBindi
 from django_mq.models.run import BegunTask
 from django_mq.models.search import SearchKey
 from django_mq.models.session import ClaimLock, Consumer, DeclinedMessage, Ownership, StopRequest, WorkerSession
+from django_mq.models.tenants import TenantStep
 from django_mq.models.unique_key import UniqueKey
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "StagedRedrive",
     "StopRequest",
     "TaskResult",
+    "TenantStep",
     "UniqueKey",
     "VolatileBinding",
     "VolatileMessage",

@@ -14,7 +14,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from django_mq.models import Attempt, History, Rollup, TaskResult
+from django_mq.models import Attempt, History, Rollup, TaskResult, TenantStep
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ PRUNING: dict[str, tuple[type[Model], str]] = {
     "prune_history": (History, "django_mq_history_pruning"),
     "prune_attempts": (Attempt, "django_mq_attempt_pruning"),
     "prune_steps": (Rollup, "django_mq_rollupstep_once"),
+    "prune_tenant_steps": (TenantStep, "django_mq_tenantstep_age"),
     "prune_task_results": (TaskResult, "django_mq_taskresult_pruning"),
 }
 EXPLAIN = {"postgresql": "EXPLAIN", "mysql": "EXPLAIN", "sqlite": "EXPLAIN QUERY PLAN"}
@@ -51,10 +52,11 @@ def a_row(model: type[Model], moment: datetime) -> Model:
         | {"priority": 4, "outcome": 1, "attempts": 0},
         Attempt: {"number": 1, "failed_at": moment, "error": "ValueError"},
         Rollup: {"begins_at": moment},
+        TenantStep: {"begins_at": moment, "seconds": 60, "kind": 1},
         TaskResult: dict.fromkeys(("started_at", "last_attempted_at", "finished_at", "expires_at"), moment)
         | {"successful": True, "record": "{}"},
     }
-    if model is Rollup:
+    if model in {Rollup, TenantStep}:
         del common["message_id"]
     return model(**common, **times[model])
 

@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns, report, retries
+from django_mq.admin import columns, report, retries, tenants
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
 from django_mq.admin.overview import page as overview
@@ -89,6 +89,7 @@ class QueueAdmin(ActionAdmin):
         "overview.json": overview.as_json,
         "charts/": past.page,
         "space/": space.page,
+        "tenants/": tenants.page,
     }
     actions = ACTIONS
     form = QueueForm

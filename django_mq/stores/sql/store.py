@@ -32,6 +32,7 @@ from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.runs import BegunTasks
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.settlements import Declines, Leases, Settlements
+from django_mq.stores.sql.tenants import TenantSteps
 from django_mq.stores.sql.unique_keys import UniqueKeys
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Parts:
     maintenance: type[Maintenance] = Maintenance
     retention: type[Retention] = Retention
     rollups: type[Rollups] = Rollups
+    tenants: type[TenantSteps] = TenantSteps
     results: type[TaskResults] = TaskResults
     periodic: type[PeriodicRuns] = PeriodicRuns
     volatile: type[VolatileMessages] = VolatileMessages
@@ -251,6 +253,10 @@ class SQLStore:
     @cached_property
     def rollups(self) -> Rollups:
         return self.parts.rollups(self.database)
+
+    @cached_property
+    def tenants(self) -> TenantSteps:
+        return self.parts.tenants(self.database)
 
     @cached_property
     def volatile(self) -> VolatileMessages:

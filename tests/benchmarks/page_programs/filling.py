@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from django.db import connection
 from django.utils import timezone
 
+from django_mq.engine import tenants
 from django_mq.engine.histograms import as_text
 from django_mq.engine.rollups import begin_of
-from django_mq.models import Attempt, Consumer, History, InsightHour, Message, Queue, Rollup, WorkerSession
+from django_mq.models import (
+    Attempt,
+    Consumer,
+    History,
+    InsightHour,
+    Message,
+    Queue,
+    Rollup,
+    TenantStep,
+    WorkerSession,
+)
 from django_mq.pipeline.insights.tables import keep_hours
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 QUEUES = 20
 WORKERS = 50
@@ -57,6 +71,7 @@ def fill(messages: int, shape: str = "mixed", *, kept: bool = True) -> None:
     _multiply(History, messages)
     Attempt.objects.bulk_create((_attempt(number) for number in range(min(SEED, messages // 10))), 1000)
     Rollup.objects.bulk_create(_minutes([queue.name for queue in queues]), 1000)
+    TenantStep.objects.bulk_create(_tenants(queues[0].name), 1000)
     keep_hours(_hours([queue.name for queue in queues]), "default")
     if kept:
         with connection.cursor() as cursor:
@@ -155,6 +170,23 @@ def _minutes(names: list[str]) -> list[Rollup]:
             common = {"begins_at": begin - minute * timedelta(minutes=step), **counts, **sums, **spans}
             found += [Rollup(queue_name=name, type="shop.send" if name else "", **common) for name in [*names, ""]]
     return found
+
+
+def _tenants(queue: str) -> Iterator[TenantStep]:
+    """Yield as many tenants as may be kept of a queue and of all, others in each step, and what waits of them."""
+    now, most = timezone.now(), tenants.MOST * len(tenants.MEASURES)
+    waits = as_text({str(number): 3 for number in range(50, 70)})
+    figures = {"accepted": 60, "failed": 3, "dead": 1, "wait_seconds": 90.0, "run_seconds": 90.0, "waits": waits}
+    for step, kept in {timedelta(0): timedelta(0), **tenants.KEPT}.items():
+        for number in range(1, kept // step if step else 2):
+            begins_at = begin_of(now, step) - step * number if step else now
+            common = {"seconds": int(step.total_seconds()), "begins_at": begins_at, **figures, "waiting": 7}
+            yield TenantStep(kind=tenants.TenantRow.MARK, tenant="tenant", **common)
+            for name in (queue, tenants.ALL_QUEUES):
+                yield TenantStep(queue_name=name, kind=tenants.TenantRow.OTHERS, **common)
+                for each in range(most):
+                    tenant = f"tenant-{(each + number * 37) % 5000}"
+                    yield TenantStep(queue_name=name, kind=tenants.TenantRow.TENANT, tenant=tenant, **common)
 
 
 def _hours(names: list[str]) -> list[dict[str, Any]]:

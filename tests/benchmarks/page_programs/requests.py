@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import django
+from django.conf import settings
 
+settings.DJANGO_MQ["TENANT_KEY"] = "tenant"
 django.setup()
 
 from django.contrib.auth.models import User  # noqa: E402 - models want the setup first
@@ -125,6 +127,11 @@ def _addresses() -> Iterator[tuple[str, str]]:
     yield "charts, last hour", charts
     yield "charts, 30 days beside a week before", f"{charts}?span=month&beside=week"
     yield "charts, a queue", f"{charts}?span=day&queue=queue-03&beside=yesterday"
+    for span in ("hour", "week"):
+        for by in ("accepted", "wait_p95", "waiting"):
+            address = f"{reverse('admin:django_mq_queue_tenants')}?span={span}&by={by}"
+            yield f"tenants by {by}, last {span}", address
+    yield "tenants of a queue", f"{address}&queue=queue-00"
     yield "overview as JSON", reverse("admin:django_mq_queue_overview_json")
     for span in ("hour", "day"):
         yield f"what runs and fails, last {span}", f"{reverse('admin:django_mq_history_types')}?span={span}"
