@@ -5,6 +5,7 @@ permission, says which rows it left alone and why, and leaves a log entry.
 
 menu.py       the pages in the order of use
 table.py      the base class of all pages
+live.py       refreshes of pages, by what has changed
 paginator.py  pages over tables of millions of rows
 filters.py    the filters of the lists
 columns.py    values that several pages show

@@ -22,11 +22,12 @@ from django.core.paginator import Page, Paginator
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
+from django_mq.admin import live
 from django_mq.admin.addresses import address_in_list
 from django_mq.diagnosis.messages.slices import BEFORE, as_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpRequest, QueryDict
@@ -114,6 +115,9 @@ def posts_action(request: HttpRequest) -> bool:
 class BoundedChangeList(ChangeList):
     """A list that accepts only the parameters of its filters."""
 
+    #: How many rows a browser does not show that asks for a refresh; None if nobody has counted them.
+    new_rows: int | None = None
+
     @property
     def filters_above(self) -> bool:
         """Whether the filters are a bar above the list. django-unfold has a panel of its own for them."""
@@ -137,10 +141,20 @@ class BoundedChangeList(ChangeList):
             self.paginator = self.model_admin.get_paginator(request, self.queryset, self.list_per_page)
             self.result_list = []
             return
+        if (seen := live.shown(request)) and seen.rows:
+            self._count_new(request, seen.rows)
         super().get_results(request)
         # For a single page, Django would run the filters once more.
         if isinstance(self.paginator, BoundedPaginator) and not self.multi_page:
             self.result_list = self.paginator.page(1).object_list
+
+    def _count_new(self, request: HttpRequest, rows: Sequence[int]) -> None:
+        """Count the rows that stand above those which a browser shows; these are listed, wherever they are."""
+        if issubclass(self.model_admin.paginator, BoundedPaginator):
+            page: Any = self.model_admin
+            first = page.look(request, self.queryset, len(rows) + live.MOST_NEW + 1)
+            self.new_rows = 0 if self.page_num > 1 else live.new_among(first.ids, rows)
+            self.page_num = 1
 
     @property
     def further(self) -> str:

@@ -14,6 +14,7 @@ from django.contrib.admin import helpers
 from django.contrib.admin.views.main import PAGE_VAR, SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import PermissionDenied
+from django.http import Http404
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.http import urlencode
@@ -23,6 +24,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq import conf
 from django_mq.acts import recorder
 from django_mq.acts.operators import of_site
+from django_mq.admin import live
 from django_mq.admin.addresses import LIST
 from django_mq.admin.paginator import NUMBER, BoundedChangeList, BoundedPaginator, with_ids_only
 from django_mq.admin.tabs import queue_in, tabs_of
@@ -82,7 +84,7 @@ class TableAdmin(BaseAdmin):
 
     class Media:
         css = {"all": ["django_mq/admin.css"]}
-        js = ["django_mq/keys.js"]
+        js = ["django_mq/keys.js", "django_mq/live.js"]
 
     def get_urls(self) -> list[Any]:
         own = []
@@ -92,6 +94,7 @@ class TableAdmin(BaseAdmin):
             own.append(path(address, answer, name=f"{self.opts.app_label}_{self.opts.model_name}_{name}"))
         return own + super().get_urls()
 
+    @live.watched
     def _answer(self, request: HttpRequest, *, view: Callable[[Any, HttpRequest], HttpResponse]) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -100,9 +103,12 @@ class TableAdmin(BaseAdmin):
     def page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
         """Return a page that shows no single row."""
         request.current_app = self.admin_site.name
-        shared = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
+        # A refresh has no frame.
+        frame = {"frame": live.BARE} if live.shown(request) else self.admin_site.each_context(request)
+        shared = {**frame, "title": title, "opts": self.opts, "media": self.media}
         return TemplateResponse(request, f"admin/django_mq/{template}.html", shared | context)
 
+    @live.watched
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         tabs = tabs_of(self, request, queue_in(request))
         context = {"title": self.list_title(request), "tabs": tabs}
@@ -122,6 +128,8 @@ class TableAdmin(BaseAdmin):
             paginator.wanted = request.GET.get(PAGE_VAR, 1)
             paginator.every = self.get_queryset(request)
             paginator.find = partial(self.look, request)
+            if (seen := live.shown(request)) and seen.rows:
+                paginator.find = partial(slices.among, seen.rows)
         return paginator
 
     def look(
@@ -158,12 +166,13 @@ class TableAdmin(BaseAdmin):
         Django would fetch each deferred column by itself, from where the site's router says: perhaps a replica.
         """
         row = super().get_object(request, object_id, from_field)
-        if row is None or not self.late:
-            return row
-        try:
-            row.refresh_from_db(using=alias(), fields=self.late)
-        except self.model.DoesNotExist:
-            return None
+        if row is not None and self.late:
+            try:
+                row.refresh_from_db(using=alias(), fields=self.late)
+            except self.model.DoesNotExist:
+                row = None
+        if row is None and live.shown(request):
+            raise Http404  # Django would redirect, and tell the user each time
         return row
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -218,6 +227,10 @@ class TableAdmin(BaseAdmin):
         act = self.new_act(request, name, about=row, sentence=entry.get_change_message())
         recorder.write(act, using=alias())
         return entry
+
+    @live.watched
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return super().changeform_view(request, *args, **kwargs)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -64,7 +64,7 @@ class OperationAdmin(ReadOnly, TableAdmin):
         done = operation.status == Operation.Status.DONE
         top = max(operation.expected, operation.tried, 1)
         return format_html(
-            '<progress max="{}" value="{}" aria-label="{}"></progress> {}',
+            '<progress max="{}" value="{}" aria-label="{}"></progress> <span data-mq-news>{}</span>',
             top,
             top if done else operation.tried,
             words,

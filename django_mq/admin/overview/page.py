@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.http import JsonResponse
-from django.template.response import TemplateResponse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
@@ -113,12 +112,9 @@ class QueueLine:
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Show the overview; with ``?part=1`` only its figures, which overview.js asks for."""
+    """Show the overview."""
     figures = _figures(admin, request)
-    if "part" in request.GET:
-        request.current_app = admin.admin_site.name
-        return TemplateResponse(request, "admin/django_mq/overview/figures.html", figures)
-    media = admin.media + forms.Media(js=["django_mq/overview.js", "django_mq/charts.js"])
+    media = admin.media + forms.Media(js=["django_mq/charts.js"])
     # They are in the menu only where Spark is installed, and another machine may compute them.
     may = admin.may(request, "view_insighthour")
     insights = may and InsightHour.objects.using(alias()).exists() and admin.list_address(InsightHour)

@@ -151,7 +151,8 @@ class QueueAdmin(ActionAdmin):
     @admin.display(description=gettext_lazy("oldest ready"))
     def oldest_ready(self, queue: Queue) -> str:
         counts = self.counts(queue)
-        return LOCAL.age(counts.oldest_ready_seconds, is_exact=counts.is_oldest_exact)
+        age = LOCAL.age(counts.oldest_ready_seconds, is_exact=counts.is_oldest_exact)
+        return format_html('<span class="mq-ago">{}</span>', age)
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from django.db.models import QuerySet
 
@@ -36,6 +36,11 @@ class FoundKeys(NamedTuple):
 def as_listed(rows: QuerySet[Any], limit: int) -> FoundKeys:
     """Return the first rows in one statement: for filters that an index answers."""
     return FoundKeys(list(rows.values_list("pk", flat=True)[:limit]))
+
+
+def among(keys: Sequence[int], rows: QuerySet[Any], limit: int) -> FoundKeys:
+    """Return those of these keys that the rows still have, in the order of the list."""
+    return as_listed(rows.filter(pk__in=keys), limit)
 
 
 def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float | None = None) -> FoundKeys:

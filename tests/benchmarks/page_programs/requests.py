@@ -122,7 +122,6 @@ def _addresses() -> Iterator[tuple[str, str]]:
     yield "overview, last hour", overview
     yield "overview, last day", f"{overview}?span=day"
     yield "overview, a queue", f"{overview}?span=day&queue=queue-03"
-    yield "overview, what refreshes", f"{overview}?part=1"
     charts = reverse("admin:django_mq_queue_charts")
     yield "charts, last hour", charts
     yield "charts, 30 days beside a week before", f"{charts}?span=month&beside=week"

@@ -1,0 +1,225 @@
+"""Refreshes of pages: the answer has only the parts that have changed.
+
+A page marks its parts: ``data-mq-part`` on an element with an id, and ``data-mq-parts`` on an element with an id
+whose children are all parts, which come, go and change places. The attribute gets the version of the part.
+
+live.js asks for the address of the page again, with the versions of what it shows. The view makes the page as
+ever, so with the same permissions. Of its parts, those are sent whose version the browser does not have. The rows
+of a list keep their places: what has come is counted only, and what has gone is named.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from functools import partial, wraps
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.http import JsonResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from django.contrib.admin.views.main import ChangeList
+    from django.http import HttpRequest, HttpResponse
+
+#: The headers of a refresh: the versions that the browser has, and the keys of the rows of its list.
+HAVE, ROWS = "X-MQ-Have", "X-MQ-Rows"
+#: The template that a refresh has instead of the frame of the site.
+BARE: Final = "admin/django_mq/live.html"
+#: Seconds between two refreshes. A page that takes long to make is asked for less often: a viewer takes one
+#: hundredth of a process of the server at most.
+LEAST_WAIT, MOST_WAIT = 5, 60
+SHARE = 100
+#: The most rows of a list that are refreshed, and the most new ones that are counted.
+MOST_ROWS, MOST_NEW = 200, 99
+
+#: What the ids of the rows of a list begin with.
+ROW_ID: Final = "mq-row-"
+
+MARK = re.compile(r"<(\w+)(?=\s)[^<>]*\sdata-mq-part(s?)(?:=\"([^\"]*)\")?(?=[\s>/])[^<>]*>")
+ID = re.compile(r'\sid="([^"]+)"')
+#: What differs each time that a page is made, or changes while nothing happens.
+TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
+AGE = re.compile(r'(<[^<>]*\sclass="[^"]*\bmq-ago\b[^<>]*>)([^<>]*)')
+ROW = re.compile(r"<tr(?=[\s>])")
+READONLY = re.compile(r'\bfield-(\w+)|<div class="readonly"(?=>)')
+KEY = re.compile("[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a browser shows that asks for a refresh."""
+
+    versions: frozenset[str]
+    rows: tuple[int, ...]
+
+
+class Part(NamedTuple):
+    """An element of a page; the parts in it, if its children are parts."""
+
+    id: str
+    version: str
+    html: str
+    children: list[str] | None
+
+
+def shown(request: HttpRequest) -> Shown | None:
+    """Return what the browser shows, None if it asks for the whole page."""
+    have = request.headers.get(HAVE)
+    if have is None or request.method != "GET":
+        return None
+    keys = request.headers.get(ROWS, "").split(",")[:MOST_ROWS]
+    return Shown(frozenset(have.split()), tuple(int(key) for key in keys if KEY.fullmatch(key)))
+
+
+def watched(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the pages of a view of an admin be refreshed."""
+
+    @wraps(view)
+    def answer(admin: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        begun = time.perf_counter()
+        response: HttpResponse = view(admin, request, *args, **kwargs)
+        if request.method == "GET" and response.status_code == 200 and isinstance(response, TemplateResponse):
+            response.add_post_render_callback(partial(_finish, request, begun))
+        return response
+
+    return answer
+
+
+def _finish(request: HttpRequest, begun: float, response: TemplateResponse) -> None:
+    """Give the parts of a page their versions; or make the page the answer to a refresh."""
+    have, changelist = shown(request), (response.context_data or {}).get("cl")
+    page = _marked(response.content.decode(), changelist)
+    if have is None:
+        response.content = _stamped(page)
+        return
+    changes = _changes(page, have, changelist)
+    wait = min(MOST_WAIT, max(LEAST_WAIT, SHARE * (time.perf_counter() - begun)))
+    # In place: the headers of the page stay.
+    answer = JsonResponse(changes | {"wait": round(wait)})
+    response.content, response["Content-Type"] = answer.content, answer["Content-Type"]
+
+
+def _marked(page: str, changelist: ChangeList | None) -> str:
+    """Mark the rows of a list, and the fields of a row that cannot be edited: their templates are Django's."""
+    if changelist is None:
+        return _with_fields(page)
+    begin = page.find("<tbody", page.find('<table id="result_list"'))
+    end = page.find("</table>", begin)
+    rows = list(changelist.result_list)
+    body = page[begin:end]
+    if begin < 0 or len(ROW.findall(body)) != len(rows):
+        return page
+    ids = iter(rows)
+    marked = ROW.sub(lambda _match: f'<tr id="{ROW_ID}{next(ids).pk}" data-mq-part', body)
+    return f"{page[:begin]}{marked}{page[end:]}"
+
+
+def _with_fields(page: str) -> str:
+    names: set[str] = set()
+    name = ""
+
+    def mark(found: re.Match[str]) -> str:
+        nonlocal name
+        if found[1]:
+            name = found[1]
+        elif name not in names:
+            names.add(name)
+            return f'{found[0]} id="mq-field-{name}" data-mq-part'
+        return found[0]
+
+    return READONLY.sub(mark, page) if 'class="readonly"' in page else page
+
+
+def parts_of(page: str) -> Iterator[Part]:
+    """Yield the marked elements of a page. One whose children are parts comes before them."""
+    for found in MARK.finditer(page):
+        name = ID.search(found[0])
+        if name is None:
+            continue
+        html = page[found.start() : _end(page, found)]
+        if found[2]:
+            children = [part.id for part in parts_of(html[len(found[0]) :])]
+            yield Part(name[1], _version(name[1], " ".join(children)), found[0], children)
+        else:
+            yield Part(name[1], found[3] or _version(name[1], html), html, None)
+
+
+def _end(page: str, found: re.Match[str]) -> int:
+    """Return where an element ends."""
+    depth = 1
+    for tag in re.compile(rf"<(/?){found[1]}(?=[\s>])[^<>]*>").finditer(page, found.end()):
+        depth += -1 if tag[1] else 1
+        if not depth:
+            return tag.end()
+    return len(page)
+
+
+def _version(*texts: str) -> str:
+    same = AGE.sub(r"\1", TOKEN.sub("", "\n".join(texts)))
+    return urlsafe_b64encode(blake2b(same.encode(), digest_size=6).digest()).decode()
+
+
+def _with_version(part: Part) -> str:
+    mark = "data-mq-part" if part.children is None else "data-mq-parts"
+    return re.sub(rf'\s{mark}(="[^"]*")?(?=[\s>/])', f' {mark}="{part.version}"', part.html, count=1)
+
+
+def _stamped(page: str) -> str:
+    """Return a page whose parts have their versions."""
+    parts = list(parts_of(page))
+    versions = iter([part.version for part in parts])
+
+    def stamp(found: re.Match[str]) -> str:
+        if not ID.search(found[0]):
+            return found[0]
+        mark = f"data-mq-part{found[2]}"
+        return re.sub(rf'\s{mark}(="[^"]*")?(?=[\s>/])', f' {mark}="{next(versions)}"', found[0], count=1)
+
+    layout = f'id="mq-live" data-layout="{_layout(parts)}"'
+    return MARK.sub(stamp, page).replace('id="mq-live"', layout, 1)
+
+
+def _layout(parts: Sequence[Part]) -> str:
+    """Return the version of which parts a page has, but for those that come and go."""
+    moving = {child for part in parts for child in part.children or ()}
+    return _version(*(part.id for part in parts if part.id not in moving and not part.id.startswith(ROW_ID)))
+
+
+def _changes(page: str, have: Shown, changelist: ChangeList | None) -> dict[str, Any]:
+    """Return what has changed: parts by their ids, orders by the ids of their holders, and the news of a list."""
+    parts = list(parts_of(page))
+    found: dict[str, Any] = {"layout": _layout(parts)}
+    if changelist is not None:
+        known = {f"{ROW_ID}{key}" for key in have.rows}
+        new = getattr(changelist, "new_rows", None)
+        if new is None:
+            new = sum(part.id not in known for part in parts if part.id.startswith(ROW_ID))
+        parts = [part for part in parts if part.id in known or not part.id.startswith(ROW_ID)]
+        found |= {"gone": sorted(known - {part.id for part in parts}), "new": _news(new)}
+    changed = [part for part in parts if part.version not in have.versions]
+    found["parts"] = {part.id: _with_version(part) for part in changed if part.children is None}
+    found["orders"] = {part.id: [part.version, part.children] for part in changed if part.children is not None}
+    ages = {part.id: [age[2] for age in AGE.finditer(part.html)] for part in parts if part not in changed}
+    found["ages"] = {name: texts for name, texts in ages.items() if texts}
+    return {name: value for name, value in found.items() if value}
+
+
+def _news(number: int) -> str:
+    """Return how many rows are new, in words; blank if none."""
+    if not number:
+        return ""
+    return _("%(number)s new") % {"number": f"{MOST_NEW}+" if number > MOST_NEW else number}
+
+
+def new_among(ids: Sequence[Any], rows: Iterable[int]) -> int:
+    """Return how many of these keys, in the order of a list, stand before the last row that a browser shows."""
+    known = set(rows)
+    places = [place for place, key in enumerate(ids) if key in known]
+    return sum(key not in known for key in ids[: places[-1]]) if places else len(ids)
