@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.decisions.dead_letters import DEFAULT_EXCHANGE
@@ -280,13 +280,16 @@ class Binding(models.Model):
 
 def takes_dead_letters() -> Q:
     """Return the condition that a queue gets dead or expired messages of others, by its name or by a binding."""
-    sources = Queue.objects.filter(Q(dead_letter_queue=OuterRef("pk")) | Q(expiry_queue=OuterRef("pk")))
-    exchanges = Queue.objects.exclude(dead_letter_exchange="").values("dead_letter_exchange")
-    bindings = Binding.objects.filter(queue=OuterRef("pk"), exchange__in=exchanges)
+    # Sets that are read once: a look at all queues for each queue would be one for each pair of queues.
+    every = Queue.objects.order_by()
+    dead = every.filter(dead_letter_queue__isnull=False).values("dead_letter_queue")
+    expired = every.filter(expiry_queue__isnull=False).values("expiry_queue")
+    exchanges = every.exclude(dead_letter_exchange="").values("dead_letter_exchange")
+    bound = Binding.objects.order_by().filter(exchange__in=exchanges).values("queue")
     # Bindings without a row: to the default exchange, and to an exchange of the queue's own name.
-    by_name = Q(dead_letter_exchange=DEFAULT_EXCHANGE) | Q(dead_letter_exchange=OuterRef("name"))
-    named = Queue.objects.filter(by_name, dead_letter_routing_key=OuterRef("name"))
-    return Q(Exists(sources)) | Q(Exists(bindings)) | Q(Exists(named))
+    by_name = Q(dead_letter_exchange=DEFAULT_EXCHANGE) | Q(dead_letter_exchange=F("dead_letter_routing_key"))
+    named = every.filter(by_name).values("dead_letter_routing_key")
+    return Q(pk__in=dead) | Q(pk__in=expired) | Q(pk__in=bound) | Q(name__in=named)
 
 
 class FairCounter(models.Model):

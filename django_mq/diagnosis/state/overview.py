@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields, replace
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Count, F, Min, OuterRef, Q, Subquery
@@ -35,6 +36,9 @@ COUNT_LIMIT = 10_000
 
 #: The options that say whether what waits in a queue goes on by itself, and where to, but for its expiry queue.
 LIFETIME = ("ttl_seconds", "max_ttl_seconds", "no_expiry", "dead_letter_exchange", "dead_letter_routing_key")
+
+#: What ``with_facts`` adds to a queue.
+FACTS = ("now", "takes_dead_letters", "expires_to")
 
 Filled = TypeVar("Filled")
 
@@ -124,8 +128,14 @@ class QueueState:
 
 def filled(cls: type[Filled], row: Any, **computed: Any) -> Filled:
     """Return a dataclass with these fields; the others are taken from the row."""
-    names = {field.name for field in fields(cls)} - computed.keys()  # type: ignore[arg-type] # a dataclass
-    return cls(**computed, **{name: getattr(row, name) for name in names})
+    names = _names(cls)  # type: ignore[arg-type] # a class can be hashed
+    given = {name: getattr(row, name) for name in names if name not in computed}
+    return cls(**computed, **given)
+
+
+@cache
+def _names(cls: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))
 
 
 def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
@@ -135,15 +145,23 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     if missing:
         raise no_such_queue(missing[0])
     consumers = live_workers(using)
-    rows = with_facts(Queue.objects.using(using)).filter(name__in=counted).order_by("name")
-    return states_of(list(rows), counted, consumers, using=using)
+    # No rows of the model: with all their columns, they would take most of the time.
+    rows = with_facts(Queue.objects.using(using)).order_by("name").values_list(*_columns(), *FACTS, named=True)
+    return states_of([row for row in rows if row.name in counted], counted, consumers, using=using)
+
+
+@cache
+def _columns() -> list[str]:
+    """Return the columns of a queue that states are made of."""
+    names = {*OPTIONS, *LIFETIME, *_names(QueueState)}
+    return [field.name for field in Queue._meta.concrete_fields if field.name in names]
 
 
 def with_facts(queues: QuerySet[Queue]) -> QuerySet[Any]:
     """Return queues with what ``states_of`` needs beside their columns."""
     # A pause ends by the database's clock.
-    expiry = F("expiry_queue__name")
-    return queues.annotate(now=UTCNow(), takes_dead_letters=takes_dead_letters(), expires_to=expiry)
+    facts = (UTCNow(), takes_dead_letters(), F("expiry_queue__name"))
+    return queues.annotate(**dict(zip(FACTS, facts, strict=True)))
 
 
 def states_of(
@@ -151,14 +169,14 @@ def states_of(
 ) -> list[QueueState]:
     """Return the states of queues, from rows of ``with_facts``."""
     resting = {
-        row.pk: counts[row.name].ready for row in rows if row.takes_dead_letters and not consumers[row.name]
+        row.id: counts[row.name].ready for row in rows if row.takes_dead_letters and not consumers[row.name]
     }
     others = _dead_letters_of_others(resting, using)
-    states = [_state_of(row, counts[row.name], consumers, others.get(row.pk, 0), using) for row in rows]
+    states = [_state_of(row, counts[row.name], consumers, others.get(row.id, 0), using) for row in rows]
     if not any(state.dead_letters for state in states):
         return states
     known = acknowledged_counts(using=using)
-    return [replace(state, acknowledged=known.get(state.id, 0)) for state in states]
+    return [replace(state, acknowledged=known[state.id]) if state.id in known else state for state in states]
 
 
 def _dead_letters_of_others(ready: Mapping[int, int], alias: str) -> dict[int, int]:
@@ -182,8 +200,7 @@ def _state_of(
 ) -> QueueState:
     paused = is_paused(row.paused, row.paused_until, row.now)
     # Without the names of other queues, each of which would be a statement.
-    given = {name: getattr(row, name) for name in (*OPTIONS, *LIFETIME)}
-    options = QueueOptions(**given, expiry_queue=row.expires_to)
+    options = _options(row.expires_to, *(getattr(row, name) for name in (*OPTIONS, *LIFETIME)))
     counted = ("ready", "retrying", "parked", "claimed", "dead", "oldest_ready_seconds", "is_oldest_exact")
     return filled(
         QueueState,
@@ -201,6 +218,12 @@ def _state_of(
         paused_reason=row.paused_reason if paused else "",
         paused_until=row.paused_until if paused else None,
     )
+
+
+@lru_cache(1000)
+def _options(expiry_queue: str | None, *values: Any) -> QueueOptions:
+    """Return these options, which many queues have alike."""
+    return QueueOptions(**dict(zip((*OPTIONS, *LIFETIME), values, strict=True)), expiry_queue=expiry_queue)
 
 
 def _leads_to_worker(name: str, options: QueueOptions, consumers: Counter[str], alias: str) -> bool:
