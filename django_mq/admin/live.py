@@ -53,7 +53,7 @@ KEY = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Refresh:
     """What a browser shows that asks for a refresh."""
 
     versions: frozenset[str]
@@ -69,13 +69,13 @@ class Part(NamedTuple):
     children: list[str] | None
 
 
-def shown(request: HttpRequest) -> Shown | None:
+def shown(request: HttpRequest) -> Refresh | None:
     """Return what the browser shows, None if it asks for the whole page."""
     have = request.headers.get(HAVE)
     if have is None or request.method != "GET":
         return None
     keys = request.headers.get(ROWS, "").split(",")[:MOST_ROWS]
-    return Shown(frozenset(have.split()), tuple(int(key) for key in keys if KEY.fullmatch(key)))
+    return Refresh(frozenset(have.split()), tuple(int(key) for key in keys if KEY.fullmatch(key)))
 
 
 def watched(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,7 +192,7 @@ def _layout(parts: Sequence[Part]) -> str:
     return _version(*(part.id for part in parts if part.id not in moving and not part.id.startswith(ROW_ID)))
 
 
-def _changes(page: str, have: Shown, changelist: ChangeList | None) -> dict[str, Any]:
+def _changes(page: str, have: Refresh, changelist: ChangeList | None) -> dict[str, Any]:
     """Return what has changed: parts by their ids, orders by the ids of their holders, and the news of a list."""
     parts = list(parts_of(page))
     found: dict[str, Any] = {"layout": _layout(parts)}

@@ -115,7 +115,7 @@ def posts_action(request: HttpRequest) -> bool:
 class BoundedChangeList(ChangeList):
     """A list that accepts only the parameters of its filters."""
 
-    #: How many rows a browser does not show that asks for a refresh; None if nobody has counted them.
+    #: How many rows a browser does not show that asks for a refresh; None if they are not counted.
     new_rows: int | None = None
 
     @property

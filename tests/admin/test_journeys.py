@@ -44,7 +44,7 @@ def test_a_dead_letter_is_found_understood_and_mended_with_the_keyboard_alone(
     with browsing(live_server.url) as page:
         log_in(page)
         page.goto(OVERVIEW)
-        page.get_by_role("button", name="Pause refresh").click()
+        page.get_by_role("button", name="Freeze the page").click()
         page.locator("body").focus()
         press_at(page, "Look at them (orders)")
         page.wait_for_url("**/message/?queue=orders&state=3")

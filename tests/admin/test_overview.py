@@ -298,11 +298,11 @@ def test_the_page_renews_itself_until_told_to_stand_still(
         bar = page.locator("#mq-live")
         expect(bar).to_have_attribute("data-renewed", ANY_NUMBER)
 
-        page.get_by_role("button", name="Pause refresh").click()
-        expect(page.get_by_role("button", name="Resume refresh")).to_have_attribute("aria-pressed", "true")
+        page.get_by_role("button", name="Freeze the page").click()
+        expect(page.get_by_role("button", name="Refresh again")).to_have_attribute("aria-pressed", "true")
         before = int(bar.get_attribute("data-renewed") or 0)
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        page.get_by_role("button", name="Resume refresh").click()
+        page.get_by_role("button", name="Refresh again").click()
         # It may have renewed itself once more by the time that we look.
         page.wait_for_function(
             "before => Number(document.getElementById('mq-live').dataset.renewed) > before", arg=before

@@ -68,7 +68,7 @@ def test_the_list_shows_depth_per_state_and_the_age_of_the_oldest_ready_message(
     assert ">1<" in shown["scheduled"]
     assert ">1<" in shown["dead"]
     assert shown["claimed"] == "0"
-    assert shown["oldest_ready"].startswith("5 min")
+    assert ">5 min" in shown["oldest_ready"]
 
 
 def test_the_list_takes_as_many_queries_for_ten_queues_as_for_one(

@@ -75,7 +75,7 @@ def test_the_most_unusual_comes_first_with_what_is_usual(site: str, browse: Clie
     assert [(one.usual.runs, one.usual.p50, one.usual.p95) for one in found if one.usual][:1] == [(20, 2.0, 2.0)]
     assert [one.handler for one in unusual(using=site)] == ["shop.report"]
     text = page(browse).content.decode()
-    assert '<span class="mq-bad">22 min</span>' in text
+    assert '<span class="mq-ago mq-bad">22 min</span>' in text
     assert "660 times" in text
 
 
