@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.http import JsonResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 HAVE, ROWS = "X-MQ-Have", "X-MQ-Rows"
 #: The template that a refresh has instead of the frame of the site.
 BARE: Final = "admin/django_mq/live.html"
+#: The template of the list in a refresh.
+BARE_LIST: Final = "admin/django_mq/live_list.html"
 #: Seconds between two refreshes. A page that takes long to make is asked for less often: a viewer takes one
 #: hundredth of a process of the server at most.
 LEAST_WAIT, MOST_WAIT = 5, 60
@@ -76,6 +79,17 @@ def shown(request: HttpRequest) -> Refresh | None:
         return None
     keys = request.headers.get(ROWS, "").split(",")[:MOST_ROWS]
     return Refresh(frozenset(have.split()), tuple(int(key) for key in keys if KEY.fullmatch(key)))
+
+
+def known(request: HttpRequest) -> frozenset[str]:
+    """Return the versions that the browser has: of such a part, no more than the version has to be made."""
+    have = shown(request)
+    return have.versions if have else frozenset()
+
+
+def version_of(*values: Any) -> str:
+    """Return the version of a part that shows these values in the language of the request."""
+    return _digest(f"{get_language()} {values!r}")
 
 
 def watched(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,8 +176,11 @@ def _end(page: str, found: re.Match[str]) -> int:
 
 
 def _version(*texts: str) -> str:
-    same = AGE.sub(r"\1", TOKEN.sub("", "\n".join(texts)))
-    return urlsafe_b64encode(blake2b(same.encode(), digest_size=6).digest()).decode()
+    return _digest(AGE.sub(r"\1", TOKEN.sub("", "\n".join(texts))))
+
+
+def _digest(text: str) -> str:
+    return urlsafe_b64encode(blake2b(text.encode(), digest_size=6).digest()).decode()
 
 
 def _with_version(part: Part) -> str:

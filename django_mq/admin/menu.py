@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from django_mq.admin import live
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.tenants.declared import tenant_key, title_of
 
@@ -33,6 +34,8 @@ def install(site: AdminSite) -> None:
     listed = site.get_app_list
 
     def get_app_list(request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        if live.shown(request):
+            return []  # a refresh has no menu
         found = listed(request, app_label)
         for app in found:
             if app["app_label"] == APP:

@@ -112,7 +112,10 @@ class TableAdmin(BaseAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         tabs = tabs_of(self, request, queue_in(request))
         context = {"title": self.list_title(request), "tabs": tabs}
-        return super().changelist_view(request, context | (extra_context or {}))
+        response = super().changelist_view(request, context | (extra_context or {}))
+        if live.shown(request) and isinstance(response, TemplateResponse) and not apps.is_installed("unfold"):
+            response.template_name = live.BARE_LIST
+        return response
 
     def list_title(self, request: HttpRequest) -> str:
         """Return the heading of the list: what it shows, and not what to do with it."""

@@ -5,7 +5,7 @@ It takes a handful of statements, however many messages there are.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -13,7 +13,7 @@ from django.http import JsonResponse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
-from django_mq.admin import columns
+from django_mq.admin import columns, live
 from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, found_objects, shown, worst_first
 from django_mq.admin.overview.charts import Axis
 from django_mq.admin.overview.past import charts
@@ -82,6 +82,14 @@ class QueueLine:
     @property
     def age(self) -> str:
         return LOCAL.age(self.state.oldest_ready_seconds, is_exact=self.state.is_oldest_exact)
+
+    @property
+    def version(self) -> str:
+        """Return what stands for all that the row shows, except the age."""
+        state = self.state
+        seconds = state.oldest_ready_seconds
+        shown = replace(state, oldest_ready_seconds=None if seconds is None else float(self.is_late))
+        return live.version_of(shown, self.rates, self.supply, self.unwanted)
 
     @property
     def flow(self) -> list[tuple[str, bool]]:
@@ -175,6 +183,7 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     table = rows(states, rates, workers, left)
     return {
         "rows": table,
+        "known": live.known(request),
         # To render thousands of rows takes a second.
         "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
         "all_alerts": worst_first([*map(as_object, found), *added]),
