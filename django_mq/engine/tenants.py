@@ -29,9 +29,10 @@ MANY_QUEUES: Final = 10
 FEWEST: Final = 10
 #: The queue's name in the figures of all queues.
 ALL_QUEUES: Final = ""
-#: A count of waiting messages by tenant costs some microseconds a message. So many are counted each minute; more
-#: are counted less often, but once an hour.
-COUNTED_EACH_MINUTE: Final = 100_000
+#: To count by tenant costs some microseconds a row. Of a minute with more rows of the past, a sample is counted.
+MOST_COUNTED: Final = 30_000
+#: So many waiting messages are counted each minute. More are counted less often, but once an hour.
+COUNTED_EACH_MINUTE: Final = 25_000
 RAREST_COUNT: Final = HOUR
 
 
@@ -59,6 +60,15 @@ def most_of(queues: int) -> int:
     (100, 50, 10)
     """
     return max(FEWEST, MOST * MANY_QUEUES // max(queues, MANY_QUEUES))
+
+
+def rows_for_one(rows: int) -> int:
+    """Return for how many rows of a minute each row of the sample stands; 1 without a sample.
+
+    >>> rows_for_one(0), rows_for_one(30_000), rows_for_one(1_500_000)
+    (1, 1, 50)
+    """
+    return max(1, -(-rows // MOST_COUNTED))
 
 
 def merged(steps: Iterable[Step]) -> Step:
@@ -106,7 +116,7 @@ def _first(tenants: Mapping[str, Figures], most: int) -> set[str]:
 def is_count_due(messages: int, age: timedelta) -> bool:
     """Return whether to count what waits by tenant again, if the last count found so many and is so old.
 
-    >>> is_count_due(5000, MINUTE), is_count_due(1_000_000, MINUTE), is_count_due(1_000_000, TEN_MINUTES)
+    >>> is_count_due(5000, MINUTE), is_count_due(500_000, TEN_MINUTES), is_count_due(500_000, 2 * TEN_MINUTES)
     (True, False, True)
     """
     return age >= min(max(MINUTE * (messages / COUNTED_EACH_MINUTE), MINUTE / 2), RAREST_COUNT)

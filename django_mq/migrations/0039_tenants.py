@@ -52,6 +52,14 @@ class Migration(migrations.Migration):
                         verbose_name="counted rows",
                     ),
                 ),
+                (
+                    "every",
+                    models.PositiveIntegerField(
+                        default=1,
+                        help_text="For how many rows each row of the sample stands; 1: all were read.",
+                        verbose_name="rows for one",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "figures of a tenant",

@@ -31,6 +31,12 @@ class TenantStep(models.Model):
         _("counted rows"), default=0, help_text=_("Finished messages and failed attempts when it was summed up.")
     )
 
+    every = models.PositiveIntegerField(
+        _("rows for one"),
+        default=1,
+        help_text=_("For how many rows each row of the sample stands; 1: all were read."),
+    )
+
     class Meta:
         db_table = "django_mq_tenantstep"
         verbose_name = _("figures of a tenant")

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.rollups import MINUTE, PARTS, RECOUNTED, SETTLING, begin_of, closed
-from django_mq.engine.tenants import ALL_QUEUES, KEPT, is_count_due, merged
+from django_mq.engine.tenants import ALL_QUEUES, KEPT, is_count_due, merged, rows_for_one
 from django_mq.rollups.duty import now_of
-from django_mq.stores.sql.tenants import NOW, TenantsOf
+from django_mq.stores.sql.tenants import NOW, TenantMark, TenantsOf
 from django_mq.tenants.declared import queues_with, tenant_key
 
 if TYPE_CHECKING:
@@ -32,12 +32,17 @@ def sum_up(store: Any, limit: int) -> dict[str, int]:
     current = begin_of(now - SETTLING, MINUTE)
     known = store.tenants.known(MINUTE, current - LOOK_BACK)
     marks = store.rollups.known(current - LOOK_BACK)
-    wanted = [minute for minute, mark in marks.items() if known.get(minute) != mark.counted][-limit:]
+    wanted = [minute for minute, mark in marks.items() if mark.counted != _counted(known.get(minute))][-limit:]
     for minute in wanted:
-        found = store.tenants.sums(minute, tenants) if tenants.queues else {}
-        store.tenants.write(key, MINUTE, minute, found, counted=marks[minute].counted)
+        mark = TenantMark(marks[minute].counted, rows_for_one(marks[minute].counted))
+        found = store.tenants.sums(minute, tenants, mark.every) if tenants.queues else {}
+        store.tenants.write(key, MINUTE, minute, found, mark)
     _add_up(store, key, wanted, current)
     return {"summed_up": len(wanted)}
+
+
+def _counted(mark: TenantMark | None) -> int | None:
+    return None if mark is None else mark.counted
 
 
 def _count_waiting(store: Any, tenants: TenantsOf, now: datetime) -> None:
@@ -54,10 +59,14 @@ def _add_up(store: Any, key: str, changed: Collection[datetime], current: dateti
     for step, part in PARTS.items():
         since = current - KEPT[part] + step
         known = store.tenants.known(step, since)
-        begins = closed(step, store.tenants.known(part, since), current)
+        known_parts = store.tenants.known(part, since)
+        begins = closed(step, known_parts, current)
         for begin in {*closed(step, changed, current), *(begin for begin in begins if begin not in known)}:
             parts = store.tenants.steps(part, begin, begin + step)
-            store.tenants.write(key, step, begin, merged(parts))
+            every = max(
+                (known_parts[each].every for each in known_parts if begin_of(each, step) == begin), default=1
+            )
+            store.tenants.write(key, step, begin, merged(parts), TenantMark(0, every))
 
 
 def prune(store: Any, limit: int) -> int:

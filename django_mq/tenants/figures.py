@@ -71,6 +71,8 @@ class TopTenants:
     is_late: bool
     #: Whether in some steps tenants were counted among the others, so that their own figures are too low.
     is_cut: bool
+    #: Whether the figures of some steps are from a sample.
+    is_sample: bool
 
 
 def top_tenants(
@@ -102,6 +104,7 @@ def top_tenants(
         waiting_at=waiting_at,
         is_late=known_until is None or now - known_until > PATIENCE,
         is_cut=any(getattr(others, name) for name in SUMS),
+        is_sample=marks.filter(_within(parts), every__gt=1).exists(),
     )
 
 

@@ -42,13 +42,13 @@ def keys_of(names: Sequence[str], sources: Sequence[Any]) -> Iterator[tuple[str,
     """Yield the keys of a message: each name with its value in the first of these values that has it.
 
     ``order.id`` is the field ``id`` of the field ``order``. A value that is no text, number or truth value is no
-    key. A longer text is cut.
+    key. A longer text is cut. Spaces around it are left out, as around the words of a search.
     """
     for name in names:
         for source in sources:
             value = _found(source, name)
             if isinstance(value, (str, int, float)):
-                text = as_text(value)[:VALUE_LENGTH]
+                text = as_text(value).strip()[:VALUE_LENGTH].rstrip()
                 if text and is_storable(text, VALUE_LENGTH):
                     yield name, text
                 break

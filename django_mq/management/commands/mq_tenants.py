@@ -65,6 +65,8 @@ def _text(key: str, found: TopTenants, alias: str) -> str:
         lines.append(
             "The figures of a tenant are at least these: in some minutes it was counted among the others."
         )
+    if found.is_sample:
+        lines.append("In busy minutes a sample of the messages was counted.")
     if not queues_with(key, using=alias):
         lines.append(f"No queue has {key!r} among its search keys: add it to the option search of the queues.")
     return "\n".join(lines)

@@ -45,23 +45,32 @@ class WaitingCount(NamedTuple):
     messages: int
 
 
+class TenantMark(NamedTuple):
+    """What is known of a step that has been summed up by tenant."""
+
+    #: How many rows of the past there were in a minute; 0 in longer steps.
+    counted: int
+    #: For how many rows each row of the sample stands.
+    every: int
+
+
 class TenantSteps(Part):
     def forget_other_keys(self, key: str) -> None:
         """Delete all figures if some are of another key."""
         if self.rows("other_tenant_keys", key=key):
             self.rows("forget_tenants")
 
-    def known(self, step: timedelta, since: datetime) -> dict[datetime, int]:
-        """Return the known steps of a length since a time, and how many rows of the past each was made of."""
+    def known(self, step: timedelta, since: datetime) -> dict[datetime, TenantMark]:
+        """Return the known steps of a length since a time."""
         rows = self.rows("tenant_marks", seconds=_seconds(step), since=since)
-        return {time_of(begin): counted for begin, counted in rows}
+        return {time_of(begin): TenantMark(*mark) for begin, *mark in rows}
 
-    def sums(self, minute: datetime, tenants: TenantsOf) -> Step:
-        """Return the figures of a minute by queue and tenant."""
+    def sums(self, minute: datetime, tenants: TenantsOf, every: int = 1) -> Step:
+        """Return the figures of a minute by queue and tenant, from a sample: each row stands for ``every`` rows."""
         found: defaultdict[Key, Figures] = defaultdict(Figures)
-        span = {"start": minute, "end": minute + MINUTE}
+        span = {"start": minute, "end": minute + MINUTE, "every": every}
         for queue, kind, name, waited, *values in self.rows("sum_tenants", **tenants.params, **span):
-            accepted, failed, dead, wait_ms, run_ms = values
+            accepted, failed, dead, wait_ms, run_ms = (every * value for value in values)
             if not (accepted or failed or dead):
                 continue
             figures = found[queue, TenantRow(kind), name]
@@ -84,20 +93,20 @@ class TenantSteps(Part):
             found[begin][queue, TenantRow(kind), name] = figures
         yield from found.values()
 
-    def write(self, key: str, step: timedelta, begin: datetime, figures: Step, *, counted: int = 0) -> None:
+    def write(self, key: str, step: timedelta, begin: datetime, figures: Step, mark: TenantMark) -> None:
         """Write the figures of a step in place of those that are there."""
-        common = {"seconds": _seconds(step), "start": begin, "waiting": None}
+        common = {"seconds": _seconds(step), "start": begin, "waiting": None, "every": mark.every}
         total = Figures()
         for (queue, _kind, _name), each in figures.items():
             if queue == ALL_QUEUES:
                 total.add(each, beside=True)
         with self.database.transaction():
             self.rows("forget_tenant_step", seconds=_seconds(step), start=begin)
-            if self.database.insert(
-                "write_tenant_mark", **common, counted=counted, **_mark(key), **_values(total)
-            ):
-                every = [{**common, "counted": 0, **_named(row), **_values(each)} for row, each in figures.items()]
-                self.database.insert_many("write_tenant_rows", every)
+            row = {**common, **_mark(key), **_values(total)}
+            if self.database.insert("write_tenant_mark", **row, counted=mark.counted):
+                common |= {"counted": 0}
+                rows = [{**common, **_named(named), **_values(each)} for named, each in figures.items()]
+                self.database.insert_many("write_tenant_rows", rows)
 
     def count_waiting(self, tenants: TenantsOf) -> dict[Key, int]:
         """Return how many messages wait now, by queue and tenant."""
@@ -111,7 +120,7 @@ class TenantSteps(Part):
 
     def write_waiting(self, key: str, time: datetime, waiting: Mapping[Key, int]) -> None:
         """Write what waits by tenant in place of the count before."""
-        common = {"seconds": _seconds(NOW), "start": time, "counted": 0, **_values(Figures())}
+        common = {"seconds": _seconds(NOW), "start": time, "counted": 0, "every": 1, **_values(Figures())}
         total = sum(number for (queue, _kind, _name), number in waiting.items() if queue == ALL_QUEUES)
         with self.database.transaction():
             self.rows("forget_waiting_tenants")

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from django_mq.engine import tenants
 from django_mq.engine.histograms import histogram_of, merged
 from django_mq.engine.rollups import HOUR, SIX_HOURS, TEN_MINUTES, Figures, begin_of
 from django_mq.engine.tenants import ALL_QUEUES, KEPT, TenantRow, with_few_tenants
@@ -159,6 +160,22 @@ def test_the_figures_agree_with_a_count_in_minutes_and_longer_steps(store: Store
     sum_up(store, 1000)
     for step in (TEN_MINUTES, HOUR, SIX_HOURS):
         assert_same(written(store, int(step.total_seconds()), begin_of(minute, step)), expected)
+
+
+def test_of_a_busy_minute_a_sample_is_counted_and_the_page_says_so(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenants, "MOST_COUNTED", 300)
+    a_past(store, number=1400, tenants=lambda chance: chance.choice(("small", *["large"] * 9)))
+    roll_up(store, 1000)
+    sum_up(store, 1000)
+
+    found = top_tenants("tenant", SPANS["hour"], using=store.alias)
+
+    past = History.objects.using(store.alias).filter(outcome=1, queue_name__in=QUEUES)
+    assert found.is_sample
+    assert [row.tenant for row in found.tenants] == ["large", "small"]
+    assert found.total.accepted == pytest.approx(past.count(), rel=0.3)
 
 
 def test_of_many_tenants_the_first_by_each_measure_are_kept_and_the_rest_are_others(store: Store) -> None:

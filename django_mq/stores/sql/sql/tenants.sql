@@ -6,13 +6,16 @@ coalesce(
     (SELECT m.message_id FROM django_mq_message m WHERE m.correlation_id = {it} LIMIT 1),
     (SELECT h.message_id FROM django_mq_history h WHERE h.correlation_id = {it} LIMIT 1))
 
+-- name: _in_sample. Whether a row is in the sample, in which each stands for so many.
+{it} %% %(every)s{as:bigint} = 0
+
 -- name: _tenant_ends. What ended in a minute, by queue, tenant, and bucket of the wait.
 SELECT queue_name, coalesce(k.value, '') AS tenant, CASE WHEN {is_accepted} THEN {bucket:{wait_ms}} END AS waited,
     count(CASE WHEN outcome = 1 THEN 1 END) AS accepted, 0 AS failed, count(CASE WHEN outcome = 6 THEN 1 END) AS dead,
     sum(CASE WHEN {is_accepted} THEN {wait_ms} ELSE 0 END) AS wait_ms,
     sum(CASE WHEN {is_accepted} THEN {run_ms} ELSE 0 END) AS run_ms
 FROM django_mq_history h {tenant:h.message_id}
-WHERE finished_at >= %(start)s AND finished_at < %(end)s AND queue_name {in_texts:queues}
+WHERE finished_at >= %(start)s AND finished_at < %(end)s AND queue_name {in_texts:queues} AND {in_sample:h.id}
 GROUP BY queue_name, tenant, waited
 
 -- name: _tenant_failures. What failed in a minute, by queue and tenant.
@@ -24,7 +27,7 @@ SELECT a.queue_name, coalesce(k.value, ''), NULL, 0, count(*),
 FROM (
     SELECT f.queue_name, f.message_id, coalesce(f.message_id, {task_message:f.correlation_id}) AS of_message
     FROM django_mq_attempt f
-    WHERE f.failed_at >= %(start)s AND f.failed_at < %(end)s AND f.queue_name {in_texts:queues}) a
+    WHERE f.failed_at >= %(start)s AND f.failed_at < %(end)s AND f.queue_name {in_texts:queues} AND {in_sample:f.id}) a
 {tenant:a.of_message}
 GROUP BY a.queue_name, coalesce(k.value, '')
 
@@ -34,9 +37,10 @@ FROM parts CROSS JOIN (SELECT 0 AS of_all UNION ALL SELECT 1) every
 -- name: _queue_or_all
 CASE WHEN of_all = 1 THEN '' ELSE queue_name END
 
--- name: _place_by. The place of a tenant in its queue by a measure, as engine.tenants has it.
+-- name: _place_by. The place of a tenant in its queue by a measure, as engine.tenants has it. Equals have any order: to
+-- compare many names takes seconds.
 CASE WHEN sum({it}) > 0 THEN
-    row_number() OVER (PARTITION BY {queue_or_all} ORDER BY sum({it}) DESC, tenant) END
+    row_number() OVER (PARTITION BY {queue_or_all} ORDER BY sum({it}){as:float8} DESC) END
 
 -- name: _most. How many tenants of a queue, or of all, are kept by each measure.
 CASE WHEN queue_name = '' THEN %(most)s{as:int} ELSE %(most_of_queue)s{as:int} END
@@ -44,8 +48,8 @@ CASE WHEN queue_name = '' THEN %(most)s{as:int} ELSE %(most_of_queue)s{as:int} E
 -- name: _kind_of. What a row is about, as engine.tenants has it.
 CASE WHEN tenant = '' THEN 3 WHEN {it} THEN 1 ELSE 2 END
 
--- name: sum_tenants. Sums up by tenant what ended and failed in a minute: for each queue and for all of them (a blank
--- name), the first tenants by each measure, and the others as one. The queues are those that have the key.
+-- name: sum_tenants. Sums up by tenant what ended and failed in a minute, or a sample of it: for each queue and for all
+-- of them (a blank name), the first tenants by each measure, and the others as one. The queues are those that have the key.
 -- Locks: nothing. Index: django_mq_history_pruning, django_mq_attempt_pruning, django_mq_searchkey_message; for tasks of
 -- Celery that failed, also django_mq_message_corr and django_mq_history_corr. Returns: queue, kind, tenant, bucket of
 -- the wait (of the accepted messages of a tenant), accepted, failed and dead messages, and the sums of waits and runs in
@@ -95,9 +99,9 @@ SELECT queue_name, kind, CASE WHEN kind = 1 THEN tenant ELSE '' END, sum(number)
 FROM told GROUP BY queue_name, kind, CASE WHEN kind = 1 THEN tenant ELSE '' END
 
 -- name: tenant_marks. Reads the steps of a length since a time that are summed up by tenant.
--- Locks: nothing. Index: django_mq_tenantstep_once. Returns: the begin, and how many rows of the past it was summed up
--- from.
-SELECT begins_at, counted FROM django_mq_tenantstep
+-- Locks: nothing. Index: django_mq_tenantstep_once. Returns: the begin, how many rows of the past it was summed up from,
+-- and for how many each row of the sample stands.
+SELECT begins_at, counted, every FROM django_mq_tenantstep
 WHERE seconds = %(seconds)s AND queue_name = '' AND kind = 0 AND begins_at >= %(since)s
 
 -- name: last_waiting_count. Reads when the waiting messages were counted by tenant, and how many there were.
@@ -123,10 +127,10 @@ WHERE seconds = %(seconds)s AND begins_at >= %(start)s AND begins_at < %(end)s A
 -- name: _insert_tenant_row
 INSERT INTO django_mq_tenantstep (
     seconds, begins_at, queue_name, kind, tenant, accepted, failed, dead, waiting, wait_seconds, run_seconds, waits,
-    counted)
+    counted, every)
 VALUES (
     %(seconds)s, %(start)s, %(queue)s, %(kind)s, %(tenant)s, %(accepted)s, %(failed)s, %(dead)s, %(waiting)s,
-    %(wait_seconds)s, %(run_seconds)s, %(waits)s, %(counted)s)
+    %(wait_seconds)s, %(run_seconds)s, %(waits)s, %(counted)s, %(every)s)
 
 -- name: write_tenant_mark. Writes the row of a step that says that it is known, unless it is there.
 -- Locks: the new row; waits for another transaction that writes the same step. Returns: the id if it was not there.
