@@ -66,7 +66,7 @@ class TenantSteps(Part):
         return {time_of(begin): TenantMark(*mark) for begin, *mark in rows}
 
     def sums(self, minute: datetime, tenants: TenantsOf, every: int = 1) -> Step:
-        """Return the figures of a minute by queue and tenant, from a sample: each row stands for ``every`` rows."""
+        """Return the figures of a minute by queue and tenant, from a sample: each row stands for ``every``."""
         found: defaultdict[Key, Figures] = defaultdict(Figures)
         span = {"start": minute, "end": minute + MINUTE, "every": every}
         for queue, kind, name, waited, *values in self.rows("sum_tenants", **tenants.params, **span):
