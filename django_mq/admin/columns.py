@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.utils import timezone
-from django.utils.formats import date_format, get_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
@@ -17,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin.table import alias
 from django_mq.diagnosis.language import LOCAL, exact, time_text
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
+from django_mq.formats import COUNT_LIMIT
 from django_mq.models import Message
 from django_mq.stores.records import Counts
 from django_mq.stores.registry import shared_store
@@ -34,20 +32,11 @@ if TYPE_CHECKING:
 SHORT = 40
 #: Where a name may break: after a mark, and before a capital letter.
 BREAK = re.compile(r"(?<=\w[._/:@-])(?=\w)|(?<=[a-z])(?=[A-Z])")
-#: The minutes in a format of the time, with the mark before them; not followed by seconds.
-MINUTES = re.compile(r"([.:])i(?!\1s)")
 
 
 def short_id(message_id: UUID) -> str:
     """Return the end of an id, with the whole id on hover. All ids of one moment begin alike."""
     return format_html('<span class="mq-id" title="{}">…{}</span>', message_id, message_id.hex[-8:])
-
-
-def second_text(moment: datetime, zone: tzinfo | None = None) -> str:
-    """Return a time as ``time_text`` does, with its seconds, which no format of Django has."""
-    clock = MINUTES.sub(r"\1i\1s", get_format("TIME_FORMAT").replace("P", "g:i a"))
-    local = timezone.localtime(moment, zone)
-    return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, clock)}"
 
 
 def ago_column(field: str, label: StrOrPromise) -> Any:

@@ -15,7 +15,7 @@ from django_mq.acts import recorder
 from django_mq.acts.operators import of_site
 from django_mq.admin.table import alias
 from django_mq.diagnosis.language import LOCAL, exact, time_text
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
+from django_mq.formats import COUNT_LIMIT
 from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:

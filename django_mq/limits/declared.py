@@ -9,6 +9,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext, gettext_lazy
 
 from django_mq import conf
+from django_mq.diagnosis.language import digits, exact
 from django_mq.engine.decisions.keyed_limits import Concurrency, OpenKeyedLimits, Throttle
 from django_mq.engine.decisions.rates import Rate
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
@@ -183,13 +184,13 @@ def show(_request: HttpRequest, queue: Any) -> str:
 
 def rate_in_words(amount: float, seconds: float, burst: float) -> str:
     """Return what a rate allows, in the reader's language."""
-    numbers = {"amount": f"{amount:g}", "seconds": f"{seconds:g}", "burst": f"{burst:g}"}
+    numbers = {"amount": digits(amount), "seconds": digits(seconds), "burst": digits(burst)}
     return gettext("%(amount)s begin in %(seconds)s s, at most %(burst)s at once") % numbers
 
 
 def slots_in_words(at_once: int) -> str:
     """Return how many may run at once, in the reader's language."""
-    return gettext("%(number)s run at once") % {"number": at_once}
+    return gettext("%(number)s run at once") % {"number": exact(at_once)}
 
 
 def _sentence(limit: KeyedLimit) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from django_mq.acts.extension import asks_reason, reason_above
+from django_mq.formats import PLAIN
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
@@ -80,7 +81,9 @@ def check_reason(count: int, reason: str | None) -> None:
     """Return if so few messages are changed, or if there is a reason. Raises UsageError."""
     if not reason and asks_reason(count):
         above = reason_above()
-        raise UsageError(f"This changes more than {above:,} messages. Say why with --why; nothing was done.")
+        raise UsageError(
+            f"This changes more than {PLAIN.number(above)} messages. Say why with --why; nothing was done."
+        )
 
 
 WHY = argument(

@@ -19,10 +19,9 @@ from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.choice import Choice
 from django_mq.diagnosis.messages.queue_names import check_names
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.engine.states import State
 from django_mq.errors import MQError
+from django_mq.formats import COUNT_LIMIT, PLAIN, plural
 from django_mq.management.arguments import LIMIT, WHY, UsageError, argument, check_reason
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.processes import ProcessLimits
 from django_mq.errors import MQError
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import UsageError, argument, at_least_one, more_than_zero, port
 from django_mq.supervisor.child import SupervisorLine, command_line
 from django_mq.supervisor.monitor import Monitor, health_of
@@ -54,7 +54,7 @@ ARGUMENTS = (
         type=more_than_zero,
         metavar="SECONDS",
         help="How long to wait for running handlers at the end, before their messages are given back; "
-        f"default: without a limit, and {STOP_SECONDS:g} with --processes.",
+        f"default: without a limit, and {PLAIN.digits(STOP_SECONDS)} with --processes.",
     ),
     argument("--reload", action="store_true", help="Start again when the code changes, for development."),
     argument(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TypeVar
 
+from django_mq.formats import PLAIN
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -29,5 +31,5 @@ def _counted(items: Iterable[T], unit: str) -> Iterator[T]:
     for number, item in enumerate(items, 1):
         yield item
         if number % 1000 == 0:
-            sys.stderr.write(f"\r{number:,} {unit}")
+            sys.stderr.write(f"\r{PLAIN.number(number)} {unit}")
     sys.stderr.write("\r\x1b[K")

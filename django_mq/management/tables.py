@@ -6,8 +6,8 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.state.alerts import AlertKind, delivery
-from django_mq.diagnosis.wording import PLAIN
 from django_mq.engine.decisions.worker_mode import WorkerMode
+from django_mq.formats import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +23,6 @@ WORKER_HEADINGS = (
 )
 #: What a worker reports of itself, and the remark about it.
 REPORTED = [("stopping", "stopping"), ("still", "its loop stands still")]
-MEBIBYTE = 1024**2
 #: What keeps a queue from delivering, as the admin's overview names it.
 DELIVERY_WORDS = {
     AlertKind.PAUSED: "paused",
@@ -84,10 +83,10 @@ def worker_cells(worker: WorkerStatus) -> tuple[str, ...]:
         str(worker.pid),
         worker.version,
         shortened(",".join(worker.queues), 40),
-        f"{worker.held:,}",
-        f"{worker.credit:,}" if worker.credit else "-",
+        PLAIN.number(worker.held),
+        PLAIN.number(worker.credit) if worker.credit else "-",
         f"{worker.busy}/{worker.slots}" if worker.slots else "-",
-        f"{worker.memory_bytes / MEBIBYTE:,.0f} M" if worker.memory_bytes else "-",
+        PLAIN.size(worker.memory_bytes),
         PLAIN.duration(worker.up_seconds),
         PLAIN.duration(worker.heartbeat_seconds),
         worker_remarks(worker),
@@ -103,7 +102,7 @@ def worker_remarks(worker: WorkerStatus) -> str:
         [f"told: {worker.conduct}"] if told else [word for state, word in REPORTED if worker.is_shown_as(state)]
     )
     if worker.given_credit:
-        words.append(f"credit {worker.given_credit:,} each")
+        words.append(f"credit {PLAIN.number(worker.given_credit)} each")
     return ", ".join(words)
 
 

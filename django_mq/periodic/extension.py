@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.db.models import Max, Q
 from django.utils.translation import gettext as _
 
+from django_mq.diagnosis.language import LOCAL
 from django_mq.engine.decisions.ends import End, RunOutcome
 from django_mq.engine.decisions.periodic import LATE_SECONDS, is_too_old
 from django_mq.models.times import UTCNow
@@ -82,12 +83,12 @@ def find(alias: str) -> Iterator[Finding]:
             mend = _("Mend it, then run manage.py mq_periodic resume %(name)s.") % {"name": row.name}
             yield problem(_about(row), _("It is paused: %(reason)s") % {"reason": row.paused_reason}, mend)
         elif not row.is_paused and row.next_at and duty.now_of(row) - row.next_at > NOT_PUBLISHED:
-            sentence = _("Its tick of %(due)s is not published.") % {"due": f"{row.next_at:%Y-%m-%d %H:%M:%S}"}
+            sentence = _("Its tick of %(due)s is not published.") % {"due": LOCAL.time(row.next_at)}
             mend = _("Look at the log of the worker that is the leader: it may lack the code, or no worker runs.")
             yield problem(_about(row), sentence, mend)
     for row, last in _overdue(found, alias):
-        sentence = _("Its last success is older than %(seconds)g seconds: %(last)s.")
-        values = {"seconds": row.alert_seconds, "last": f"{last:%Y-%m-%d %H:%M:%S}"}
+        sentence = _("Its last success is older than %(time)s: %(last)s.")
+        values = {"time": LOCAL.duration(row.alert_seconds), "last": LOCAL.time(last)}
         yield problem(_about(row), sentence % values, _("Look at its last runs in the admin."))
     for row in found:
         if is_published_too(row):

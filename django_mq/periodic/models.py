@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.decisions.periodic import Missed, Overlap, changed_in
 from django_mq.errors import ConfigurationError
+from django_mq.formats import PLAIN
 from django_mq.models.times import UTCDateTimeField
 from django_mq.periodic.ticks import MOST_CHARACTERS, Schedule, schedule
 from django_mq.periodic.values import DECLARED, TARGET_LENGTH, check, check_options, values_of
@@ -214,7 +215,7 @@ class PeriodicRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.periodic_id} {self.due_at:%Y-%m-%d %H:%M:%S}"
+        return f"{self.periodic_id} {PLAIN.time(self.due_at)}"
 
 
 def with_last_run(rows: models.QuerySet[PeriodicMessage]) -> models.QuerySet[PeriodicMessage]:

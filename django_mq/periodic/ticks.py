@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from django_mq.errors import WrongSchedule, shown
+from django_mq.formats import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +97,7 @@ class Schedule:
 def _in_words(seconds: float) -> str:
     unit, length = next(each for each in UNITS if not seconds % each[1] or each[1] == 1)
     number = seconds / length
-    return f"Every {unit}" if number == 1 else f"Every {number:g} {unit}s"
+    return f"Every {unit}" if number == 1 else f"Every {PLAIN.digits(number)} {unit}s"
 
 
 def schedule(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.diagnosis.language import LOCAL
 from django_mq.engine.decisions.ends import End
 from django_mq.engine.decisions.unique import RUNS
+from django_mq.formats import PLAIN
 from django_mq.seams.extension import Duty, Extension, Listening, MessageEvent, Panel
 from django_mq.seams.findings import notice
 
@@ -55,7 +57,7 @@ def events_of(_request: HttpRequest, alias: str, message_ids: Collection[UUID]) 
 def _sentence(key: Any) -> str:
     name = key.label or gettext("its arguments")
     if key.until == "window":
-        return gettext("%(key)s, until %(time)s") % {"key": name, "time": f"{key.ends_at:%Y-%m-%d %H:%M:%S} UTC"}
+        return gettext("%(key)s, until %(time)s") % {"key": name, "time": LOCAL.time(key.ends_at)}
     words = {"begins": gettext("%(key)s, until it begins"), "finished": gettext("%(key)s, until it is finished")}
     return words.get(key.until, "%(key)s") % {"key": name}
 
@@ -66,7 +68,7 @@ def find(alias: str) -> Iterator[Finding]:
 
     for key in long_held(using=alias)[:MOST_NAMED]:
         name = key.label or str(key.message_id)
-        since = f"{key.first_at:%Y-%m-%d %H:%M} UTC"
+        since = PLAIN.time(key.first_at)
         yield notice(
             f"unique key {name}",
             f"Message {key.message_id} has held it since {since}: it neither finishes nor waits for a time.",

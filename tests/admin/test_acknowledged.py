@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from django_mq.delivery.operator.actions import acknowledge, rows_of
 from django_mq.diagnosis.state.health import Demands, Probe
-from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.overview import overview
+from django_mq.formats import COUNT_LIMIT
 from django_mq.models import AcknowledgedLetter, Message, SnoozedAlert
 from tests.admin.conftest import list_of, page_of, run_action
 

@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from django_mq.diagnosis.state.alerts import Alert, AlertKind, alerts, is_full
 from django_mq.diagnosis.state.fleet import ConsumerStatus, Use, WorkerStatus
-from django_mq.diagnosis.state.overview import COUNT_LIMIT, QueueState
+from django_mq.diagnosis.state.overview import QueueState
 from django_mq.diagnosis.state.sentences import sentence
+from django_mq.formats import COUNT_LIMIT
 from django_mq.models import Consumer, Message, Rollup
 from django_mq.rollups.series import SUMMED_UP, Rates
 from tests.admin.conftest import list_of, page_of
@@ -292,7 +293,7 @@ def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) ->
 
     page = browse.get(f"{list_of('queue')}overview/").content.decode()
 
-    assert "More attempts fail (0.50/s) than messages are finished (0/s)." in page
+    assert "More attempts fail (0.5/s) than messages are finished (0/s)." in page
     assert f"{list_of('attempt')}?queue=orders" in page
 
 

@@ -84,7 +84,7 @@ def test_the_list_fetches_no_more_than_the_heads_of_bodies(site: str, browse: Cl
     contents = {row.type: row.description.preview for row in page.context["cl"].result_list}
     assert contents["long"] == "x" * 79 + "…"
     assert contents[""] == '{"order": 7, "lines": [1, 2]}'
-    assert contents["bytes"] == "3\xa0bytes"
+    assert contents["bytes"] == "3 B"
     assert contents["task"] == "(7, 'a')"
     assert "shop.<wbr>consumers.<wbr>place<span" in page.content.decode()
     sent = [one.replace("`", '"') for one in statements(browse, site, list_of("message"))]

@@ -221,7 +221,7 @@ def test_an_act_that_asks_says_that_there_is_more(site: str, browse: Client, mak
 def test_the_page_counts_a_few_and_the_operation_all_it_is_to_try(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for user in ("diagnosis.wording", "admin.report", "admin.messages.selection"):
+    for user in ("formats", "admin.report", "admin.messages.selection"):
         monkeypatch.setattr(f"django_mq.{user}.COUNT_LIMIT", 3)
     rows = [make.message(DEAD) for _ in range(5)]
     data = {"action": "cancel", "_selected_action": [rows[0].pk], "select_across": "1"}

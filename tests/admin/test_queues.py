@@ -86,7 +86,7 @@ def test_the_list_takes_as_many_queries_for_ten_queues_as_for_one(
 def test_a_count_that_reaches_its_limit_says_so(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for user in ("diagnosis.wording", "admin.columns"):
+    for user in ("formats", "admin.columns"):
         monkeypatch.setattr(f"django_mq.{user}.COUNT_LIMIT", 2)
     for _ in range(3):
         make.message()

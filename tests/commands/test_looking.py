@@ -10,9 +10,9 @@ import pytest
 from django.core.management.base import CommandError
 from django.db.models import F
 
+from django_mq import formats
 from django_mq.api import pause, publish, publish_many
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis import wording
 from django_mq.diagnosis.state import overview
 from django_mq.models import Message, Queue
 from django_mq.rollups.duty import sum_up
@@ -53,7 +53,7 @@ def test_every_queue_has_a_line_with_its_depth(database: str, run: Run) -> None:
 
 def test_counts_stop_at_their_limit(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     publish_many([("orders", number) for number in range(5)])
-    for module in (overview, wording):
+    for module in (overview, formats):
         monkeypatch.setattr(module, "COUNT_LIMIT", 3)
 
     assert rows(run("mq_queues"))["orders"][0] == "3+"
@@ -200,7 +200,7 @@ def test_a_corrupt_message_is_shown_as_it_is(database: str, run: Run) -> None:
     [(None, "-"), (0, "0 s"), (-5, "0 s"), (59.9, "59 s"), (125, "2 min 5 s"), (3600, "1 h"), (90_061, "1 d 1 h")],
 )
 def test_a_span_is_shown_in_its_two_largest_units(seconds: float | None, shown: str) -> None:
-    assert wording.PLAIN.duration(seconds) == shown
+    assert formats.PLAIN.duration(seconds) == shown
 
 
 def test_a_selector_says_which_messages_are_listed(run: Run) -> None:

@@ -60,7 +60,7 @@ def test_what_took_most_stands_first_and_drives_no_terminal(database: str, run: 
         "-",
         "orders",
         "1",
-        *f"{ended:%Y-%m-%d %H:%M:%S}".split(),
+        *f"{ended:%Y-%m-%d %H:%M:%S} UTC".split(),
     ]
 
 

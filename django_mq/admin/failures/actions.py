@@ -14,6 +14,7 @@ from django_mq.admin.messages.actions import REDRIVE
 from django_mq.admin.operations import runner
 from django_mq.admin.report import log_operation
 from django_mq.admin.table import alias
+from django_mq.diagnosis.language import digits
 from django_mq.failures import staged
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def plan_of(redrive: StagedRedrive) -> str:
     if redrive.first:
         words.append(_("first %(count)s, then the rest") % {"count": redrive.first})
     if redrive.per_minute is not None:
-        words.append(_("at most %(count)s a minute") % {"count": f"{redrive.per_minute:g}"})
+        words.append(_("at most %(count)s a minute") % {"count": digits(redrive.per_minute)})
     return ", ".join(words) or _("all at once")
 
 

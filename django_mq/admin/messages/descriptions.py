@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import DatabaseError
 from django.db.models import BinaryField, TextField
 from django.db.models.functions import Cast, Left, Length, Substr
-from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 
 from django_mq.admin.messages import failures, payload
@@ -17,6 +16,7 @@ from django_mq.admin.table import alias
 from django_mq.delivery.codecs import ENCRYPTED
 from django_mq.delivery.consumer.handlers import is_task
 from django_mq.delivery.operator.redrives import origin_of
+from django_mq.diagnosis.language import LOCAL
 from django_mq.diagnosis.messages import masking
 from django_mq.engine.decisions.dead_letters import ORIGIN_ATTEMPTS
 from django_mq.models import Consumer, Message, Queue
@@ -128,7 +128,7 @@ def _preview(row: Message, headers: dict[str, Any], head: Any, size: int) -> str
         return masking.HIDDEN if masking.is_masking() else _line(_text(head))
     shown = payload.body(head, row.content_type, row.content_encoding, queue=row.queue.name, indent=None)
     if shown.kind == "bytes" and not shown.masked:
-        return filesizeformat(size)
+        return LOCAL.size(size)
     return _line(shown.text)
 
 

@@ -26,9 +26,9 @@ from django_mq.diagnosis.language import LOCAL, exact
 from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.slices import as_listed
 from django_mq.diagnosis.state.obstacles import obstacles_on
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import MQError
+from django_mq.formats import COUNT_LIMIT
 from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:

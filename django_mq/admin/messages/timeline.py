@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from django_mq.admin.columns import second_text
 from django_mq.admin.messages.failures import reason_of
-from django_mq.diagnosis.language import LOCAL
+from django_mq.diagnosis.language import LOCAL, second_text
 from django_mq.models import History, Message
 
 if TYPE_CHECKING:

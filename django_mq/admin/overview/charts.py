@@ -11,10 +11,9 @@ from datetime import timedelta
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
-from django_mq.diagnosis.language import LOCAL, digits
+from django_mq.diagnosis.language import LOCAL, day_text, digits, minute_text, short_time_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -221,18 +220,16 @@ def _latest(line: Line, unit: str) -> str:
 
 def figure(value: float, unit: str) -> str:
     """Return a number with about three digits and its unit."""
-    return LOCAL.precise(value) if unit == "s" and value < 1 else f"{digits(value)} {unit}".rstrip()
+    return LOCAL.precise(value) if unit == "s" else f"{digits(value)} {unit}".rstrip()
 
 
 def moment_text(time: datetime, step: timedelta) -> str:
     """Return a time of a chart: with its day, if the steps are long."""
-    local = localtime(time)
-    clock = date_format(local, "TIME_FORMAT")
-    return f"{date_format(local, 'SHORT_DATE_FORMAT')} {clock}" if step >= timedelta(hours=1) else clock
+    return short_time_text(time) if step >= timedelta(hours=1) else minute_text(time)
 
 
 def _tick(time: datetime, every: timedelta) -> str:
-    return date_format(time, "D j" if every >= DAY else "TIME_FORMAT")
+    return day_text(time) if every >= DAY else minute_text(time)
 
 
 #: The darkest cell of a heat map.

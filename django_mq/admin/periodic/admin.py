@@ -17,6 +17,7 @@ from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.addresses import message_address
 from django_mq.admin.periodic.actions import ACTIONS, PAUSE, RESUME, RUN
 from django_mq.admin.table import TableForm, alias
+from django_mq.diagnosis.language import second_text
 from django_mq.errors import ConfigurationError, TargetGone
 from django_mq.models import History, Message
 from django_mq.periodic import editor
@@ -119,7 +120,7 @@ class PeriodicMessageAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("next ticks"))
     def ticks(self, row: PeriodicMessage) -> str:
-        found = [(columns.second_text(tick, row.schedule.zone), row.tz) for tick in _ticks(row, 5)]
+        found = [(second_text(tick, row.schedule.zone), row.tz) for tick in _ticks(row, 5)]
         return format_html_join(LINE, "{}, {}", found) or "-"
 
     @admin.display(description=gettext_lazy("last run"))
@@ -165,10 +166,10 @@ class PeriodicMessageAdmin(ActionAdmin):
         may_look = any(self.may(request, f"view_{model._meta.model_name}") for model in (Message, History))
         runs = [
             {
-                "tick": columns.second_text(run.due_at),
+                "tick": second_text(run.due_at),
                 "by_hand": run.by_hand,
                 "outcome": _outcome(run.outcome),
-                "ended": columns.second_text(run.ended_at) if run.ended_at else "-",
+                "ended": second_text(run.ended_at) if run.ended_at else "-",
                 "message": columns.short_id(run.message_id) if run.message_id else "-",
                 "address": message_address(self, run.message_id) if may_look else "",
             }

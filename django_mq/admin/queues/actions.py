@@ -84,7 +84,7 @@ def _delete(queue: Queue, answers: Mapping[str, Any], act: Act) -> str:
 
 def _command_to_pause(queue: Queue, answers: Mapping[str, Any]) -> str:
     minutes = answers.get("minutes")
-    seconds = [] if minutes is None else [option("seconds", f"{minutes * 60:g}")]
+    seconds = [] if minutes is None else [option("seconds", str(round(minutes * 60)))]
     return line("mq_pause", option("reason", answers.get("reason")), *seconds, names=[queue.name])
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import F, OuterRef, Subquery
-from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
@@ -162,7 +161,7 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
 
     @admin.display(description=gettext_lazy("memory"))
     def memory(self, session: WorkerSession) -> str:
-        return "-" if session.memory_bytes is None else filesizeformat(session.memory_bytes)
+        return LOCAL.size(session.memory_bytes)
 
     def details(self, request: HttpRequest, row: WorkerSession) -> dict[str, Any]:
         pointless = WORK if row.conduct == Mode.WORK else QUIET

@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django_mq.diagnosis.doctor.tables import APP, look_at_shape
 from django_mq.diagnosis.state.question import Question
 from django_mq.errors import StoreError
+from django_mq.formats import PLAIN
 from django_mq.seams.findings import notice, ok, problem
 from django_mq.stores.connections import translating
 from django_mq.stores.registry import shared_store
@@ -76,9 +77,9 @@ def look_at_clock(alias: str) -> Iterator[Finding]:
     if abs(skew) > SKEW_SECONDS:
         side = "ahead of" if skew > 0 else "behind"
         mend = "Synchronise both (NTP): a deliver_at computed here is off by as much; delay= is not."
-        yield problem("clock", f"The database's clock is {abs(skew):.1f} s {side} this machine's.", mend)
+        yield problem("clock", f"The database's clock is {PLAIN.precise(abs(skew))} {side} this machine's.", mend)
     else:
-        yield ok("clock", f"The database's clock differs by {abs(skew):.1f} s.")
+        yield ok("clock", f"The database's clock differs by {PLAIN.precise(abs(skew))}.")
 
 
 def look_at_space(alias: str) -> Iterator[Finding]:
@@ -91,5 +92,5 @@ def look_at_space(alias: str) -> Iterator[Finding]:
     if not problems:
         size = sum(space.size for space in spaces)
         dead = sum(space.dead_rows or 0 for space in spaces)
-        rest = f", {dead:,} dead rows among theirs" if dead else ""
-        yield ok("space", f"The tables take {size / 2**20:,.0f} MiB{rest}.")
+        rest = f", {PLAIN.number(dead)} dead rows among theirs" if dead else ""
+        yield ok("space", f"The tables take {PLAIN.size(size)}{rest}.")

@@ -15,13 +15,13 @@ from django_mq.delivery.consumer.handlers import TASK_HEADERS, discover
 from django_mq.delivery.operator.drift import differences
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.state.fleet import fleet
-from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.unwanted import unwanted
-from django_mq.diagnosis.wording import counted, plural
 from django_mq.engine.decisions.claim import STALLED_SECONDS
 from django_mq.engine.decisions.dead_letters import REJECTED, is_default, targets_of
 from django_mq.engine.decisions.retries import releases_in
 from django_mq.engine.options import LINKS, others_in
+from django_mq.formats import COUNT_LIMIT, counted, plural
 from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.models.message import having, in_state
 from django_mq.models.operation import stalled

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.state.fleet import Use, supplies
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.engine.decisions.limits import Limits, Overflow
+from django_mq.formats import COUNT_LIMIT, RATE_PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 LATE_SECONDS = 300.0
 #: From this share on, slots count as busy and credit as used up.
 BUSY_SHARE = 0.9
-#: The decimal places of rates in sentences.
-RATE_PLACES = 2
 NONE = Use()
 
 

@@ -10,8 +10,8 @@ from django_mq.delivery.queues import explained
 from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.question import Question
-from django_mq.diagnosis.wording import counted
 from django_mq.errors import MQError, UnknownQueue
+from django_mq.formats import PLAIN, counted
 from django_mq.models import Queue
 from django_mq.seams.findings import Level
 
@@ -92,8 +92,8 @@ def _alerts(queue: QueueState, demands: Demands) -> list[str]:
         # The age of a dead-letter queue without a worker counts only if the demands name the queue.
         age = (queue.oldest_ready_seconds or 0.0) if queue.name in demands.queues else queue.waited_seconds
         if age > demands.oldest_seconds:
-            least = "" if queue.is_oldest_exact else "at least "
-            alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {least}{age:.0f} s.")
+            waited = PLAIN.age(age, is_exact=queue.is_oldest_exact)
+            alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {waited}.")
     if demands.dead is not None and queue.new_dead_letters > demands.dead:
         alerts.append(_dead_letters(queue))
     if demands.workers and not queue.consumers and not queue.takes_dead_letters:

@@ -15,6 +15,7 @@ from django_mq.engine.decisions.claim import is_paused
 from django_mq.engine.decisions.dead_letters import EXPIRED, sends_on, targets_of
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
+from django_mq.formats import COUNT_LIMIT
 from django_mq.models import Message, Queue, WorkerSession
 from django_mq.models.message import in_state
 from django_mq.models.queue import takes_dead_letters
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import Counts
 
-#: The highest count of messages in a state of a queue; counting stops there.
-COUNT_LIMIT = 10_000
 
 #: The options that say whether what waits in a queue goes on by itself, and where to, but for its expiry queue.
 LIFETIME = ("ttl_seconds", "max_ttl_seconds", "no_expiry", "dead_letter_exchange", "dead_letter_routing_key")

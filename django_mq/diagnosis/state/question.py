@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from django.db import connections
 
 from django_mq.errors import StoreUnavailable
+from django_mq.formats import PLAIN
 from django_mq.process import at_fork
 from django_mq.stores.connections import translating
 
@@ -56,7 +57,7 @@ class Question(Generic[T]):
         asked = self._latest(alias)
         left = min(max(0.0, patience_seconds - asked.seconds), threading.TIMEOUT_MAX)
         if not wait([asked.answer], left).done:
-            raise StoreUnavailable(f"The database has not answered within {patience_seconds:g} s.")
+            raise StoreUnavailable(f"The database has not answered within {PLAIN.precise(patience_seconds)}.")
         return asked.answer.result()
 
     def _latest(self, alias: str) -> _Asked[T]:

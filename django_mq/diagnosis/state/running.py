@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.utils.translation import gettext as _
 
 from django_mq.diagnosis.state.by_type import runs
-from django_mq.diagnosis.wording import PLAIN
 from django_mq.engine.decisions.unusual import LEAST_SECONDS, UsualRun, is_unusual, times_usual
+from django_mq.formats import PLAIN
 from django_mq.models import Message, WorkerSession
 from django_mq.models.times import UTCNow
 from django_mq.rollups.series import SPANS

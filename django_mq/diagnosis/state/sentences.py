@@ -9,9 +9,9 @@ from django.utils.translation import ngettext
 
 from django_mq.diagnosis.language import LOCAL, exact, rate, time_text
 from django_mq.diagnosis.state.alerts import AlertKind, Factor
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.diagnosis.state.unwanted import MOST_READ
 from django_mq.engine.decisions.limits import Overflow
+from django_mq.formats import COUNT_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

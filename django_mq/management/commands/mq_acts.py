@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 
 from django_mq.acts import recorder, undo
 from django_mq.acts.models import Act
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import WHY, UsageError, argument, at_least_one, check_reason
 from django_mq.management.command import MQCommand
 from django_mq.management.messages import read_ids
@@ -75,7 +75,9 @@ class Command(MQCommand):
         record = self.new_act("act", "undo", about=act, reason=options["why"])
         with recorder.recorded(record, using=alias):
             done = undo.undo(act, record, using=alias)
-            left = ", ".join(f"{number:,} {LEFT[reason]}" for reason, number in done.left.items() if number)
+            left = ", ".join(
+                f"{PLAIN.number(number)} {LEFT[reason]}" for reason, number in done.left.items() if number
+            )
             record.sentence = f"{plural(done.back, 'message')} put back."
             if left:
                 record.sentence += f" Left alone: {left}."
@@ -94,6 +96,6 @@ def _object(row: Act) -> dict[str, Any]:
 
 
 def _row(row: Act) -> tuple[str, ...]:
-    texts = (row.user_name, f"{row.model} {row.name}", row.about, f"{row.count:,}", row.reason, row.command)
+    texts = (row.user_name, f"{row.model} {row.name}", row.about, PLAIN.number(row.count), row.reason, row.command)
     words = (printable(shortened(text, 60)) for text in texts)
-    return (str(row.pk), f"{row.began_at:%Y-%m-%d %H:%M:%S}", *words)
+    return (str(row.pk), PLAIN.time(row.began_at), *words)

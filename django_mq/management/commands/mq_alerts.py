@@ -10,8 +10,8 @@ from django.core.management.base import CommandError
 from django_mq.alerts.channels import send
 from django_mq.alerts.extension import look_now, targets
 from django_mq.alerts.models import AlertNotice, RecordedAlert
-from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.engine.decisions.alerts import AlertNews
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django_mq.benchmarks import measures
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand
 
@@ -31,8 +32,8 @@ class Command(MQCommand):
             found.append({key: getattr(measure, key) for key in ("name", "value", "unit", "limit", "ratio")})
             if not self.as_json:
                 self.stdout.write(
-                    f"{LABELS[measure.name]:36}{measure.value:10,.0f} {measure.unit:12}"
-                    f"  the database alone {measure.limit:10,.0f} {measure.unit}"
+                    f"{LABELS[measure.name]:36}{PLAIN.digits(measure.value):>10} {measure.unit:12}"
+                    f"  the database alone {PLAIN.digits(measure.limit):>10} {measure.unit}"
                 )
                 self.stdout.flush()
         if self.as_json:

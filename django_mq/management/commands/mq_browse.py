@@ -10,6 +10,7 @@ from django_mq.delivery.operator.browser import browsed
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.json_objects import as_json, seen_body
 from django_mq.engine.states import CLAIMED, DEAD, PARKED, READY, SCHEDULED, State, is_retrying
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import QUEUE, argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, table
@@ -67,7 +68,7 @@ def _row(message: Browsed) -> tuple[str, ...]:
         "retrying" if is_retrying(message.state, message.attempts) else State(message.state).name.lower(),
         str(message.priority),
         str(message.attempts),
-        f"{message.published_at:%Y-%m-%d %H:%M:%S}",
+        PLAIN.time(message.published_at),
         shortened(message.type, 20),
         shortened(printable(_seen(message)), BODY_WIDTH),
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery.operator import actions
 from django_mq.engine.states import CLAIMED, State
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import argument
 from django_mq.management.messages import MessageCommand
 
@@ -45,5 +46,5 @@ class Command(MessageCommand):
         self.asked += len({row.id for row in rows if row.state == CLAIMED} & {*changed})
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
-        words = f"  Workers still have to stop {self.asked:,} of them."
+        words = f"  Workers still have to stop {PLAIN.number(self.asked)} of them."
         return {"stopping": self.asked}, [words] if self.asked else []

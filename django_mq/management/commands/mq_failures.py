@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 from django_mq.acts.extension import reason_above
 from django_mq.failures import staged
 from django_mq.failures.deploys import last_deploy
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import WHY, argument, at_least_one, check_reason, more_than_zero, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
@@ -138,6 +139,6 @@ def _object(group: FailureGroup, deploy: Deploy | None) -> dict[str, Any]:
 
 
 def _row(group: FailureGroup, deploy: Deploy | None) -> tuple[str, ...]:
-    times = (f"{moment:%Y-%m-%d %H:%M:%S}" for moment in (group.first_at, group.last_at))
+    times = (PLAIN.time(moment) for moment in (group.first_at, group.last_at))
     words = " ".join(str(group).split())
-    return (str(group.pk), f"{group.failures:,}", *times, _version(group, deploy) or "", words, group.place)
+    return (str(group.pk), PLAIN.number(group.failures), *times, _version(group, deploy) or "", words, group.place)

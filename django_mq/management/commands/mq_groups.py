@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django_mq.api import free_groups
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.groups import groups
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import plural
 from django_mq.management.arguments import QUEUE, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table

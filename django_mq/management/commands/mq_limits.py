@@ -11,8 +11,8 @@ from django.db import transaction
 
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.waiting_keys import waiting_keys
-from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.keyed_limits import told_apart
+from django_mq.formats import PLAIN, plural
 from django_mq.limits.declared import problem_of
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand
@@ -104,8 +104,8 @@ def _waiting_line(waiting: WaitingKey) -> str:
 def _line(row: LimitException) -> str:
     said = []
     if row.amount is not None:
-        burst = "" if row.burst is None else f", {row.burst:g} at once after a pause"
-        said.append(f"{row.amount:g} in {row.seconds:g} s{burst}")
+        burst = "" if row.burst is None else f", {PLAIN.digits(row.burst)} at once after a pause"
+        said.append(f"{PLAIN.digits(row.amount)} in {PLAIN.precise(row.seconds)}{burst}")
     if row.at_once is not None:
         said.append(f"{row.at_once} run at once")
     return f"{row}: {'; '.join(said)}"

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django_mq import conf
 from django_mq.delivery.consumer.duties import run_maintenance_to_the_end
 from django_mq.delivery.consumer.maintenance import maintain
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over
@@ -38,7 +39,7 @@ class Command(MQCommand):
         try:
             if options["loop"]:
                 seconds = conf.load().MAINTENANCE_SECONDS
-                self.stdout.write(f"Doing the maintenance of database {alias!r} every {seconds:g} seconds.")
+                self.stdout.write(f"Doing the maintenance of database {alias!r} every {PLAIN.precise(seconds)}.")
                 self.stdout.flush()
                 maintain(store, until_told())
                 return

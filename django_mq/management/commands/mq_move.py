@@ -13,9 +13,8 @@ from django_mq.acts.extension import reason_above
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.moves import count_movable, move_all
 from django_mq.diagnosis.messages.queue_names import check_names
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.diagnosis.wording import PLAIN, plural
 from django_mq.engine.states import State
+from django_mq.formats import COUNT_LIMIT, PLAIN, plural
 from django_mq.management.arguments import UsageError, argument, check_reason
 from django_mq.management.messages import MessageCommand, read_ids
 

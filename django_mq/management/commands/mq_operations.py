@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django_mq.delivery.operator.queue_editor import stop_operation
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import argument, at_least_one, one_of
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over
@@ -80,6 +81,6 @@ def _object(row: Operation) -> dict[str, Any]:
 
 
 def _row(row: Operation) -> tuple[str, ...]:
-    counts = (f"{number:,}" for number in (row.changed, row.tried, max(row.expected, row.tried)))
-    times = (f"{moment:%Y-%m-%d %H:%M:%S}" for moment in (row.created_at, row.beat_at))
+    counts = (PLAIN.number(number) for number in (row.changed, row.tried, max(row.expected, row.tried)))
+    times = (PLAIN.time(moment) for moment in (row.created_at, row.beat_at))
     return (str(row.pk), row.act, row.status, *counts, row.user_name, *times, row.error)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import UsageError, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
@@ -178,8 +179,8 @@ def _row(row: Any) -> tuple[str, ...]:
         row.name,
         row.sentence,
         row.target or row.queue,
-        f"{ticks[0]:%Y-%m-%d %H:%M:%S}" if ticks else "",
-        f"{row.last_due_at:%Y-%m-%d %H:%M:%S}" if row.last_due_at else "",
+        PLAIN.time(ticks[0]) if ticks else "",
+        PLAIN.time(row.last_due_at) if row.last_due_at else "",
         (row.last_outcome or "pending") if row.last_due_at else "",
         "; ".join(remarks),
     )

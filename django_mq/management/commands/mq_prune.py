@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_mq.diagnosis.state.overdue import overdue
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.diagnosis.wording import PLAIN, plural
+from django_mq.formats import COUNT_LIMIT, PLAIN, plural
 from django_mq.management.command import MQCommand
 from django_mq.stores.registry import shared_store
 

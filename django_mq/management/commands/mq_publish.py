@@ -18,8 +18,8 @@ from django_mq.delivery.operator.actions import publish_instead
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.copies import copy_of, with_body
 from django_mq.diagnosis.messages.task_ids import with_task_id
-from django_mq.diagnosis.wording import plural
 from django_mq.engine.decisions.unique import SECOND
+from django_mq.formats import plural
 from django_mq.management.arguments import QUEUE, UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.lines import publish_lines

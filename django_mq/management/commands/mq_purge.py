@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django_mq.acts import recorder
 from django_mq.api import purge
 from django_mq.diagnosis.state.overview import overview
-from django_mq.diagnosis.wording import PLAIN, plural
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import QUEUE, WHY, argument, check_reason
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm

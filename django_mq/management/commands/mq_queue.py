@@ -16,9 +16,9 @@ from django_mq.delivery.operator.drift import differences, overwrite
 from django_mq.delivery.operator.queue_editor import create_queue, edit_queue, editable, queue_named
 from django_mq.delivery.queues import declare, similar
 from django_mq.diagnosis.state.overview import overview
-from django_mq.diagnosis.wording import plural
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import ConfigurationError
+from django_mq.formats import plural
 from django_mq.management.arguments import WHY, check_reason
 from django_mq.management.command import MQCommand
 from django_mq.models import Queue

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from django_mq.diagnosis.state.fleet import fleet, supplies
-from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.unwanted import unwanted
+from django_mq.formats import COUNT_LIMIT, PLAIN
 from django_mq.management.arguments import ONLY_QUEUES
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, queue_remarks, table
@@ -15,7 +16,10 @@ from django_mq.rollups.series import recent_rates
 
 
 class Command(MQCommand):
-    help = f"Show the queues: messages in each state, counted up to {COUNT_LIMIT:,}, and whether they deliver."
+    help = (
+        f"Show the queues: messages in each state, counted up to {PLAIN.number(COUNT_LIMIT)}, "
+        "and whether they deliver."
+    )
     arguments: ClassVar = (ONLY_QUEUES,)
     json = "a JSON array"
 
@@ -32,7 +36,7 @@ class Command(MQCommand):
             rows = [
                 (
                     *queue_cells(each),
-                    f"{each.consumers:,}",
+                    PLAIN.number(each.consumers),
                     queue_remarks(each, supply[each.name].awake, left.get(each.name, 0)),
                 )
                 for each in queues

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django_mq.delivery.operator import redrives
 from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import overview
-from django_mq.diagnosis.wording import counted
+from django_mq.formats import PLAIN, counted
 from django_mq.management.arguments import UsageError, argument
 from django_mq.management.messages import MessageCommand, is_id, read_ids
 from django_mq.models import Queue
@@ -63,7 +63,7 @@ class Command(MessageCommand):
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         back = sorted(self.back.items())
-        lines = [f"  {count:,} to {queue!r}" for queue, count in back]
+        lines = [f"  {PLAIN.number(count)} to {queue!r}" for queue, count in back]
         if not back and (name := self.queue.values_list("dead_letter_queue__name", flat=True).first()):
             lines.append(f"  Its dead letters are in {name!r}.")
         if self.alone:

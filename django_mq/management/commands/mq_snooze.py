@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.core.management.base import CommandError
 
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import UsageError, argument, at_least_one, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
@@ -50,7 +51,7 @@ class Command(MQCommand):
             given = {"kind": options["kind"][:20], "about": options["about"][:255], "reason": options["why"][:200]}
             row = rows.create(**given, until=until, created_at=now)
             self.note(alias, "snoozedalert", "add", [row], reason=row.reason)
-            self.answer({"snoozed": row.pk}, f"Snoozed until {until:%Y-%m-%d %H:%M:%S} UTC: {row}.")
+            self.answer({"snoozed": row.pk}, f"Snoozed until {PLAIN.time(until)}: {row}.")
         else:
             found = list(rows.filter(until__gt=datetime.now(UTC)).values(*KEYS))
             lines = [tuple(map(str, row.values())) for row in found]

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django_mq.diagnosis.state.fleet import supplies
 from django_mq.diagnosis.state.flow import Flow
 from django_mq.diagnosis.state.running import sentence_of, unusual
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import ONLY_QUEUES, UsageError, argument, at_least_one
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.tables import QUEUE_HEADINGS, queue_cells, queue_remarks, shortened, table
@@ -101,12 +102,13 @@ def _program(alias: str, names: list[str], interval: float) -> None:
 
 def _screen(look: Look, *, redraws: bool) -> str:
     """Return the look as text; if it ``redraws`` the screen, no longer than that."""
-    now, home = time.strftime("%H:%M:%S"), REDRAW if redraws else ""
+    now, home = PLAIN.time(datetime.now(UTC)), REDRAW if redraws else ""
     if look.error:
         return f"{home}{now}  {look.error}"
     supply = supplies(look.workers)
     rows = [_row(queue, look, supply[queue.name].awake) for queue in look.queues]
-    head = f"{plural(len(look.workers), 'worker')}, {look.counts['stale']} stale, {look.counts['held']:,} held"
+    stale, held = (PLAIN.number(look.counts[name]) for name in ("stale", "held"))
+    head = f"{plural(len(look.workers), 'worker')}, {stale} stale, {held} held"
     long = [f"worker {one.worker}: {' '.join(sentence_of(one).split())}" for one in look.running or ()]
     lines = [f"{now}  {head}", *long, "", *table(HEADINGS, rows, right=range(1, 9)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
@@ -115,9 +117,9 @@ def _screen(look: Look, *, redraws: bool) -> str:
 
 
 def _row(queue: QueueState, look: Look, awake: int) -> tuple[str, ...]:
-    rate = "-" if look.rates is None else f"{look.rates.get(queue.name, 0.0):,.1f}"
+    rate = PLAIN.rate(None if look.rates is None else look.rates.get(queue.name, 0.0))
     remarks = queue_remarks(queue, awake, look.unwanted.get(queue.name, 0))
-    return (*queue_cells(queue), rate, f"{queue.consumers:,}", remarks)
+    return (*queue_cells(queue), rate, PLAIN.number(queue.consumers), remarks)
 
 
 def _line(look: Look) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.by_type import failures, runs
-from django_mq.diagnosis.wording import PLAIN
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import ONLY_QUEUES, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
@@ -47,15 +47,15 @@ class Command(MQCommand):
     ) -> None:
         if rows:
             self.stdout.write(table(headings, rows, right=right))
-        over = f"the newest {sample.read:,}" if sample.cut else f"all {sample.read:,}"
-        since = f"{sample.since:%Y-%m-%d %H:%M:%S} UTC"
+        over = f"the newest {PLAIN.number(sample.read)}" if sample.cut else f"all {PLAIN.number(sample.read)}"
+        since = PLAIN.time(sample.since)
         self.stdout.write(f"Counted over {over} {what} since {since}{': there are more' * sample.cut}.")
 
 
 def _run(row: Runs) -> tuple[str, ...]:
     times = (PLAIN.precise(getattr(row, name)) for name in TIMES)
-    return (row.type or "-", row.queue, f"{row.accepted:,}", *times)
+    return (row.type or "-", row.queue, PLAIN.number(row.accepted), *times)
 
 
 def _failure(row: Failures) -> tuple[str, ...]:
-    return (row.error, row.type or "-", row.queue, f"{row.attempts:,}", f"{row.last:%Y-%m-%d %H:%M:%S}")
+    return (row.error, row.type or "-", row.queue, PLAIN.number(row.attempts), PLAIN.time(row.last))

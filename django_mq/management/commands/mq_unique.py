@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django_mq.diagnosis.state.unique_keys import held_keys
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import plural
 from django_mq.management.arguments import UsageError, argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table

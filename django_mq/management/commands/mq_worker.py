@@ -19,7 +19,7 @@ from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.worker import Worker, Workers
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import plural
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
 from django_mq.management.processes import ARGUMENTS, monitor_of, run_processes, watching

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import day_of, hours_of, lease_of
@@ -45,7 +45,7 @@ def archive(command: Any, alias: str, *, root: str, older_than: float, keep: boo
     else:
         command.stdout.write(
             f"Batch {done.batch}: {plural(done.rows, 'row')} in {done.path or 'no file'}, "
-            f"{done.deleted:,} deleted from the history."
+            f"{PLAIN.number(done.deleted)} deleted from the history."
         )
 
 
@@ -57,7 +57,7 @@ def purge(command: Any, alias: str, **_: Any) -> None:
     if done is None:
         command.stdout.write("Nothing to purge: the rows of every written batch are deleted already.")
     else:
-        command.stdout.write(f"Batch {done[0]}: {done[1]:,} deleted from the history.")
+        command.stdout.write(f"Batch {done[0]}: {PLAIN.number(done[1])} deleted from the history.")
 
 
 @job("Read the whole archive and compare it with the manifests.")
@@ -86,8 +86,8 @@ def abandon(command: Any, alias: str, *, batch: int, **_: Any) -> None:
 
     rows, left = run(command.session(), alias, batch)
     command.stdout.write(
-        f"Batch {batch} with {plural(rows, 'row')} is excluded from the archive. The history still has {left:,} "
-        "rows of its time. vacuum will delete its directory."
+        f"Batch {batch} with {plural(rows, 'row')} is excluded from the archive. The history still has "
+        f"{PLAIN.number(left)} rows of its time. vacuum will delete its directory."
     )
 
 

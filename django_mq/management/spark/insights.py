@@ -5,27 +5,30 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import PLAIN, plural
 from django_mq.insights import reading
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import seconds_of
 from django_mq.management.tables import table
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 #: Headings of the table, each with the field of a summary and its format.
-COLUMNS = {
-    "QUEUE": ("queue", "{}"),
-    "ARRIVED": ("arrivals", "{:,}"),
-    "DONE": ("completions", "{:,}"),
-    "WAIT P95": ("wait_p95", "{:.3g} s"),
-    "HELD P95": ("run_p95", "{:.3g} s"),
-    "DEEPEST": ("depth_max", "{:,}"),
-    "TOO LATE": ("slo_misses", "{:,}"),
-    "INVERTED": ("inversions", "{:,}"),
-    "STARVED": ("starved", "{:,}"),
-    "FAIR": ("fairness", "{:.2f}"),
+COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "QUEUE": ("queue", str),
+    "ARRIVED": ("arrivals", PLAIN.number),
+    "DONE": ("completions", PLAIN.number),
+    "WAIT P95": ("wait_p95", PLAIN.precise),
+    "HELD P95": ("run_p95", PLAIN.precise),
+    "DEEPEST": ("depth_max", PLAIN.number),
+    "TOO LATE": ("slo_misses", PLAIN.number),
+    "INVERTED": ("inversions", PLAIN.number),
+    "STARVED": ("starved", PLAIN.number),
+    "FAIR": ("fairness", PLAIN.digits),
 }
 
 
@@ -58,7 +61,7 @@ def insights(command: Any, alias: str, *, days: int, slo: float, starved: float,
 
 def _cells(one: reading.QueueSummary) -> list[str]:
     values = ((getattr(one, name), form) for name, form in COLUMNS.values())
-    return ["-" if value is None else form.format(value) for value, form in values]
+    return ["-" if value is None else form(value) for value, form in values]
 
 
 def _times(days: int) -> tuple[datetime, datetime]:

@@ -9,6 +9,8 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from django_mq.formats import PLAIN
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -54,7 +56,7 @@ def running(tracker: Any) -> str:
     """Return how far the running stages of Spark are; nothing if none is running."""
     found = [tracker.getStageInfo(number) for number in sorted(tracker.getActiveStageIds())]
     stages = [
-        f"stage {info.stageId}, {info.numCompletedTasks:,} of {info.numTasks:,} tasks"
+        f"stage {info.stageId}, {PLAIN.number(info.numCompletedTasks)} of {PLAIN.number(info.numTasks)} tasks"
         for info in found
         if info is not None
     ]

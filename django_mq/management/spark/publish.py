@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.queues import check_declared
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import day_of
@@ -59,5 +59,5 @@ def replay(command: Any, alias: str, *, day: date, queue: str, speed: float, key
 
 def _say(command: Any, done: Published) -> None:
     before = done.rows - done.now
-    more = f", {before:,} were published before." if before else "."
+    more = f", {PLAIN.number(before)} were published before." if before else "."
     command.stdout.write(f"{plural(done.now, 'message')} published{more}")

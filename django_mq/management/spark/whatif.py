@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import argument
 from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import day_of
@@ -95,18 +96,18 @@ def _common(recorded: Scenario) -> list[Scenario]:
 
 def _cells(one: WaitFigures) -> tuple[str, ...]:
     level = "all" if one.level < 0 else str(one.level)
-    return (level, str(one.rank), one.scenario, f"{one.messages:,}", *_times(one), _losses(one))
+    return (level, str(one.rank), one.scenario, PLAIN.number(one.messages), *_times(one), _losses(one))
 
 
 def _cells_of_key(one: WaitFigures) -> tuple[str, ...]:
-    share = "" if one.share is None else f"{one.share:.1%}"
+    share = "" if one.share is None else PLAIN.percent(one.share)
     key = printable(one.key or "")
-    return (key, str(one.rank), one.scenario, f"{one.messages:,}", share, *_times(one), _losses(one))
+    return (key, str(one.rank), one.scenario, PLAIN.number(one.messages), share, *_times(one), _losses(one))
 
 
 def _times(one: WaitFigures) -> list[str]:
-    return ["" if value is None else f"{value:.3g} s" for value in (one.mean, one.p50, one.p95, one.p99)]
+    return ["" if value is None else PLAIN.precise(value) for value in (one.mean, one.p50, one.p95, one.p99)]
 
 
 def _losses(one: WaitFigures) -> str:
-    return ", ".join(f"{count:,} {why}" for why, count in sorted(one.losses.items()))
+    return ", ".join(f"{PLAIN.number(count)} {why}" for why, count in sorted(one.losses.items()))

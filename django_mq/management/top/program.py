@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from asyncio import get_running_loop
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from rich.text import Text
@@ -18,7 +19,7 @@ from textual.widgets import DataTable, Footer, Input, Static, TabbedContent, Tab
 
 from django_mq.diagnosis.state.fleet import slots_in_use
 from django_mq.diagnosis.state.question import LOST_SECONDS, MOST_THREADS
-from django_mq.diagnosis.wording import plural
+from django_mq.formats import PLAIN, plural
 from django_mq.management.top.logs import off_the_terminal
 from django_mq.management.top.look import Look
 from django_mq.management.top.looker import Looker
@@ -218,7 +219,7 @@ class Program(App[Exception]):
             return
         self._error = looked.found.error
         if not self._error:
-            self._look, self._looked_at = looked.found, time.strftime("%H:%M:%S")
+            self._look, self._looked_at = looked.found, PLAIN.time(datetime.now(UTC))
             self._curves.add(int(time.monotonic() // self._slot_seconds), self._look)
         self._draw()
 
@@ -226,7 +227,7 @@ class Program(App[Exception]):
         looker = self._lookers[-1]
         if looker.silent_seconds < SILENT_SECONDS or self._paused or self._ends:
             return
-        self._error = f"The database has not answered for {looker.silent_seconds:.0f} s."
+        self._error = f"The database has not answered for {PLAIN.duration(looker.silent_seconds)}."
         self._draw_head()
         if looker.silent_seconds >= LOST_SECONDS and len(self._lookers) < MOST_THREADS:
             looker.end()
@@ -261,10 +262,10 @@ class Program(App[Exception]):
         second.append(plural(len(look.workers), "worker"))
         second.append(f", {counts['stale']} stale", BAD if counts["stale"] else IDLE)
         if slots.of:
-            second.append(f"   slots {slots.used}/{slots.of} ({slots.percent} %)")
-        second.append(f"   {counts['held']:,} held")
+            second.append(f"   slots {slots.used}/{slots.of} ({PLAIN.percent(slots.used / slots.of)})")
+        second.append(f"   {PLAIN.number(counts['held'])} held")
         if (done := look.done_per_second) is not None:
-            second.append(f"   {done:,.1f} done/s ", GOOD if done else IDLE)
+            second.append(f"   {PLAIN.rate(done)} done/s ", GOOD if done else IDLE)
             second.append(self._curves.all_done.drawn(curve_width(wide=self._is_wide)), CURVE)
         self._put("head", [first, second])
 
@@ -314,7 +315,7 @@ class Program(App[Exception]):
     def _headings(self, tab: TablePage, first: TableLine) -> list[Text]:
         sorting = self._sorting[tab.name]
         minutes = curve_width(wide=self._is_wide) * self._slot_seconds / 60
-        names = [heading or f"LAST {minutes:g} MIN" for heading in tab.headings]
+        names = [heading or f"LAST {PLAIN.digits(minutes)} MIN" for heading in tab.headings]
         if sorting.column is not None:
             names[sorting.column] += " ↑" if sorting.reverse else " ↓"
         return [Text(name, justify=one.justify) for name, one in zip(names, first.cells, strict=True)]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from django_mq.diagnosis.state.alerts import AlertKind, delivery
 from django_mq.diagnosis.state.fleet import supplies
-from django_mq.diagnosis.wording import PLAIN
+from django_mq.formats import PLAIN
 from django_mq.management.tables import (
     QUEUE_HEADINGS,
     WORKER_HEADINGS,
@@ -132,14 +132,14 @@ def _queue(queue: QueueState, look: Look, awake: int, curves: Curves, *, wide: b
         cell(shortened(name, LONGEST if wide else NARROW_LONGEST), late or idle),
         cell(ready, idle, right=True),
         cell(oldest, late or idle, right=True),
-        cell("-" if rate is None else f"{rate:,.1f}", GOOD if rate else idle, right=True),
+        cell(PLAIN.rate(rate), GOOD if rate else idle, right=True),
         cell(curves.done[queue.name].drawn(width), CURVE),
         cell(dead, BAD if queue.new_dead_letters and queue.dead else idle, right=True),
         cell(shortened(remarks, LONGEST), late or (BAD if queue.new_dead_letters else "")),
         cell(retrying, WARNING if queue.retrying else idle, right=True),
         cell(claimed, idle, right=True),
         cell(scheduled, idle, right=True),
-        cell(f"{queue.consumers:,}", idle, right=True),
+        cell(PLAIN.number(queue.consumers), idle, right=True),
         cell(curves.ready[queue.name].drawn(width), CURVE),
     )
     keys = (
@@ -162,7 +162,7 @@ def _running(one: RunningMessage) -> TableLine:
         cell(PLAIN.precise(one.seconds), style, right=True),
         cell(PLAIN.precise(p50), right=True),
         cell(PLAIN.precise(p95), right=True),
-        cell(f"{times:,.0f}" if times >= 1 else "-", style, right=True),
+        cell(PLAIN.digits(times) if times >= 1 else "-", style, right=True),
         cell(one.worker),
         cell(shortened(one.queue, LONGEST)),
         cell(shortened(one.type, LONGEST)),

@@ -14,6 +14,7 @@ from django_mq.engine.decisions.claim import allowed, fitting, merged, next_batc
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.states import READY
 from django_mq.errors import StoreError
+from django_mq.formats import PLAIN
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import DUPLICATE, MySQLDatabase, code_of, parameters, problems, retried
 from django_mq.stores.records import AGES_READ, Claimed, LockHolder, Moved, Space, time_or_none
@@ -529,7 +530,7 @@ class MySQLServer(DatabaseServer):
     def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
         return [
             (
-                f"{space.table} has {space.loose // 2**20:,} MiB of unused space.",
+                f"{space.table} has {PLAIN.size(space.loose)} of unused space.",
                 f"Run OPTIMIZE TABLE {space.table}. This rebuilds the table and needs as much space again.",
             )
             for space in spaces

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import IsolationLevel
 
+from django_mq.formats import PLAIN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -141,20 +143,23 @@ def untended(spaces: Sequence[Space], longest: OpenTransaction | None) -> Iterat
             yield from _uncleaned(space, longest)
         if space.is_mostly_loose:
             yield (
-                f"The indexes of {space.table} take some {space.loose // 2**20:,} MiB more than new ones would.",
+                f"The indexes of {space.table} take some {PLAIN.size(space.loose)} more than new ones would.",
                 f"REINDEX TABLE CONCURRENTLY {space.table};",
             )
 
 
 def _uncleaned(space: Space, longest: OpenTransaction | None) -> Iterator[tuple[str, str]]:
-    table, dead = space.table, f"{space.dead_rows:,} dead rows of {space.table} are not cleaned up"
+    table, dead = (
+        space.table,
+        f"{PLAIN.number(space.dead_rows or 0)} dead rows of {space.table} are not cleaned up",
+    )
     if "autovacuum_enabled=false" in space.settings or "autovacuum_enabled=off" in space.settings:
         yield f"{dead}: its autovacuum is off.", f"ALTER TABLE {table} RESET (autovacuum_enabled);"
     elif longest is not None and longest.seconds > LONG_SECONDS:
+        age = PLAIN.duration(longest.seconds)
         process = f"process {longest.pid} ({longest.name or 'without a name'})"
-        minutes = f"{longest.seconds / 60:,.0f} minutes"
         yield (
-            f"{dead}: the transaction of {process} is {minutes} old and may still see them.",
+            f"{dead}: the transaction of {process} is {age} old and may still see them.",
             f"Let it end, or call pg_terminate_backend({longest.pid}).",
         )
     elif space.tended_seconds is not None and space.tended_seconds > LATE_SECONDS:
@@ -162,6 +167,6 @@ def _uncleaned(space: Space, longest: OpenTransaction | None) -> Iterator[tuple[
             "" if "autovacuum_vacuum_scale_factor" in space.settings else f"ALTER TABLE {table} SET ({SETTINGS}); "
         )
         yield (
-            f"{dead}, and the last vacuum was {space.tended_seconds / 3600:,.0f} hours ago.",
+            f"{dead}, and the last vacuum was {PLAIN.duration(space.tended_seconds)} ago.",
             f"{given}VACUUM (ANALYZE) {table};",
         )

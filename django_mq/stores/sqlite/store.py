@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django_mq.engine.decisions.claim import fitting
 from django_mq.errors import StoreUnavailable
+from django_mq.formats import PLAIN
 from django_mq.stores.base import Features
 from django_mq.stores.claim_limits import limits_of
 from django_mq.stores.connections import translating
@@ -238,12 +239,12 @@ def untended(spaces: Sequence[Space]) -> Iterator[tuple[str, str]]:
     for space in spaces:
         if space.table == JOURNAL and space.size > MOST_JOURNAL:
             yield (
-                f"The write-ahead log has {space.size // 2**20:,} MiB: a long reader keeps it from being emptied.",
+                f"The write-ahead log has {PLAIN.size(space.size)}: a long reader keeps it from being emptied.",
                 "End that reader, then PRAGMA wal_checkpoint(TRUNCATE);",
             )
         if space.is_mostly_loose:
             yield (
-                f"{space.loose // 2**20:,} MiB of the database file are unused.",
+                f"{PLAIN.size(space.loose)} of the database file are unused.",
                 "VACUUM; with the workers stopped: it blocks all other writers, and takes as much room again.",
             )
 

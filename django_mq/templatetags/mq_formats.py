@@ -1,0 +1,13 @@
+"""The formats of numbers, durations, sizes and times, as filters: ``{% load mq_formats %}``."""
+
+from __future__ import annotations
+
+from django import template
+
+from django_mq.diagnosis.language import LOCAL, second_text, time_text
+
+register = template.Library()
+for name in ("number", "digits", "duration", "precise", "size", "rate", "percent"):
+    register.filter(name, getattr(LOCAL, name))
+register.filter("moment", time_text)
+register.filter("second", second_text)
