@@ -25,6 +25,23 @@ if TYPE_CHECKING:
 PACKAGE = Path(django_mq.__file__).parent
 CATALOG = PACKAGE / "locale/de/LC_MESSAGES/django.mo"
 TRANSLATE = re.compile(r"{% translate \"([^\"]+)\"")
+#: German words that stood for what another word stands for, each with the one to use.
+ONE_WORD = {
+    r"\b[Uu]nzustellbar|\btote[rn]? Brief": "Dead Letter",
+    r"\bKonsument": "Consumer",
+    r"\bSender": "Publisher",
+    r"\b[Gg]escheitert|\b[Gg]elungen": "fehlgeschlagen, erfolgreich",
+    r"\bKommando": "Befehl",
+    r"\bHerzschl[aä]g": "Heartbeat",
+    r"\bGrenze|\bkeine Grenze": "Limit",
+    r"\bMeldung": "Alarm",
+    r"\bTask\b.*\beiner Task\b|\b[Dd]ie Task\b": "der Task",
+    r"\bfertig": "beendet",
+    r"\bSuche nach": "Suchen Sie nach",
+    r"(?<!des )\bWorkers\b": "Worker",
+    r"\bId\b": "ID",
+    r"[“\"](?![^%{<]*[}>])\w": "„…“",
+}
 #: Arguments of these functions are translated; of the last one, two are.
 FUNCTIONS = {"_", "gettext", "gettext_lazy", "ngettext"}
 
@@ -72,6 +89,20 @@ def test_placeholders_survive_the_translation() -> None:
     assert [
         source for source, target in pairs if sorted(holder.findall(source)) != sorted(holder.findall(target))
     ] == []
+
+
+def test_german_has_one_word_for_one_thing() -> None:
+    with CATALOG.open("rb") as file:
+        texts = [text for text in gettext.GNUTranslations(file)._catalog.values() if text]  # type: ignore[attr-defined]
+
+    found = [
+        f"{text}: write {word}"
+        for text in texts
+        for pattern, word in ONE_WORD.items()
+        if re.search(pattern, text) and "Content-Type" not in text
+    ]
+
+    assert found == []
 
 
 def test_the_pages_speak_german(site: str, browse: Client, make: Make, settings: Settings) -> None:
