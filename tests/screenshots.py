@@ -1,7 +1,8 @@
 """Pictures for the documentation: ``python -m tests.screenshots [--folder docs/how-to/images]``.
 
 A site of its own, on SQLite, with a shop's queues on a busy morning; a headless Chromium looks at it. With
-``--every`` it takes each page of the admin, whole, at 1280 and 1920 pixels, light and dark.
+``--every`` it takes each page of the admin, whole, on a phone, a laptop and a wide screen, light and dark. With
+``--language de`` the pages are in German, and with ``--queues 305`` there are more queues.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/how-to/images"
 WIDTH, HEIGHT = 1280, 750
+#: A phone, a laptop, and a wide screen.
+WIDTHS = (390, WIDTH, 1920)
+#: What the site asks of this program in a process of its own.
+LANGUAGE, QUEUES = "SCREENSHOTS_LANGUAGE", "SCREENSHOTS_QUEUES"
 TRACEBACK = """Traceback (most recent call last):
   File "shop/consumers.py", line 31, in send_invoice
     customer = Customer.objects.get(pk=message.body["customer"])
@@ -48,28 +53,32 @@ def main() -> None:
     """Make every picture, or, in a process of its own, fill the site."""
     parser = argparse.ArgumentParser(description="Make the pictures of the documentation.")
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--every", action="store_true", help="each page of the admin, in four forms")
+    parser.add_argument("--every", action="store_true", help="each page of the admin, in six forms")
+    parser.add_argument("--language", default="en")
+    parser.add_argument("--queues", type=int, default=0, help="queues beside those of the shop")
+    parser.add_argument("--only", default="", help="of these pages, the ones with this in their name")
     parser.add_argument("--fill", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fill:
         fill()
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    from tests.admin.browser import browsing, log_in
+    from tests.admin.browser import browsing, enter
 
+    os.environ |= {LANGUAGE: options.language, QUEUES: str(options.queues)}
     with site() as address:
         for dark in (False, True) if options.every else (False,):
             with browsing(address, dark=dark) as page:
                 page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-                log_in(page)
+                enter(page)
                 if options.every:
-                    take_every_page(page, options.folder, "dark" if dark else "light")
+                    take_every_page(page, options.folder, "dark" if dark else "light", options.only)
                 else:
                     take_all(page, options.folder)
 
 
-def take_every_page(page: Page, folder: Path, scheme: str) -> None:
-    """Take each page at both widths."""
+def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
+    """Take each page at all widths, and say where one is wider than the window."""
     queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
     lists = ("queue", "message", "workersession", "consumer", "history", "failuregroup", "attempt")
     lists += ("taskresult", "operation")
@@ -93,9 +102,13 @@ def take_every_page(page: Page, folder: Path, scheme: str) -> None:
         f"{name} page": first_row(page, pages[name]) for name in lists if name not in {"consumer", "insighthour"}
     }
     for name, address in pages.items():
+        if only not in name:
+            continue
         page.goto(address)
-        for width in (WIDTH, 1920):
+        for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": HEIGHT})
+            if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
+                sys.stdout.write(f"{name}: {wide} of {width} pixels\n")
             page.screenshot(path=folder / f"{name} {width} {scheme}.png", full_page=True)
 
 
@@ -198,6 +211,22 @@ def fill() -> None:
     make_the_rest()
     make_periodic_messages()
     make_failures()
+    make_queues(int(os.environ.get(QUEUES, "0")))
+
+
+def make_queues(number: int) -> None:
+    """Write more queues, some of them with messages."""
+    from django.utils import timezone
+
+    from django_mq.models import Message, Queue
+
+    now = timezone.now()
+    queues = Queue.objects.bulk_create(Queue(name=f"shop.department-{one:03}.mails") for one in range(number))
+    given = {"content_type": "application/json", "body": b"{}", "level": 4, "priority": 4, "type": "mail"}
+    for place, queue in enumerate(queues[::4]):
+        Message.objects.create(
+            queue=queue, state=3 if place % 9 == 0 else 1, message_id=uuid4(), published_at=now, **given
+        )
 
 
 def make_periodic_messages() -> None:

@@ -59,6 +59,15 @@ def log_in(page: Page) -> None:
     expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
+def enter(page: Page) -> None:
+    """Log in as the fixture ``operator``, in any language."""
+    page.goto("/admin/login/")
+    page.locator("#id_username").fill("operator")
+    page.locator("#id_password").fill("operator")
+    page.locator("#login-form [type=submit]").click()
+    page.locator("#logout-form").wait_for()
+
+
 def picture(page: Page, name: str) -> None:
     """Leave a screenshot of the whole page, if they are asked for."""
     folder = os.environ.get(FOLDER_VARIABLE)

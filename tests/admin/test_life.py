@@ -205,7 +205,8 @@ def test_keys_lead_through_a_list_and_to_the_search_until_they_are_switched_off(
     with browsing(live_server.url) as page:
         log_in(page)
         page.goto(list_of("message"))
-        page.locator("#result_list a").first.click()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
         page.wait_for_url(places[2])
         page.keyboard.press("j")
         page.wait_for_url(places[1])
@@ -217,6 +218,8 @@ def test_keys_lead_through_a_list_and_to_the_search_until_they_are_switched_off(
         page.wait_for_url("**/search/?q=ship+1")
         page.locator(".mq-found a").click()
         page.wait_for_url(f"**/message/{rows[1].message_id}/")
-        page.locator("[data-mq-keys-switch]").click()
+        page.keyboard.press("?")
+        page.get_by_role("dialog").get_by_role("checkbox").uncheck()
+        page.keyboard.press("Escape")
         page.keyboard.press("/")
         assert page.evaluate("document.activeElement.name") != "q"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 SECRET_KEY = "the tests keep no secrets"
@@ -12,6 +13,8 @@ STATIC_URL = "static/"
 
 USE_TZ = True
 TIME_ZONE = "UTC"
+#: tests/screenshots.py takes pictures in several languages.
+LANGUAGE_CODE = os.environ.get("SCREENSHOTS_LANGUAGE", "en-us")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
