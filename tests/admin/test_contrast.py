@@ -1,4 +1,4 @@
-"""Every colour of ours can be read, in light and in dark, under Django's admin and django-unfold (WCAG 2.1, AA)."""
+"""Every colour of ours can be read, in light and in dark, under two admins (WCAG 2.1, AA)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ TEXT, DRAWING = 4.5, 3.0
 #: What draws lines and areas. Its text says the same, so a faint level of a heat map or an axis hides nothing.
 DRAWN = {"--mq-line", "stroke"}
 FAINT = re.compile(
-    r"mq-axis|mq-tick|backdrop|nav-sidebar|mq-level[0-4]|mq-drawn-range|mq-mark(?!.mq-deploy)|mq-spark-line|mq-ghost|mq-cursor"
+    r"mq-axis|mq-tick|backdrop|nav-sidebar|mq-level[0-4]|mq-drawn-range|mq-mark(?!.mq-deploy)|mq-spark-line|mq-ghost"
+    r"|mq-cursor"
 )
 NAMED = {"white": "#fff", "black": "#000"}
 
