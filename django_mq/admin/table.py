@@ -84,7 +84,7 @@ class TableAdmin(BaseAdmin):
 
     class Media:
         css = {"all": ["django_mq/admin.css"]}
-        js = ["django_mq/keys.js", "django_mq/live.js"]
+        js = ["django_mq/keys.js", "django_mq/lists.js", "django_mq/live.js"]
 
     def get_urls(self) -> list[Any]:
         own = []
