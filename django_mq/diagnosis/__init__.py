@@ -3,6 +3,5 @@
 state/     queues, workers, alerts, health
 messages/  which messages are meant, and what may be seen of them
 doctor/    the checks of ``mq_doctor``
-wording.py  counts in sentences
-language.py numbers, durations and times in the language of the reader
+language.py  numbers, durations and times in the language of the reader
 """

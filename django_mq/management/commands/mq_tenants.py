@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.core.management.base import CommandError
 
 from django_mq.diagnosis.messages.queue_names import check_names
-from django_mq.diagnosis.wording import PLAIN
+from django_mq.formats import PLAIN
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
@@ -60,7 +60,7 @@ def _text(key: str, found: TopTenants, alias: str) -> str:
     if found.known_until is None:
         lines.append("No worker has summed up this time.")
     else:
-        lines.append(f"From {found.begin:%Y-%m-%d %H:%M} to {found.known_until:%Y-%m-%d %H:%M} UTC.")
+        lines.append(f"From {PLAIN.time(found.begin)} to {PLAIN.time(found.known_until)}.")
     if found.is_cut:
         lines.append(
             "The figures of a tenant are at least these: in some minutes it was counted among the others."
@@ -73,6 +73,6 @@ def _text(key: str, found: TopTenants, alias: str) -> str:
 
 
 def _row(name: str, row: TenantFigures) -> tuple[str, ...]:
-    waiting = "-" if row.waiting is None else f"{row.waiting:,}"
-    counts = (f"{row.accepted:,}", waiting, f"{row.failed:,}", f"{row.dead:,}")
+    waiting = PLAIN.number(row.waiting)
+    counts = (PLAIN.number(row.accepted), waiting, PLAIN.number(row.failed), PLAIN.number(row.dead))
     return (name, *counts, PLAIN.precise(row.wait_p95), PLAIN.precise(row.run_seconds or None))
