@@ -25,7 +25,7 @@ class Confirmation(forms.Form):
 
 
 class Typed(forms.Form):
-    """A word to type, so that nobody confirms without reading."""
+    """A word to type, so that users read before they confirm."""
 
     #: The same in every language.
     WORD = "purge"

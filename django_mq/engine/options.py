@@ -73,7 +73,7 @@ SECTIONS: Final = (
     _("Limits"),
     _("Duplicates"),
     _("Time to live"),
-    _("History"),
+    _("Finished messages"),
 )
 
 

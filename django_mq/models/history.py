@@ -47,7 +47,7 @@ class History(models.Model):
     class Meta:
         db_table = "django_mq_history"
         verbose_name = _("finished message")
-        verbose_name_plural = _("history")
+        verbose_name_plural = _("finished messages")
         ordering = ["-id"]
         indexes = [
             models.Index("finished_at", name="django_mq_history_pruning"),

@@ -34,7 +34,7 @@ OPTION = Option(
         "Names of headers, fields of bodies or keyword arguments of tasks, with spaces between them. Messages "
         "published from now on are found by these for as long as the history has them."
     ),
-    section="History",
+    section="Finished messages",
     is_names=True,
     at_publishing=True,
     refuse=_fault,

@@ -30,7 +30,7 @@ def test_what_is_wrong_stands_there_with_what_mends_it(browse: Client, monkeypat
 
     page = browse.get(f"{list_of('queue')}space/").content.decode()
 
-    assert "MiB of the database file are unused" in page
+    assert "8.38 GiB of the database file are unused" in page
     assert "&lt;b&gt;file" in page
     assert '<pre class="mq-payload">VACUUM' in page
 

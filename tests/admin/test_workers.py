@@ -203,4 +203,4 @@ def test_a_worker_shows_its_slots_and_its_memory(site: str, browse: Client, make
         page = browse.get(address).content.decode().replace("\xa0", " ")
         assert "3 / 8" in page
         assert "None" not in page
-        assert "90.0 MB" in page
+        assert "90 MiB" in page

@@ -55,8 +55,8 @@ EXCEPT = {
 }
 #: Templates that are not yet theirs.
 LATER = ("overview/alerts", "overview/figures", "queue/charts", "queue/change_form")
-#: Values that a command line takes, and hours that are the keys of a table.
-MACHINE = {"admin/failures/actions.py: :g", "admin/pipeline/insights.py: strftime"}
+#: Values that a command line takes.
+MACHINE = {"admin/failures/actions.py: :g"}
 
 
 def found_in_code(source: str) -> Iterator[str]:

@@ -9,15 +9,15 @@ from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.addresses import message_address
 from django_mq.admin.periodic.actions import ACTIONS, PAUSE, RESUME, RUN
 from django_mq.admin.table import TableForm, alias
-from django_mq.diagnosis.language import second_text
+from django_mq.diagnosis.language import LOCAL, second_text
 from django_mq.errors import ConfigurationError, TargetGone
 from django_mq.models import History, Message
 from django_mq.periodic import editor
@@ -107,7 +107,7 @@ class PeriodicMessageAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("when"))
     def when(self, row: PeriodicMessage) -> str:
-        return row.sentence
+        return _when(row)
 
     @admin.display(description=gettext_lazy("publishes"))
     def published(self, row: PeriodicMessage) -> str:
@@ -157,7 +157,7 @@ class PeriodicMessageAdmin(ActionAdmin):
             editor.delete(row)
 
     def preview(self, action: Action, chosen: Sequence[PeriodicMessage]) -> Preview:  # noqa: ARG002 - of other actions
-        return Preview([_("Name"), _("When")], [[row.name, row.sentence] for row in chosen])
+        return Preview([_("Name"), _("When")], [[row.name, _when(row)] for row in chosen])
 
     def details(self, request: HttpRequest, row: PeriodicMessage) -> dict[str, Any]:
         fit = [RESUME if row.is_paused else PAUSE, RUN]
@@ -189,3 +189,12 @@ def _ticks(row: PeriodicMessage, number: int) -> list[Any]:
         return editor.next_ticks(row, number)
     except ConfigurationError:
         return []  # the sentence says what is wrong
+
+
+def _when(row: PeriodicMessage) -> str:
+    """Return when it is due. A cron line is said in English words only; other languages show the line."""
+    if (get_language() or "en").startswith("en"):
+        return row.sentence
+    if row.every_seconds is not None:
+        return _("every %(time)s") % {"time": LOCAL.precise(row.every_seconds)}
+    return f"{row.cron}, {row.tz}"

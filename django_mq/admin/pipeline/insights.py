@@ -90,7 +90,7 @@ def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
 def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Chart]:
     hours = [since + number * HOUR for number in range(round((until - since) / HOUR))]
     known = {row.hour: row for row in rows}
-    labels = [hour.strftime("%Y-%m-%d %H:00 UTC") for hour in hours]
+    labels = [time_text(hour) for hour in hours]
 
     def values(name: str, otherwise: float | None) -> list[float | None]:
         return [getattr(known[hour], name) if hour in known else otherwise for hour in hours]
