@@ -37,7 +37,9 @@ SHAPES = ("mixed", "one-queue", "ready", "scheduled", "dead", "old-dead")
 def main() -> None:
     """Measure, and print a table for each kind of database."""
     parser = argparse.ArgumentParser(description="Measure the pages of the admin over many messages.")
-    parser.add_argument("--messages", type=int, default=1_000_000, help="Live messages, and as much history.")
+    parser.add_argument("--messages", type=int, default=1_000_000, help="Live messages.")
+    parser.add_argument("--history", type=int, help="Finished messages; by default as many as live ones.")
+    parser.add_argument("--queues", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=7, help="How often each page is asked for.")
     parser.add_argument("--store", choices=STORES, action="append", help="Only this kind of database.")
     parser.add_argument("--only", default="", help="Only pages whose name contains this.")
@@ -51,15 +53,17 @@ def main() -> None:
     options = parser.parse_args()
     figures = {store: measure(store, options) for store in options.store or STORES}
     for store, found in figures.items():
-        sys.stdout.write(f"\n{store}, {found['messages']:,} messages\n\n{table(found['pages'])}\n")
+        rows = f"{found['messages']:,} messages, {found['history']:,} finished, {found['queues']} queues"
+        sys.stdout.write(f"\n{store}, {rows}\n\n{table(found['pages'])}\n")
     if options.json:
         Path(options.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 def measure(store: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of one kind of database."""
-    arguments = [str(options.messages), str(options.repeats), options.only]
-    arguments += [str(options.sweep), str(options.seed), options.shape, "unkept" if options.unkept else "kept"]
+    history = options.messages if options.history is None else options.history
+    numbers = (options.messages, history, options.queues, options.repeats, options.sweep, options.seed)
+    arguments = [*map(str, numbers), options.only, options.shape, "unkept" if options.unkept else "kept"]
     with tempfile.TemporaryDirectory() as folder:
         if store == "sqlite":
             return run(store, f"sqlite:///{folder}/pages.sqlite3", arguments)

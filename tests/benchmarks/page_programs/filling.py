@@ -1,4 +1,4 @@
-"""A site that has seen much: a million live messages, as many finished ones, a fleet, two days of minutes."""
+"""A site that has seen much: a million live messages, many finished ones, a fleet, two months of figures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from uuid import uuid4
 from django.db import connection
 from django.utils import timezone
 
+from django_mq.acts.models import Act
+from django_mq.alerts.models import RecordedAlert
 from django_mq.engine import tenants
 from django_mq.engine.histograms import as_text
 from django_mq.engine.rollups import begin_of
+from django_mq.failures.groups import group_new
 from django_mq.models import (
     Attempt,
     Consumer,
@@ -21,15 +24,16 @@ from django_mq.models import (
     Message,
     Queue,
     Rollup,
+    SearchKey,
     TenantStep,
     WorkerSession,
 )
 from django_mq.pipeline.insights.tables import keep_hours
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-QUEUES = 20
 WORKERS = 50
 #: Rows written one by one; the rest are copies of them, made by the database.
 SEED = 20_000
@@ -51,9 +55,9 @@ TIDY = {"postgresql": "VACUUM ANALYZE", "sqlite": "ANALYZE"}
 NEW_UUID = {"postgresql": "gen_random_uuid()", "sqlite": "lower(hex(randomblob(16)))"}
 
 
-def fill(messages: int, shape: str = "mixed", *, kept: bool = True) -> None:
+def fill(messages: int, history: int, number_of_queues: int, shape: str = "mixed", *, kept: bool = True) -> None:
     """Write it all; what is not kept is left without statistics."""
-    queues = [Queue(name=f"queue-{number:02}") for number in range(QUEUES)]
+    queues = [Queue(name=f"queue-{number:02}") for number in range(number_of_queues)]
     Queue.objects.bulk_create([*queues, Queue(name="empty")])
     Queue.objects.filter(name__gt="queue-09").update(dead_letter_queue=queues[0])
     sessions = _fleet([queue.name for queue in queues])
@@ -61,21 +65,85 @@ def fill(messages: int, shape: str = "mixed", *, kept: bool = True) -> None:
         wanted, oldest = int(messages * share), Message.objects.count()
         Message.objects.bulk_create(
             (
-                _message(number, queues[number % QUEUES if queue is None else queue], sessions, state)
+                _message(number, queues[number % len(queues) if queue is None else queue], sessions, state)
                 for number in range(min(SEED, wanted))
             ),
             1000,
         )
         _multiply(Message, oldest + wanted, beyond=oldest)
-    History.objects.bulk_create((_finished(number) for number in range(min(SEED, messages))), 1000)
-    _multiply(History, messages)
-    Attempt.objects.bulk_create((_attempt(number) for number in range(min(SEED, messages // 10))), 1000)
-    Rollup.objects.bulk_create(_minutes([queue.name for queue in queues]), 1000)
-    TenantStep.objects.bulk_create(_tenants(queues[0].name), 1000)
-    keep_hours(_hours([queue.name for queue in queues]), "default")
+    names = [queue.name for queue in queues]
+    History.objects.bulk_create((_finished(number, names) for number in range(min(SEED, history))), 1000)
+    _multiply(History, history)
+    _name_orders()
+    Attempt.objects.bulk_create((_attempt(number, names) for number in range(min(SEED, messages // 10))), 1000)
+    while group_new(shared_store("default"), 1000):
+        pass
+    Rollup.objects.bulk_create(_steps([names[0]]), 1000)
+    _spread(names[0])
+    TenantStep.objects.bulk_create(_tenants(names[0]), 1000)
+    Act.objects.bulk_create(_acts(names))
+    RecordedAlert.objects.bulk_create(_alerts(names))
+    keep_hours(_hours(names[:20]), "default")
     if kept:
         with connection.cursor() as cursor:
             cursor.execute(TIDY[connection.vendor])
+
+
+def _name_orders() -> None:
+    """Give each message two search keys, as queues do with ``"search": ["order", "tenant"]``."""
+    columns = "(message_id, name, value)"
+    with connection.cursor() as cursor:
+        for table in (History._meta.db_table, Message._meta.db_table):
+            for name, value in (("order", "id"), ("tenant", "id % 1000")):
+                cursor.execute(
+                    f"INSERT INTO {SearchKey._meta.db_table} {columns}"
+                    f" SELECT message_id, '{name}', CAST({value} AS varchar(20)) FROM {table} ORDER BY id"
+                )
+
+
+def _spread(name: str) -> None:
+    """Give the figures of one queue to all others."""
+    columns = [field.column for field in Rollup._meta.local_concrete_fields if not field.primary_key]
+    given = ["q.name" if column == "queue_name" else f"r.{column}" for column in columns]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {Rollup._meta.db_table} ({', '.join(columns)}) SELECT {', '.join(given)}"
+            f" FROM {Rollup._meta.db_table} r CROSS JOIN {Queue._meta.db_table} q"
+            " WHERE r.queue_name = %s AND q.name NOT IN (%s, 'empty')",
+            [name, name],
+        )
+
+
+def _acts(names: list[str]) -> list[Act]:
+    now = timezone.now()
+    return [
+        Act(
+            began_at=now - timedelta(minutes=number * 7),
+            user_name=f"operator-{number % 9}",
+            door="admin",
+            model="queue",
+            name=("pause", "resume", "redrive")[number % 3],
+            about=names[number % len(names)],
+            sentence="Done.",
+        )
+        for number in range(5000)
+    ]
+
+
+def _alerts(names: list[str]) -> list[RecordedAlert]:
+    now = timezone.now()
+    return [
+        RecordedAlert(
+            cause="oldest",
+            about=names[number % len(names)],
+            level="problem",
+            sentence="Messages have waited for an hour.",
+            began_at=now - timedelta(minutes=number * 11 + 10),
+            seen_at=now - timedelta(minutes=number * 11),
+            ended_at=now - timedelta(minutes=number * 11),
+        )
+        for number in range(2000)
+    ]
 
 
 def _fleet(names: list[str]) -> list[WorkerSession]:
@@ -105,7 +173,7 @@ def _fleet(names: list[str]) -> list[WorkerSession]:
 
 
 def _message(number: int, queue: Queue, sessions: list[WorkerSession], given: int | None) -> Message:
-    now, state = timezone.now(), STATES[number // QUEUES % 20] if given is None else given
+    now, state = timezone.now(), STATES[number // 20 % 20] if given is None else given
     claimed, dead, due = state == 2, state == 3, state == 0
     return Message(
         queue=queue,
@@ -129,11 +197,11 @@ def _message(number: int, queue: Queue, sessions: list[WorkerSession], given: in
     )
 
 
-def _finished(number: int) -> History:
+def _finished(number: int, names: list[str]) -> History:
     end = timezone.now() - timedelta(seconds=number)
     return History(
         message_id=uuid4(),
-        queue_name=f"queue-{number % QUEUES:02}",
+        queue_name=names[number % len(names)],
         type=TYPES[number % len(TYPES)],
         priority=number % 10,
         outcome=2 if number % 50 == 0 else 1,
@@ -145,20 +213,21 @@ def _finished(number: int) -> History:
     )
 
 
-def _attempt(number: int) -> Attempt:
+def _attempt(number: int, names: list[str]) -> Attempt:
     return Attempt(
         message_id=uuid4(),
-        queue_name=f"queue-{number % QUEUES:02}",
+        queue_name=names[number % len(names)],
+        type=TYPES[number % len(TYPES)],
         number=1,
         failed_at=timezone.now() - timedelta(seconds=number),
         worker="worker-1@host",
         error="ValueError",
-        detail="no",
+        detail=("no", "not now", "never", "perhaps")[number % 4],
         traceback="Traceback\n" * 20,
     )
 
 
-def _minutes(names: list[str]) -> list[Rollup]:
+def _steps(names: list[str]) -> list[Rollup]:
     begin = timezone.now().replace(second=0, microsecond=0)
     spans = {name: as_text({str(number): 3 for number in range(50, 70)}) for name in ("waits", "runs")}
     found = []

@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import django
@@ -26,7 +27,8 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
-from django_mq.models import Attempt, History, Message, Operation, Queue, WorkerSession  # noqa: E402
+from django_mq.acts.models import Act  # noqa: E402
+from django_mq.models import Attempt, FailureGroup, History, Message, Operation, Queue, WorkerSession  # noqa: E402
 from tests.benchmarks.page_programs.filling import fill  # noqa: E402
 from tests.benchmarks.page_programs.sweeping import addresses  # noqa: E402
 
@@ -35,18 +37,30 @@ if TYPE_CHECKING:
 
 #: Django and a connection: what any command costs before ours begins.
 BARE = "import django; django.setup(); from django.db import connection; connection.ensure_connection()"
-MODELS = ("queue", "message", "history", "attempt", "workersession", "binding", "operation", "insighthour")
+MODELS = (
+    *("queue", "message", "history", "attempt", "failuregroup", "stagedredrive", "workersession", "consumer"),
+    *(
+        "binding",
+        "operation",
+        "act",
+        "recordedalert",
+        "uniquekey",
+        "limitexception",
+        "periodicmessage",
+        "insighthour",
+    ),
+)
 ACROSS = "retry of all dead letters"
 HEALTH = "from django.core.management import execute_from_command_line as run; run(['manage.py', 'mq_health'])"
 
 
 def main() -> None:
     """Write the figures to the standard output."""
-    messages, repeats, only = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    sweep, seed, shape, kept = int(sys.argv[4]), int(sys.argv[5]), sys.argv[6], sys.argv[7] == "kept"
+    messages, history, queues, repeats, sweep, seed = map(int, sys.argv[1:7])
+    only, shape, kept = sys.argv[7], sys.argv[8], sys.argv[9] == "kept"
     call_command("migrate", verbosity=0)
-    _say(f"{connection.vendor}: writing {messages:,} messages")
-    fill(messages, shape, kept=kept)
+    _say(f"{connection.vendor}: writing {messages:,} messages and {history:,} finished ones to {queues} queues")
+    fill(messages, history, queues, shape, kept=kept)
     client = Client()
     client.force_login(User.objects.create_superuser("operator"))
     asked = _gotten(client, addresses(sweep, seed)) if sweep else [*_asked(client), *_commands()]
@@ -55,7 +69,7 @@ def main() -> None:
         figures.append(_health(repeats))
     if only in ACROSS and not sweep:
         figures.append(_across(client))
-    json.dump({"messages": messages, "pages": figures}, sys.stdout)
+    json.dump({"messages": messages, "history": history, "queues": queues, "pages": figures}, sys.stdout)
 
 
 def _say(text: str) -> None:
@@ -85,7 +99,7 @@ def _measured(name: str, ask: Callable[[], Any], repeats: int) -> dict[str, Any]
 
 
 def _asked(client: Client) -> Iterator[tuple[str, Callable[[], Any]]]:
-    yield from _gotten(client, _addresses())
+    yield from _gotten(client, [*_addresses(), *_findings()])
     messages = reverse("admin:django_mq_message_changelist")
     chosen = {"_selected_action": [Message.objects.latest("id").pk], "select_across": "1"}
     for act in ("cancel", "move"):
@@ -114,6 +128,16 @@ def _answered(response: Any) -> None:
         raise AssertionError(f"{response.status_code}: {response.headers}")
     if response.streaming:
         b"".join(response.streaming_content)
+
+
+def _findings() -> Iterator[tuple[str, str]]:
+    yield "running now", reverse("admin:django_mq_workersession_running")
+    search = reverse("admin:django_mq_message_search")
+    waiting, finished = Message.objects.earliest("id"), History.objects.earliest("id")
+    for words in (f"order:{finished.pk}", "tenant:7", str(finished.message_id), "order.paid", "none of these"):
+        yield f"search, {words if len(words) < 30 else 'an id'}", f"{search}?{urlencode({'q': words})}"
+    for words, row in (("waits", waiting), ("has finished", finished)):
+        yield f"one message for life, it {words}", reverse("admin:django_mq_message_life", args=[row.message_id])
 
 
 def _addresses() -> Iterator[tuple[str, str]]:
@@ -160,6 +184,8 @@ def _addresses() -> Iterator[tuple[str, str]]:
         Message.objects.filter(state=3).latest("id"),
         History.objects.latest("id"),
         Attempt.objects.latest("id"),
+        FailureGroup.objects.latest("id"),
+        Act.objects.latest("id"),
         WorkerSession.objects.latest("id"),
     )
     for row in rows:
@@ -242,8 +268,9 @@ def _across(client: Client) -> dict[str, Any]:
     """Return what the page takes that begins an act on all that match, and say how fast the act itself goes."""
     messages = reverse("admin:django_mq_message_changelist")
     chosen = {"_selected_action": [Message.objects.filter(state=3).latest("id").pk], "select_across": "1"}
+    said = {"confirmed": "yes", "reason": "the service is back"}
     begin = time.perf_counter()
-    _answered(client.post(f"{messages}?state=3", {"action": "redrive", **chosen}, follow=True))
+    _answered(client.post(f"{messages}?state=3", {"action": "redrive", **said, **chosen}, follow=True))
     page = time.perf_counter() - begin
     operation = Operation.objects.latest("id")
     [thread] = [one for one in threading.enumerate() if one.name == f"django_mq-operation-{operation.pk}"]
