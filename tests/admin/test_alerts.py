@@ -209,12 +209,12 @@ def test_figures_that_look_alike_are_no_alert(failed: float, accepted: float, ki
             "18,000 dead letters wait for you.",
         ),
         (
-            Alert(kind=AlertKind.RETRYING, queue=state(retrying=1_000, scheduled=1)),
-            "1,000 or more messages failed and wait for their next attempt.",
+            Alert(kind=AlertKind.RETRYING, queue=state(retrying=200, scheduled=1)),
+            "200 or more messages failed and wait for their next attempt.",
         ),
         (
-            Alert(kind=AlertKind.RETRYING, queue=state(retrying=1_000)),
-            "1,000 messages failed and wait for their next attempt.",
+            Alert(kind=AlertKind.RETRYING, queue=state(retrying=200)),
+            "200 messages failed and wait for their next attempt.",
         ),
         (
             Alert(kind=AlertKind.UNSERVED, queue=state(**WAITS | {"ready": COUNT_LIMIT})),

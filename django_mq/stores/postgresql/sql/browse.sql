@@ -13,17 +13,18 @@
              ORDER BY m.place, m.id LIMIT %(read)s)
         ) head
         UNION ALL
-        SELECT arrived.published_at
-        FROM generate_series(0, 9) AS levels(level)
-        CROSS JOIN LATERAL (
-            SELECT ahead.published_at
-            FROM (
+        SELECT coalesce(
+            (SELECT CASE WHEN {since} = m.published_at THEN m.published_at END FROM django_mq_message m
+             WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.level AND m.place >= 0
+             ORDER BY m.place, m.id LIMIT 1),
+            (SELECT ahead.published_at
+             FROM (
                 SELECT m.published_at, {since} AS since FROM django_mq_message m
                 WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.level AND m.place >= 0
                 ORDER BY m.place, m.id LIMIT %(limit)s
-            ) ahead
-            WHERE ahead.since = ahead.published_at LIMIT 1
-        ) arrived
+             ) ahead
+             WHERE ahead.since = ahead.published_at LIMIT 1))
+        FROM generate_series(0, 9) AS levels(level)
         UNION ALL
         SELECT due.since
         FROM generate_series(0, 9) AS levels(level)
