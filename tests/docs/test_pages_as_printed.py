@@ -269,6 +269,12 @@ PAGES = (
         after="python manage.py mq_worker --until-empty",
         prints=("1 message removed.", "export 999"),
     ),
+    Page(
+        "operations/tenants.md",
+        after='python manage.py mq_publish emails \'{"tenant": "acme"}\'\n'
+        "python manage.py mq_maintenance\npython manage.py mq_tenants --by waiting",
+        prints=("acme",),
+    ),
     Page("operations/upgrade.md"),
     Page("queues/groups-and-order.md", after="python manage.py mq_worker --until-empty"),
     Page("queues/fairness.md", after="python manage.py mq_queues", prints=("reports",)),
