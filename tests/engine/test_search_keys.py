@@ -50,6 +50,7 @@ def test_a_declaration_that_cannot_be_is_refused(declared: str, fault: str | Non
         (["a"], [{"a": "\x00"}], []),
         (["a"], [{"a": "\ud800"}], []),
         (["a"], [{"a": "x" * 300}], [("a", "x" * 255)]),
+        (["a", "b"], [{"a": "  acme\n", "b": " \t"}], [("a", "acme")]),
         (["a"], [{"a": "Jürgen <script>"}], [("a", "Jürgen <script>")]),
     ],
 )
