@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_mq.checks import check_settings
@@ -157,3 +159,29 @@ def test_a_key_that_is_missing_wrong_or_hidden_is_said(
     }.items():
         settings.DJANGO_MQ = {**plain, "TENANT_KEY": key, "MASK": ["secret"]}
         assert [fault in str(error) for error in check_settings()] == [True], key
+
+
+def test_the_page_reads_figures_by_their_index_and_no_message(keyed: str, browse: Client, make: Make) -> None:
+    a_past(make)
+    summed_up(keyed)
+    connection = connections[keyed]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+
+    with CaptureQueriesContext(connection) as captured:
+        browse.get(TENANTS, {"queue": "orders", "by": "wait_p95"})
+
+    asked = [one["sql"] for one in captured.captured_queries]
+    figures = [sql for sql in asked if "django_mq_tenantstep" in sql]
+    assert 5 < len(figures) < 20
+    assert not [sql for sql in asked if "django_mq_message" in sql or "django_mq_history" in sql]
+    explain, whole = {
+        "sqlite": ("EXPLAIN QUERY PLAN", "SCAN django_mq_tenantstep"),
+        "postgresql": ("EXPLAIN", "Seq Scan"),
+        "mysql": ("EXPLAIN", "'ALL'"),
+    }[connection.vendor]
+    with connection.cursor() as cursor:
+        for sql in figures:
+            cursor.execute(f"{explain} {sql}")
+            assert whole not in str(cursor.fetchall()), sql
