@@ -18,6 +18,7 @@ from django_mq import models
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.states import State
+from django_mq.rollups.duty import prune
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, settle
 
@@ -201,3 +202,12 @@ def test_new_workers_reap_an_old_one_and_give_back_what_it_held(old: OldVersion,
     (again,) = claim(new, open_session(new))
     assert (again.id, again.suspect) == (held, True)
     assert not old.rows("Consumer").exists()
+
+
+def test_minutes_that_an_old_worker_has_summed_up_are_deleted_when_they_are_old(
+    old: OldVersion, new: Store
+) -> None:
+    for days in (1, 3):
+        old.rows("Rollup").create(minute=old.now - timedelta(days=days), queue_name="orders")
+
+    assert (prune(new, 100), old.rows("Rollup").count()) == (1, 1)

@@ -123,11 +123,12 @@ class Rollups(Part):
         return True
 
     def prune(self, now: datetime, limit: int) -> int:
-        """Delete the steps that are too old; return how many."""
-        return sum(
+        """Delete the steps that are too old, and the minutes of earlier releases; return how many."""
+        steps = sum(
             len(self.rows("prune_steps", seconds=_seconds(step), before=now - kept, limit=limit))
             for step, kept in KEPT.items()
         )
+        return steps + len(self.rows("prune_minutes", before=now - KEPT[MINUTE], limit=limit))
 
 
 def _seconds(step: timedelta) -> int:

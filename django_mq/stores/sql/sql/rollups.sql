@@ -100,3 +100,11 @@ DELETE FROM django_mq_rollupstep WHERE id {among:
     WHERE seconds = %(seconds)s AND begins_at < %(before)s
     ORDER BY begins_at LIMIT %(limit)s}
 RETURNING id
+
+-- name: prune_minutes. Deletes the oldest minutes from the table of earlier releases, whose workers write to it.
+-- Locks: the rows it deletes, skipping locked ones. Index: django_mq_rollup_once. Returns: one row per deleted row.
+DELETE FROM django_mq_rollup WHERE id {among:
+    SELECT id FROM django_mq_rollup
+    WHERE minute < %(before)s
+    ORDER BY minute LIMIT %(limit)s}
+RETURNING id
