@@ -30,7 +30,25 @@ def line(command: str, *options: str, names: Iterable[object] = ()) -> str:
     """Return a command line, quoted for a shell. The names come last, and may begin with a hyphen."""
     words = [str(name) for name in names]
     end = ["--"] if any(word.startswith("-") for word in words) else []
-    return shlex.join(["python", "manage.py", command, *options, *end, *words])
+    return shell_line([command, *options, *end, *words])
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Return the line of a command of ``manage.py``, quoted for bash, zsh and other shells of today."""
+    return " ".join(map(_quoted, ["python", "manage.py", *words]))
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    # A control character in a pasted line acts on the terminal, even between quotes; others turn its text round.
+    return f"$'{''.join(map(_escaped, word))}'"
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return f"\\{character}" if character in "\\'" else character
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="replace"))
 
 
 def option(name: str, value: object) -> str:

@@ -9,13 +9,12 @@ from django.utils.translation import gettext as _
 
 from django_mq import conf
 from django_mq.acts.models import Act, ActedMessage
-from django_mq.engine.decisions.acts import needs_reason
 from django_mq.engine.options import Option
 from django_mq.models.times import UTCNow
 from django_mq.seams.extension import Duty, Extension, MessageEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from uuid import UUID
 
     from django.http import HttpRequest
@@ -26,6 +25,7 @@ REASON_ABOVE: Final = Option(
     name="ACTS_REASON_ABOVE",
     type="int | None",
     default=1000,
+    least=0,
     help="Ask for a reason when an operator changes more messages than this at once. None: never.",
 )
 DAYS: Final = Option(
@@ -46,8 +46,10 @@ def reason_above() -> int | None:
     return above
 
 
-def asks_reason(count: int) -> bool:
-    return needs_reason(count, reason_above())
+def asks_reason(count_up_to: Callable[[int], int]) -> bool:
+    """Return whether to ask why so many messages are changed; the function counts them, up to a number."""
+    above = reason_above()
+    return above is not None and count_up_to(above + 1) > above
 
 
 def prune(store: Store, limit: int) -> int:
@@ -73,7 +75,7 @@ def events(request: HttpRequest, alias: str, message_ids: Collection[UUID]) -> I
     rows = ActedMessage.objects.using(alias).filter(message_id__in=message_ids).select_related("act")
     for each in rows.order_by("-pk")[:SHOWN]:
         act = each.act
-        words = _("%(user)s: %(what)s") % {"user": act.user_name, "what": act.sentence or act.name}
+        words = _("%(user)s: %(what)s") % {"user": act.user_name, "what": act.said}
         if act.reason:
             words = f"{words} {_('Reason: %(reason)s') % {'reason': act.reason}}"
         yield MessageEvent(time=act.began_at, words=words)

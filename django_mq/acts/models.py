@@ -13,7 +13,7 @@ from django_mq.models.times import UTCDateTimeField
 class Act(models.Model):
     """What one operator did once, in the admin or by a command."""
 
-    class Door(models.TextChoices):
+    class Interface(models.TextChoices):
         ADMIN = "admin", _("admin")
         COMMAND = "command", _("command")
 
@@ -21,7 +21,7 @@ class Act(models.Model):
     began_at = UTCDateTimeField(_("time"))
     #: A user of the site; of a command, the user of the operating system, and the host.
     user_name = models.CharField(_("user"), max_length=255)
-    door = models.CharField(_("by way of"), max_length=10, choices=Door.choices)
+    interface = models.CharField(_("by way of"), max_length=10, choices=Interface.choices)
     #: The table, and what was done to its rows: "message" and "move".
     model = models.CharField(_("table"), max_length=40)
     name = models.CharField(_("action"), max_length=40)
@@ -53,6 +53,11 @@ class Act(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} {self.name} #{self.pk}"
+
+    @property
+    def said(self) -> str:
+        """What was done, in words."""
+        return self.sentence or self.name
 
 
 class ActedMessage(models.Model):

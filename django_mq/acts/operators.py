@@ -14,16 +14,16 @@ class Operator(NamedTuple):
     """The user of an act, and the way."""
 
     name: str
-    door: Act.Door
+    interface: Act.Interface
 
 
 def of_site(user_name: str) -> Operator:
-    return Operator(user_name, Act.Door.ADMIN)
+    return Operator(user_name, Act.Interface.ADMIN)
 
 
 def of_command() -> Operator:
     """Return the user of this process, and the host: ``deploy@web-1``."""
-    return Operator(f"{_user()}@{socket.gethostname()}", Act.Door.COMMAND)
+    return Operator(f"{_user()}@{socket.gethostname()}", Act.Interface.COMMAND)
 
 
 def _user() -> str:

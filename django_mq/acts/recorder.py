@@ -42,7 +42,8 @@ def new_act(operator: Operator, model: str, name: str, **values: Any) -> Act:
     values["reason"] = " ".join(str(values.get("reason") or "").split())[:MOST_CHARACTERS]
     values["about"] = str(values.get("about") or "")[:MOST_OF_NAMES]
     values["answers"] = plain(values.get("answers") or {})
-    return Act(user_name=operator.name[:MOST_OF_NAMES], door=operator.door, model=model, name=name, **values)
+    user = {"user_name": operator.name[:MOST_OF_NAMES], "interface": operator.interface}
+    return Act(**user, model=model, name=name, **values)
 
 
 def storable(value: Any) -> Any:

@@ -6,6 +6,7 @@ An action is offered above a list and as a button on the page of one row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django.contrib import messages
@@ -91,7 +92,7 @@ class ActionAdmin(TableAdmin):
         """Run the action, or return the page that asks before."""
         chosen, answers = self.chosen(action, request, queryset), {}
         question = action.question or self.doubt(action, chosen)
-        needs_reason = asks_reason(self.count_of(action, chosen))
+        needs_reason = asks_reason(partial(self.count_up_to, action, chosen))
         if question is not None or needs_reason:
             confirmed = request.method == "POST" and CONFIRMED in request.POST
             form = (question or Confirmation)(request.POST if confirmed else None)
@@ -110,8 +111,8 @@ class ActionAdmin(TableAdmin):
         """Return the form to fill in first if these rows make a harmless action doubtful."""
         return None
 
-    def count_of(self, action: Action, chosen: Any) -> int:  # noqa: ARG002 - for others
-        """Return how many messages the action changes: many take a reason."""
+    def count_up_to(self, action: Action, chosen: Any, limit: int) -> int:  # noqa: ARG002 - for others
+        """Return how many messages the action changes, at least up to a number: many take a reason."""
         return 0
 
     def commands(self, action: Action, chosen: Any, answers: Mapping[str, Any]) -> list[str]:

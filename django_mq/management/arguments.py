@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from django_mq.acts.extension import asks_reason, reason_above
-from django_mq.formats import PLAIN
-
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
     from collections.abc import Callable
@@ -77,17 +74,8 @@ def finite(text: str) -> float:
     return number
 
 
-def check_reason(count: int, reason: str | None) -> None:
-    """Return if so few messages are changed, or if there is a reason. Raises UsageError."""
-    if not reason and asks_reason(count):
-        above = reason_above()
-        raise UsageError(
-            f"This changes more than {PLAIN.number(above)} messages. Say why with --why; nothing was done."
-        )
-
-
 WHY = argument(
-    "--why", default="", metavar="TEXT", help="Why; kept with what you do, and needed for many messages."
+    "--why", default="", metavar="TEXT", help="Why; kept with what you do, and asked for many messages."
 )
 QUEUE = argument("queue", metavar="QUEUE")
 ONLY_QUEUES = argument("queues", metavar="QUEUE", nargs="*", help="Only these.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -18,6 +17,7 @@ from django.db import connections
 
 from django_mq import conf
 from django_mq.acts import recorder
+from django_mq.acts.command_lines import shell_line
 from django_mq.acts.operators import of_command
 from django_mq.delivery.queues import explained
 from django_mq.errors import MQError, UnknownQueue
@@ -59,7 +59,7 @@ class MQCommand(BaseCommand):
     typed = ""
 
     def run_from_argv(self, argv: list[str]) -> None:
-        self.typed = shlex.join(["python", "manage.py", *argv[1:]])
+        self.typed = shell_line(argv[1:])
         super().run_from_argv(argv)
 
     def new_act(self, model: str, name: str, **values: Any) -> Act:

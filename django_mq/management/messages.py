@@ -12,7 +12,6 @@ from django.db.models import Q
 
 from django_mq.acts import recorder
 from django_mq.acts.command_lines import OPTIONS
-from django_mq.acts.extension import reason_above
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.validation import read_time
@@ -22,9 +21,9 @@ from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.engine.states import State
 from django_mq.errors import MQError
 from django_mq.formats import COUNT_LIMIT, PLAIN, plural
-from django_mq.management.arguments import LIMIT, WHY, UsageError, argument, check_reason
+from django_mq.management.arguments import LIMIT, WHY, UsageError, argument
 from django_mq.management.command import MQCommand
-from django_mq.management.confirmation import confirm
+from django_mq.management.confirmation import ask_reason, confirm
 from django_mq.management.progress import watched
 
 if TYPE_CHECKING:
@@ -46,6 +45,10 @@ FILTERS = (
     ("until", "TIME", "Messages published before."),
     ("q", "TEXT", "Messages with this id or header NAME:VALUE."),
 )
+
+
+#: Options that an act keeps, beside the filters.
+GIVEN = ("to", "at", "delay", "state", "limit")
 
 
 def _filter(text: str) -> tuple[str, str]:
@@ -124,7 +127,7 @@ class MessageCommand(MQCommand):
     asks: bool = False
     #: Whether there is an option --state.
     narrows: bool = False
-    #: Says why; many messages need it.
+    #: Says why.
     why = staticmethod(WHY)
     #: The arguments that name messages one by one.
     names: ClassVar[Sequence[Argument]] = (
@@ -154,12 +157,12 @@ class MessageCommand(MQCommand):
         if options["dry_run"]:
             tally, verb = self._would(choice, alias), f"would be {self.verb}"
         else:
-            reason = options["why"]
-            if (above := reason_above()) is not None and not reason:
-                check_reason(choice.count(self.states, limit=above + 1, using=alias).total(), reason)
             self._ask(choice, alias, options)
+            reason = ask_reason(
+                lambda limit: self._would(choice, alias, limit).done, options["why"], yes=options.get("yes", False)
+            )
             criterion = {"filters": filters} if filters else {"chosen": len(options["ids"])}
-            answers = {name: options[name] for name in ("to", "at", "delay") if options.get(name) is not None}
+            answers = {name: options[name] for name in GIVEN if options.get(name) is not None}
             self.act = self.new_act("message", self.action, criterion=criterion, answers=answers, reason=reason)
             tally, verb = self._do(choice, alias, options), self.verb
             recorder.told(self.act, f"{plural(tally.done, 'message')} {verb}.", using=alias)
@@ -192,8 +195,8 @@ class MessageCommand(MQCommand):
             raise UsageError("Name messages by their ids, or say by filters which are meant; see --help.")
         return filters
 
-    def _would(self, choice: Choice, alias: str) -> Tally:
-        counts = choice.count(self.states, limit=COUNT_LIMIT, using=alias)
+    def _would(self, choice: Choice, alias: str, limit: int = COUNT_LIMIT) -> Tally:
+        counts = choice.count(self.states, limit=limit, using=alias)
         fit = sum(count for state, count in counts.items() if State(state) in self.states)
         return Tally(fit, counts.total() - fit)
 

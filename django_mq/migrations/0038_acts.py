@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
                 ("began_at", models.DateTimeField(verbose_name="time")),
                 ("user_name", models.CharField(max_length=255, verbose_name="user")),
                 (
-                    "door",
+                    "interface",
                     models.CharField(
                         choices=[("admin", "admin"), ("command", "command")],
                         max_length=10,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import subprocess
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,9 @@ def listed(client: Client, query: str = "") -> list[tuple[str, str, str, str]]:
 
 def parsed(command: str) -> dict[str, Any]:
     """Return what the command reads of a line."""
-    python, manage, name, *words = shlex.split(command)
+    shell = ["bash", "-c", f"printf '%s\\0' {command}"]
+    printed = subprocess.run(shell, stdout=subprocess.PIPE, check=True).stdout.decode()
+    python, manage, name, *words = printed.split("\0")[:-1]
     assert (python, manage) == ("python", "manage.py")
     parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
     return vars(parser.parse_args(words))
@@ -72,7 +74,7 @@ def test_what_was_done_to_queues_messages_and_workers_is_on_one_page(
     assert "&lt;b&gt;stock take" in page
     assert [row[2] for row in listed(browse, "?q=stock+TAKE")] == ["pause"]
     assert [row[2] for row in listed(browse, f"?q={message.message_id}")] == ["redrive"]
-    assert [row[2] for row in listed(browse, "?name=quiet&user_name=operator&door__exact=admin")] == ["quiet"]
+    assert [row[2] for row in listed(browse, "?name=quiet&user_name=operator&interface__exact=admin")] == ["quiet"]
     for act in Act.objects.all():
         assert act.command.split()[2] in browse.get(page_of(act)).content.decode()
 
@@ -143,7 +145,7 @@ def test_an_action_names_a_command_that_reads_it(case: Case, browse: Client, mak
 FILTERS = {
     "queue": "-odd name",
     "state": str(READY.value),
-    "type": "it's; rm -rf / \n$(x)",
+    "type": "it's; rm -rf / \n\x03\u202e\\$(x)",
     "attempts": "3",
     "worker": "7",
     "published": "day",
@@ -158,7 +160,9 @@ def test_a_command_reads_the_filters_of_the_list(browse: Client, make: Make) -> 
     for action in ACTIONS:
         assert action.command is not None
         given = FILTERS | ({"state": str(CLAIMED.value)} if action.name == "stop" else {})
-        options = parsed(action.command(NamedMessages(given), {"reason": "-x", "target": "t", "priority": 3}))
+        command = action.command(NamedMessages(given), {"reason": "-x", "target": "t", "priority": 3})
+        assert command.isprintable()
+        options = parsed(command)
         assert dict(options["filters"]) | read_filters("default", options) == given, action.name
 
     data = {"action": "cancel", "select_across": "1", "_selected_action": [rows[0].pk]}

@@ -56,26 +56,52 @@ def test_an_undo_puts_back_what_is_there(database: str, run: Run) -> None:
         run("mq_acts", "--undo", "999999", "--database", database)
 
 
-def test_many_messages_need_a_reason(database: str, run: Run, settings: Settings) -> None:
+def test_an_operator_at_a_terminal_is_asked_why_many_messages_are_changed(
+    database: str, run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "ACTS_REASON_ABOVE": 1}
     for number in range(2):
         publish("orders", number, using=database)
+    typed, questions = [""], list[str]()
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("builtins.input", lambda question: questions.append(question) or typed[0])
     asked = [
-        ["mq_cancel", "--queue", "orders", "--yes"],
+        ["mq_reschedule", "--queue", "orders", "--delay", "5"],
+        ["mq_move", "--to", "mails", "--queue", "orders"],
         ["mq_move", "orders", "mails", "--state", "ready"],
-        ["mq_purge", "orders", "--yes"],
         ["mq_queue", "delete", "orders", "--force"],
     ]
 
     for name, *words in asked:
-        with pytest.raises(CommandError, match="Say why with --why") as refused:
-            call_command(name, *words, database=database, stdout=io.StringIO())
-        assert refused.value.returncode == 2
+        with pytest.raises(CommandError, match="Say why, here or with --why"):
+            run(name, *words, "--database", database)
+    assert questions == ["This changes more than 1 messages. Why? "] * len(asked)
     assert (Message.objects.using(database).count(), Act.objects.using(database).count()) == (2, 0)
 
-    call_command("mq_move", "orders", "mails", "--state", "ready", "--why", "x", database=database)
+    typed[0] = "stock take"
+    run("mq_move", "orders", "mails", "--state", "ready", "--database", database)
+    run("mq_move", "mails", "orders", "--state", "ready", "--why", "again", "--database", database)
+    run("mq_purge", "orders", "--yes", "--database", database)
+    acts = Act.objects.using(database).order_by("pk").values_list("name", "count", "reason")
+    assert list(acts) == [("move", 2, "stock take"), ("move", 2, "again"), ("purge", 2, "")]
+
+
+def test_a_script_is_not_asked_why(database: str, run: Run, settings: Settings, unattended: None) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "ACTS_REASON_ABOVE": 1}
+    for number in range(2):
+        publish("orders", number, using=database)
+
+    run("mq_move", "orders", "mails", "--state", "ready", "--database", database)
+
     [act] = Act.objects.using(database).all()
-    assert (act.count, act.messages.count(), act.reason) == (2, 2, "x")
+    assert (act.count, act.messages.count(), act.reason) == (2, 2, "")
+
+
+class Terminal:
+    """A standard input that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def test_the_line_that_was_typed_is_kept(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,6 +276,13 @@ PAGES = (
         prints=("acme",),
     ),
     Page("operations/upgrade.md"),
+    Page(
+        "operations/what-operators-did.md",
+        settings='DJANGO_MQ = {"QUEUES": {"orders": {}, "orders.old": {}}}',
+        before="from django_mq.api import publish; publish('orders', 1); publish('orders', 2)",
+        after="python manage.py mq_acts",
+        prints=("2 messages moved from 'orders' to 'orders.old'.", "2 messages put back.", "stock take"),
+    ),
     Page("queues/groups-and-order.md", after="python manage.py mq_worker --until-empty"),
     Page("queues/fairness.md", after="python manage.py mq_queues", prints=("reports",)),
     Page(

@@ -81,7 +81,7 @@ class ActAdmin(ReadOnly, ActionAdmin):
 
     actions = [UNDO]
     list_display = ["when", "user_name", "what", "about_shown", "done", "reason_shown"]
-    list_filter = [UserFilter, "door", NameFilter, TimeFilter]
+    list_filter = [UserFilter, "interface", NameFilter, TimeFilter]
     search_fields = ["user_name", "about", "sentence", "reason"]
     search_help_text = gettext_lazy("Search for words, names, users and reasons, or for the id of a message.")
     sortable_by = ()
@@ -89,7 +89,7 @@ class ActAdmin(ReadOnly, ActionAdmin):
     fieldsets = [
         (None, {"fields": ["what", "about", "sentence", "count", "reason", "undo_of"]}),
         (gettext_lazy("Request"), {"fields": ["criterion_shown", "answers_shown", "command_shown"]}),
-        (gettext_lazy("User and times"), {"fields": ["user_name", "door", "time"]}),
+        (gettext_lazy("User and times"), {"fields": ["user_name", "interface", "time"]}),
         (gettext_lazy("Messages"), {"fields": ["some"]}),
     ]
 
@@ -162,7 +162,7 @@ class ActAdmin(ReadOnly, ActionAdmin):
         lines = [(message_address(self, row.message_id), row.message_id, _way(row)) for row in rows]
         return format_html_join("", '<div><a href="{}">{}</a> {}</div>', lines) or None
 
-    def count_of(self, action: Action, chosen: Sequence[Act]) -> int:  # noqa: ARG002 - there is one
+    def count_up_to(self, action: Action, chosen: Sequence[Act], limit: int) -> int:  # noqa: ARG002 - there is one
         return sum(remembered(act, using=alias()) for act in chosen)
 
     def preview(self, action: Action, chosen: Sequence[Act]) -> Preview:  # noqa: ARG002 - there is one

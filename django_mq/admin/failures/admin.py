@@ -11,7 +11,6 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.acts.extension import reason_above
 from django_mq.admin import columns
 from django_mq.admin.actions import Action, ActionAdmin, Preview
 from django_mq.admin.failures.actions import ACTIONS, plan_of
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from django_mq.acts.models import Act
+
 #: How far back a curve goes.
 SPAN = timedelta(days=1)
 #: How many names a cell of the list has.
@@ -150,11 +150,8 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
         rows = [[str(group), group.place, exact(group.failures)] for group in chosen]
         return Preview([_("Failure"), _("Place"), _("Failures")], rows)
 
-    def count_of(self, action: Action, chosen: Sequence[FailureGroup]) -> int:  # noqa: ARG002 - there is one
-        above = reason_above()
-        if above is None:
-            return 0
-        return sum(count_dead_letters(group.pk, limit=above + 1, using=alias()) for group in chosen)
+    def count_up_to(self, action: Action, chosen: Sequence[FailureGroup], limit: int) -> int:  # noqa: ARG002 - there is one
+        return sum(count_dead_letters(group.pk, limit=limit, using=alias()) for group in chosen)
 
     def run_on(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any, act: Act) -> str:
         sentence: str = action.run(self, request, row, answers, act)

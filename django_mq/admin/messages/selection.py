@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 
 from django_mq.acts import recorder
 from django_mq.acts.command_lines import NamedMessages
-from django_mq.acts.extension import reason_above
 from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.forms import Confirmation
@@ -135,9 +134,8 @@ class SelectionAdmin(ActionAdmin):
     def _obstacles(action: Any, chosen: Selection) -> str:
         return chosen.obstacles if action.name == "redrive" else ""
 
-    def count_of(self, action: Any, chosen: Selection) -> int:  # noqa: ARG002 - of other pages
-        above = reason_above()
-        return chosen.count(above + 1)[0] if chosen.cut and above is not None else len(chosen.messages)
+    def count_up_to(self, action: Any, chosen: Selection, limit: int) -> int:  # noqa: ARG002 - of other pages
+        return chosen.count(limit)[0] if chosen.cut else len(chosen.messages)
 
     def commands(self, action: Any, chosen: Selection, answers: Mapping[str, Any]) -> list[str]:
         named = chosen.named(by_filters=chosen.is_described)

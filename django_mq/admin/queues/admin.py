@@ -229,7 +229,7 @@ class QueueAdmin(ActionAdmin):
         more = report.obstacles(obstacles(names, using=alias()))
         return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows, more)
 
-    def count_of(self, action: Action, chosen: Sequence[Queue]) -> int:
+    def count_up_to(self, action: Action, chosen: Sequence[Queue], limit: int) -> int:
         if action not in {PURGE, REDRIVE, DELETE}:
             return 0
         found = columns.measure(chosen)

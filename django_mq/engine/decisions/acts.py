@@ -1,4 +1,4 @@
-"""Acts of operators: when to ask for a reason, and what an undo puts back."""
+"""Acts of operators: what is remembered of them, and what an undo puts back."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ class WayBack(Enum):
     HELD = "held"
     #: It is dead, and stays.
     DEAD = "dead"
-
-
-def needs_reason(count: int, above: int | None) -> bool:
-    """Return whether to ask why so many messages are changed; ``above`` is the setting, None: never."""
-    return above is not None and count > above
 
 
 def way_back(state: State, *, came_from: str, is_in: str) -> WayBack:

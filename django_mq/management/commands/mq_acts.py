@@ -9,8 +9,9 @@ from django.core.management.base import CommandError
 from django_mq.acts import recorder, undo
 from django_mq.acts.models import Act
 from django_mq.formats import PLAIN, plural
-from django_mq.management.arguments import WHY, UsageError, argument, at_least_one, check_reason
+from django_mq.management.arguments import WHY, UsageError, argument, at_least_one
 from django_mq.management.command import MQCommand
+from django_mq.management.confirmation import ask_reason
 from django_mq.management.messages import read_ids
 from django_mq.management.tables import printable, shortened, table
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 HEADINGS = ("ID", "TIME (UTC)", "BY", "ACTION", "ABOUT", "MESSAGES", "REASON", "COMMAND")
 #: Columns in JSON; the time is text.
 KEYS = (
-    *("id", "user_name", "door", "model", "name", "about", "sentence", "criterion", "answers", "command"),
+    *("id", "user_name", "interface", "model", "name", "about", "sentence", "criterion", "answers", "command"),
     *("reason", "count", "operation_id", "undoes_id"),
 )
 #: The words for what an undo leaves.
@@ -71,8 +72,8 @@ class Command(MQCommand):
         if options["dry_run"]:
             self.answer({"would_try": count}, f"{plural(count, 'message')} would be put back, if still there.")
             return
-        check_reason(count, options["why"])
-        record = self.new_act("act", "undo", about=act, reason=options["why"])
+        reason = ask_reason(lambda _limit: count, options["why"])
+        record = self.new_act("act", "undo", about=act, reason=reason)
         with recorder.recorded(record, using=alias):
             done = undo.undo(act, record, using=alias)
             left = ", ".join(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
-from django_mq.acts.extension import reason_above
 from django_mq.failures import staged
 from django_mq.failures.deploys import last_deploy
 from django_mq.formats import PLAIN
-from django_mq.management.arguments import WHY, argument, at_least_one, check_reason, more_than_zero, one_of
+from django_mq.management.arguments import WHY, argument, at_least_one, more_than_zero, one_of
 from django_mq.management.command import MQCommand
+from django_mq.management.confirmation import ask_reason
 from django_mq.management.tables import table
 from django_mq.models import FailureGroup, StagedRedrive
 
@@ -95,12 +95,13 @@ class Command(MQCommand):
         group = FailureGroup.objects.using(alias).filter(pk=options["redrive"]).first()
         if group is None:
             raise CommandError(f"There is no failure group {options['redrive']}; mq_failures shows all.")
-        if (above := reason_above()) is not None:
-            check_reason(staged.count_dead_letters(group.pk, limit=above + 1, using=alias), options["why"])
+        why = ask_reason(
+            lambda limit: staged.count_dead_letters(group.pk, limit=limit, using=alias), options["why"]
+        )
         how = {"first": options["first"], "per_minute": options["per_minute"]}
         redrive = staged.begin(group, **how, using=alias)
         text = f"Redrive {redrive.pk} has begun. A worker takes the first step within seconds."
-        self.note(alias, "failuregroup", "redrive", [group], answers=how, reason=options["why"], sentence=text)
+        self.note(alias, "failuregroup", "redrive", [group], answers=how, reason=why, sentence=text)
         self.answer({"redrive": redrive.pk, "group": group.pk, **how}, text)
 
     def _steer(self, alias: str, options: dict[str, Any]) -> None:

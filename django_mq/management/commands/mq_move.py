@@ -9,13 +9,13 @@ from django.db.models import Q
 
 from django_mq.acts import recorder
 from django_mq.acts.command_lines import OPTIONS
-from django_mq.acts.extension import reason_above
 from django_mq.delivery.operator import actions
 from django_mq.delivery.operator.moves import count_movable, move_all
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.engine.states import State
 from django_mq.formats import COUNT_LIMIT, PLAIN, plural
-from django_mq.management.arguments import UsageError, argument, check_reason
+from django_mq.management.arguments import UsageError, argument
+from django_mq.management.confirmation import ask_reason
 from django_mq.management.messages import MessageCommand, read_ids
 
 if TYPE_CHECKING:
@@ -62,17 +62,19 @@ class Command(MessageCommand):
     def _move_all(self, source: str, target: str, alias: str, options: dict[str, Any]) -> None:
         name, limit = options["state"] or "dead", options["limit"]
         state = State[name.upper()]
+
+        def count_up_to(number: int) -> int:
+            least = number if limit is None else min(limit, number)
+            return count_movable(source, target, state=state, limit=least, using=alias)
+
         if options["dry_run"]:
-            ceiling = COUNT_LIMIT if limit is None else min(limit, COUNT_LIMIT)
-            count = count_movable(source, target, state=state, limit=ceiling, using=alias)
+            count = count_up_to(COUNT_LIMIT)
             text = f"{name.capitalize()} messages that would be moved: {PLAIN.bounded(count)}."
             self.answer({"would_move": count}, text)
             return
-        if (above := reason_above()) is not None:
-            count = count_movable(source, target, state=state, limit=above + 1, using=alias)
-            check_reason(count if limit is None else min(count, limit), options["why"])
+        reason = ask_reason(count_up_to, options["why"])
         given = {"criterion": {"filters": {"queue": source, "state": str(state.value)}}, "answers": {"to": target}}
-        act = self.new_act("message", "move", reason=options["why"], **given)
+        act = self.new_act("message", "move", reason=reason, **given)
         each = partial(recorder.perform_on, act, using=alias)
         moved = move_all(source, target, state=state, limit=limit, using=alias, each=each)
         sentence = f"{plural(moved, 'message')} moved from {source!r} to {target!r}."

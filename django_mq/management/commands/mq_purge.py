@@ -8,9 +8,9 @@ from django_mq.acts import recorder
 from django_mq.api import purge
 from django_mq.diagnosis.state.overview import overview
 from django_mq.formats import PLAIN, plural
-from django_mq.management.arguments import QUEUE, WHY, argument, check_reason
+from django_mq.management.arguments import QUEUE, WHY, argument
 from django_mq.management.command import MQCommand
-from django_mq.management.confirmation import confirm
+from django_mq.management.confirmation import ask_reason, confirm
 
 
 class Command(MQCommand):
@@ -32,13 +32,11 @@ class Command(MQCommand):
             text = f"{holds} would be removed from queue {name!r}."
             self.answer({"queue": name, "would_remove": counts}, text)
             return
-        check_reason(sum(counts.values()), options["why"])
         if not options["yes"]:
             question = f"Remove {holds} from queue {name!r} of database {alias!r}?"
             confirm(question, otherwise="Nothing was removed.")
-        with recorder.recorded(
-            self.new_act("queue", "purge", about=name, reason=options["why"]), using=alias
-        ) as act:
+        why = ask_reason(lambda _limit: sum(counts.values()), options["why"], yes=options["yes"])
+        with recorder.recorded(self.new_act("queue", "purge", about=name, reason=why), using=alias) as act:
             act.count = gone = purge(name, using=alias)
             act.sentence = f"{plural(gone, 'message')} removed from queue {name!r}."
         (queue,) = overview([name], using=alias)

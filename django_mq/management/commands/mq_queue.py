@@ -19,8 +19,9 @@ from django_mq.diagnosis.state.overview import overview
 from django_mq.engine.options import OPTIONS
 from django_mq.errors import ConfigurationError
 from django_mq.formats import plural
-from django_mq.management.arguments import WHY, check_reason
+from django_mq.management.arguments import WHY
 from django_mq.management.command import MQCommand
+from django_mq.management.confirmation import ask_reason
 from django_mq.models import Queue
 from django_mq.stores.registry import shared_store
 
@@ -81,7 +82,8 @@ class Command(MQCommand):
             return
         if force:
             (queue,) = overview([name], using=alias)
-            check_reason(queue.ready + queue.scheduled + queue.parked + queue.dead, why)
+            count = queue.ready + queue.scheduled + queue.parked + queue.dead
+            why = ask_reason(lambda _limit: count, why)
         with recorder.recorded(self.new_act("queue", "delete", about=name, reason=why), using=alias) as act:
             act.count = removed = shared_store(alias).deletions.delete_queue(name, force=force)
             act.sentence = _deleted(name, "is deleted", removed)
