@@ -1,36 +1,36 @@
-"""What happened that may explain a change in a chart: deploys, and what operators did to queues."""
+"""What happened that may explain a change in a chart: deploys, and acts of operators on queues."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.contrib.admin.models import LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.utils.translation import gettext as _
 
+from django_mq.acts.models import Act
 from django_mq.admin.overview.charts import Mark
 from django_mq.admin.table import alias
-from django_mq.models import Deploy, Queue
+from django_mq.models import Deploy
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-#: The newest entries that are read: the log has no index of its times.
-NEWEST = 500
+    from django_mq.models import Queue
+
+#: The most marks of each kind, the newest.
+MOST = 500
 #: The most characters of a label.
 LONGEST = 120
 
 
-def marks(since: datetime, until: datetime, *, queue: Queue | None = None) -> list[Mark]:
-    """Return the deploys within a span, and what operators did to a queue, or to any."""
-    deploys = Deploy.objects.using(alias()).filter(first_at__gte=since, first_at__lt=until)[:NEWEST]
-    found = [
-        Mark(each.first_at, _("deploy: %(version)s") % {"version": each.version}, "deploy") for each in deploys
-    ]
-    entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(Queue)).order_by("-pk")
-    found += [
-        Mark(entry.action_time, f"{entry.object_repr}: {entry.get_change_message()}"[:LONGEST])
-        for entry in entries[:NEWEST]
-        if since <= entry.action_time < until and (queue is None or entry.object_id == str(queue.pk))
-    ]
-    return found
+def deploys(since: datetime, until: datetime) -> list[Mark]:
+    """Return the deploys within a span."""
+    found = Deploy.objects.using(alias()).filter(first_at__gte=since, first_at__lt=until)[:MOST]
+    return [Mark(each.first_at, _("deploy: %(version)s") % {"version": each.version}, "deploy") for each in found]
+
+
+def acts(since: datetime, until: datetime, queue: Queue | None) -> list[Mark]:
+    """Return what operators did within a span to a queue, or to any."""
+    found = Act.objects.using(alias()).filter(model="queue", began_at__gte=since, began_at__lt=until)
+    if queue is not None:
+        found = found.filter(about=queue.name)
+    return [Mark(each.began_at, f"{each.about}: {each.said}"[:LONGEST]) for each in found.order_by("-pk")[:MOST]]
