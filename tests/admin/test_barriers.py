@@ -32,6 +32,7 @@ LISTS = (
     "history",
     "attempt",
     "operation",
+    "act",
     "insighthour",
 )
 #: Actions that ask first, and rows to choose.
@@ -92,7 +93,7 @@ def places(make: Make) -> list[str]:
     coloured = [list_of("workersession"), list_of("queue"), *map(page_of, (dead, dead.queue))]
     rows = (Consumer.objects.all()[0].session, history, attempt, operation, a_result())
     overview, insights = f"{list_of('queue')}overview/", f"{list_of('insighthour')}?queue=orders"
-    looks = [f"{list_of('history')}types/", *(f"{list_of('queue')}{page}/" for page in ("space", "log"))]
+    looks = [f"{list_of('history')}types/", *(f"{list_of('queue')}{page}/" for page in ("space", "charts"))]
     forms = [f"{list_of(model)}add/" for model in ("queue", "binding", "message")]
     return [overview, insights, *coloured, *map(list_of, LISTS), *map(page_of, rows), *looks, *forms]
 

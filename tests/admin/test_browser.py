@@ -104,10 +104,10 @@ def test_every_page_fits_a_usual_screen_and_no_cell_is_a_tower(
     dead = fill_shop(make)
     long_name = "shop.invoices.tasks.send_reminder_to_customer"
     make.message(DEAD, make.queue(long_name), type=long_name, dead_reason="no such customer, " * 12)
-    names = ("queue", "binding", "message", "workersession", "consumer", "history", "attempt", "operation")
+    names = ("queue", "binding", "message", "workersession", "consumer", "history", "attempt", "operation", "act")
     addresses = [list_of(name) for name in (*names, "taskresult", "archivebatch", "bulkjob", "insighthour")]
     addresses += [f"{list_of('queue')}charts/?queue=orders"]
-    addresses += [f"{list_of('queue')}{page}/" for page in ("overview", "space", "log", "add")]
+    addresses += [f"{list_of('queue')}{page}/" for page in ("overview", "space", "charts", "add")]
     addresses += [f"{list_of('message')}?state=letters", f"{list_of('history')}types/", page_of(dead)]
     addresses += [page_of(dead.queue), page_of(Consumer.objects.all()[0].session)]
     found = {}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MODELS = (
     *("queue", "binding", "message", "workersession", "consumer"),
-    *("history", "attempt", "operation", "insighthour", "taskresult"),
+    *("history", "attempt", "operation", "insighthour", "taskresult", "act"),
 )
 
 #: By how many pixels a page is wider than the window.
@@ -41,7 +41,7 @@ def pages(make: Make) -> dict[str, str]:
     lists = {model: list_of(model) for model in MODELS}
     forms = {"publish": f"{list_of('message')}add/", "new queue": f"{list_of('queue')}add/"}
     forms["types"] = f"{list_of('history')}types/"
-    forms |= {name: f"{list_of('queue')}{name}/" for name in ("space", "log")}
+    forms |= {name: f"{list_of('queue')}{name}/" for name in ("space", "charts")}
     forms["dead letters"] = f"{list_of('message')}?state=letters"
     return {**lists, **forms, "overview": overview} | {name: page_of(row) for name, row in rows.items()}
 
