@@ -54,7 +54,7 @@ class Case(NamedTuple):
     permission: str
     row: Callable[[Make], Any]
     answers: dict[str, Any]
-    #: A further permission to view it: what was done to a table is for those who may view the table.
+    #: A further permission to view it: what was done to a table is for users with that permission.
     sees: tuple[str, ...] = ()
 
 

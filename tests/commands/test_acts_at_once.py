@@ -1,4 +1,4 @@
-"""Two operators who act on the same messages at once."""
+"""Two operators act on the same messages at once."""
 
 from __future__ import annotations
 
