@@ -25,8 +25,8 @@ def confirm(question: str, *, otherwise: str) -> None:
 def ask_reason(count_up_to: Callable[[int], int], why: str, *, yes: bool = False) -> str:
     """Return why an operator changes messages: what --why says, or what is typed at the terminal if they are many.
 
-    Scripts are not asked, and neither are operators with --yes. ``count_up_to`` counts the messages, up to a number.
-    Raise CommandError if nothing is typed.
+    Scripts are not asked, and neither are operators with --yes. ``count_up_to`` counts the messages, up to a
+    number. Raise CommandError if nothing is typed.
     """
     if why or yes or not _is_terminal() or not asks_reason(count_up_to):
         return why

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.core.management import get_commands, load_command_class
+from django.core.management import call_command, get_commands, load_command_class
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -270,6 +272,24 @@ def test_an_operation_in_the_background_is_one_act(
     assert ActedMessage.objects.filter(act=act, came_from="orders").count() == 3
     assert "mq_redrive --type=bill" in act.command
     assert "type: bill" in browse.get(page_of(act)).content.decode().lower()
+
+
+@pytest.mark.django_db
+def test_acts_have_their_times_without_use_tz(browse: Client, make: Make, settings: Settings) -> None:
+    settings.TIME_ZONE, settings.USE_TZ = "Asia/Tokyo", False
+    run_action(browse, "message", "reschedule", [make.message()], deliver_at="2131-05-31T18:00")
+    act, now = Act.objects.get(), datetime.now(UTC)
+    hour = timedelta(hours=1)
+
+    assert now - hour < act.began_at <= now
+    assert parsed(act.command)["at"].startswith("2131-05-31T18:00")
+    for end, found in ((now + hour, 1), (now - hour, 0)):
+        span = urlencode({"since": (now - 2 * hour).isoformat(), "until": end.isoformat()})
+        assert len(listed(browse, f"?{span}")) == found
+    assert "2131-05-31T18:00" in browse.get(page_of(act)).content.decode()
+    out = io.StringIO()
+    call_command("mq_acts", stdout=out)
+    assert f"{act.began_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}" in out.getvalue()
 
 
 @pytest.mark.django_db
