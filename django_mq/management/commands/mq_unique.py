@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any, ClassVar
 
 from django_mq.diagnosis.state.unique_keys import held_keys
@@ -39,7 +40,10 @@ class Command(MQCommand):
             self.note(alias, "uniquekey", "free", [options["name"]] if freed else ())
             self.answer({"freed": freed}, f"{plural(freed, 'key')} freed.")
             return
-        rows = [[each.label or "-", each.until, str(each.message_id), f"{each.first_at:{TIME}}"] for each in found]
+        rows = [
+            [each.label or "-", each.until, str(each.message_id), f"{each.first_at.astimezone(UTC):{TIME}}"]
+            for each in found
+        ]
         text = table(["KEY", "UNTIL", "MESSAGE", "TAKEN (UTC)"], rows) if rows else "No key is held."
         told = [
             {
