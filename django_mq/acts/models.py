@@ -49,7 +49,7 @@ class Act(models.Model):
         verbose_name_plural = _("acts of operators")
         ordering = ["-id"]
         permissions = [("undo_act", "Can undo acts of operators")]
-        indexes = [models.Index("began_at", name="django_mq_act_began")]
+        indexes = [models.Index(fields=["began_at"], name="django_mq_act_began")]
 
     def __str__(self) -> str:
         return f"{self.model} {self.name} #{self.pk}"
@@ -82,7 +82,7 @@ class ActedMessage(models.Model):
         verbose_name = _("message of an act")
         verbose_name_plural = _("messages of acts")
         ordering = ["id"]
-        indexes = [models.Index("message_id", name="django_mq_actedmessage_message")]
+        indexes = [models.Index(fields=["message_id"], name="django_mq_actedmessage_message")]
 
     def __str__(self) -> str:
         return f"{self.message_id}: {self.came_from} → {self.went_to}"
