@@ -232,7 +232,8 @@ def _news(number: int) -> str:
     """Return how many rows are new, in words; blank if none."""
     if not number:
         return ""
-    return _("%(number)s new") % {"number": f"{MOST_NEW}+" if number > MOST_NEW else number}
+    words = _("more than %(number)s new") if number > MOST_NEW else _("%(number)s new")
+    return words % {"number": min(number, MOST_NEW)}
 
 
 def new_among(ids: Sequence[Any], rows: Iterable[int]) -> int:

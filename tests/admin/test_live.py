@@ -105,7 +105,7 @@ def test_a_row_that_new_ones_have_pushed_off_its_page_is_refreshed(site: str, br
 
     answer = refreshed(browse, list_of("message"), page)
 
-    assert answer["new"] == "99+ new"
+    assert answer["new"] == "more than 99 new"
     assert "gone" not in answer
     assert list(answer["ages"]) == [f"mq-row-{row.pk}"]
 
