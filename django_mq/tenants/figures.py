@@ -39,7 +39,6 @@ SUMS: Final = ("accepted", "failed", "dead", "wait_seconds", "run_seconds")
 class TenantFigures:
     """A tenant in a span, several together, or the messages without the key."""
 
-    kind: TenantRow
     tenant: str = ""
     accepted: int = 0
     failed: int = 0
@@ -92,11 +91,11 @@ def top_tenants(
     others = by_kind[TenantRow.OTHERS]
     missing = None if others.waiting or waiting_at is None else 0
     tenants = _first(past, waiting, by, most, missing)
-    whole = _sum(TenantRow.MARK, by_kind.values())
-    shown = _sum(TenantRow.OTHERS, [*tenants, by_kind[TenantRow.NAMELESS]])
+    whole = _sum(by_kind.values())
+    shown = _sum([*tenants, by_kind[TenantRow.NAMELESS]])
     return TopTenants(
         tenants=tenants,
-        others=_sum(TenantRow.OTHERS, [whole], less=shown),
+        others=_sum([whole], less=shown),
         nameless=by_kind[TenantRow.NAMELESS],
         total=whole,
         begin=begin,
@@ -152,7 +151,6 @@ def _first(
     found = [
         TenantFigures(
             tenant=name,
-            kind=TenantRow.TENANT,
             **dict(zip(SUMS, sums[name], strict=True)),
             wait_p95=quantile(merged(texts[name]), 95),
             waiting=counts.get(name, missing),
@@ -171,12 +169,12 @@ def _by_kind(
     summed = past.filter(kind__in=kinds).values_list("kind").annotate(*map(Sum, SUMS))
     sums = {kind: dict(zip(SUMS, values, strict=True)) for kind, *values in summed}
     return {
-        kind: TenantFigures(kind=kind, **sums.get(kind, {}), waiting=counts.get(kind, 0) if is_counted else None)
+        kind: TenantFigures(**sums.get(kind, {}), waiting=counts.get(kind, 0) if is_counted else None)
         for kind in kinds
     }
 
 
-def _sum(kind: TenantRow, every: Iterable[TenantFigures], *, less: TenantFigures | None = None) -> TenantFigures:
+def _sum(every: Iterable[TenantFigures], *, less: TenantFigures | None = None) -> TenantFigures:
     """Return some figures together, less others."""
     rows = list(every)
     found: dict[str, Any] = {
@@ -185,4 +183,4 @@ def _sum(kind: TenantRow, every: Iterable[TenantFigures], *, less: TenantFigures
     }
     known = [row.waiting for row in rows if row.waiting is not None]
     waiting = max(0, sum(known) - ((less and less.waiting) or 0)) if known else None
-    return TenantFigures(kind=kind, **found, waiting=waiting)
+    return TenantFigures(**found, waiting=waiting)

@@ -11,13 +11,15 @@ from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.formats import PLAIN
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand
-from django_mq.management.tables import table
+from django_mq.management.tables import shortened, table
 from django_mq.tenants.declared import queues_with, tenant_key
 from django_mq.tenants.figures import MEASURES, SPANS, top_tenants
 
 if TYPE_CHECKING:
     from django_mq.tenants.figures import TenantFigures, TopTenants
 
+#: The most characters of a name in the table. JSON has all.
+LONGEST = 60
 HEADINGS = ("FINISHED", "WAITING", "FAILED", "DIED", "WAIT 95 %", "HELD IN ALL")
 #: What the option --by calls the measures.
 NAMES = dict(zip(("finished", "waiting", "failed", "died", "wait", "held"), MEASURES, strict=True))
@@ -54,7 +56,7 @@ class Command(MQCommand):
 
 def _text(key: str, found: TopTenants, alias: str) -> str:
     rest = {"(all others)": found.others, f"(without {key})": found.nameless, "(all)": found.total}
-    rows = [_row(row.tenant, row) for row in found.tenants]
+    rows = [_row(shortened(row.tenant, LONGEST), row) for row in found.tenants]
     rows += [_row(name, row) for name, row in rest.items()]
     lines = [table((key.upper(), *HEADINGS), rows, right=range(1, 7))]
     if found.known_until is None:
