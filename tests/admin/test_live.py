@@ -168,6 +168,14 @@ def test_the_parts_of_a_page_are_found_with_what_is_in_them() -> None:
     assert parts["c"].version == "given"
 
 
+@pytest.mark.parametrize(
+    ("processor", "seconds", "wait"),
+    [(0.004, 0.01, 5), (0.02, 0.02, 5), (0.04, 0.05, 10), (0.01, 0.3, 30), (2, 9, 60)],
+)
+def test_a_page_that_costs_much_is_asked_for_less_often(processor: float, seconds: float, wait: int) -> None:
+    assert live.pause(processor, seconds) == wait
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_page_changes_by_parts_and_waits_while_one_reads(
     live_server: LiveServer, operator: User, make: Make
