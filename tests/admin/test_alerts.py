@@ -14,6 +14,7 @@ from django_mq.diagnosis.state.alerts import Alert, AlertKind, alerts, is_full
 from django_mq.diagnosis.state.fleet import ConsumerStatus, Use, WorkerStatus
 from django_mq.diagnosis.state.overview import QueueState
 from django_mq.diagnosis.state.sentences import sentence
+from django_mq.engine.decisions.limiting_factor import Factor
 from django_mq.formats import COUNT_LIMIT
 from django_mq.models import Consumer, Message, Rollup
 from django_mq.rollups.series import SUMMED_UP, Rates
@@ -119,26 +120,22 @@ def test_what_delays_messages_stands_first_and_what_is_meant_last() -> None:
         ("unserved", "young", False),
         ("paused", "paused", False),
     ]
-    assert found[0].busy
+    assert found[0].factor is Factor.SLOTS
 
 
 @pytest.mark.parametrize(
-    ("slots", "credit", "busy", "spent"),
+    ("slots", "credit", "word"),
     [
-        (Use(), Use(9, 10), True, True),
-        (Use(), Use(8, 10), False, False),
-        (Use(4, 4), Use(5, 10), True, False),
-        (Use(0, 4), Use(10, 10), False, True),
-        (Use(), Use(), False, False),
+        (Use(), Use(9, 10), "busy"),
+        (Use(), Use(8, 10), "could have more messages in flight"),
+        (Use(4, 4), Use(5, 10), "busy"),
+        (Use(0, 4), Use(10, 10), "raise their max"),
+        (Use(), Use(), "could have more messages in flight"),
     ],
 )
-def test_workers_are_busy_by_their_slots_and_else_by_their_credit(
-    slots: Use, credit: Use, busy: bool, spent: bool
-) -> None:
-    alert = Alert(kind=AlertKind.LATE, queue=state(**WAITS), slots=slots, credit=credit)
+def test_workers_are_busy_by_their_slots_and_else_by_their_credit(slots: Use, credit: Use, word: str) -> None:
+    alert = Alert(kind=AlertKind.LATE, queue=state(**WAITS, consumers=1), slots=slots, credit=credit)
 
-    assert (alert.busy, alert.spent) == (busy, spent)
-    word = "busy" if busy else "raise their max" if spent else "could have more messages in flight"
     assert word in sentence(alert)
 
 
@@ -156,6 +153,7 @@ def test_workers_are_busy_by_their_slots_and_else_by_their_credit(
         ({"max_receivers": 2, "consumers": 2}, 10, "raise their max"),
         ({"grouped": True, "consumers": 2}, 2, "Messages of a group are delivered one at a time"),
         ({"strict": True}, 2, "a message that cannot be delivered holds up those behind it"),
+        ({"parked": 2}, 2, "Messages wait for their keys"),
         ({}, 2, "could have more messages in flight"),
     ],
 )

@@ -11,8 +11,9 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.diagnosis.language import time_text
 from django_mq.diagnosis.messages.indexes import RETRYING
-from django_mq.diagnosis.state.alerts import OWN, AlertKind, delivery
+from django_mq.diagnosis.state.alerts import AlertKind, delivery
 from django_mq.diagnosis.state.sentences import sentence
+from django_mq.engine.decisions.limiting_factor import OWN
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 from django_mq.seams.findings import Level
 

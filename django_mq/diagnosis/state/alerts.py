@@ -11,7 +11,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from django_mq.diagnosis.state.fleet import Use, supplies
+from django_mq.diagnosis.state.fleet import Supply, Use, supplies
+from django_mq.engine.decisions.limiting_factor import DeliveryFacts, Factor, limited_by, stopped_by
 from django_mq.engine.decisions.limits import Limits, Overflow
 from django_mq.formats import COUNT_LIMIT, RATE_PLACES
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Seconds that a ready message may wait before its queue is late.
 LATE_SECONDS = 300.0
-#: From this share on, slots count as busy and credit as used up.
-BUSY_SHARE = 0.9
 NONE = Use()
 
 
@@ -54,30 +53,16 @@ class AlertKind(Enum):
     PAUSED = "paused"
 
 
-class Factor(Enum):
-    """What limits the delivery of a queue that is late."""
-
-    #: As many messages are in flight as the queue allows.
-    QUEUE = "queue"
-    #: The queue lets no more workers receive.
-    RECEIVERS = "receivers"
-    #: The workers can do hardly more: all their slots are busy.
-    SLOTS = "slots"
-    #: The workers have as many messages in flight as they may.
-    CREDIT = "credit"
-    #: Messages wait for others of their group.
-    GROUPS = "groups"
-    #: Messages wait for the first one.
-    ORDER = "order"
-    #: Nothing that is known.
-    UNKNOWN = "unknown"
-
-
-#: What is limited by the options of the queue: more workers, or more credit for them, change nothing.
-OWN = frozenset({Factor.QUEUE, Factor.RECEIVERS, Factor.GROUPS, Factor.ORDER})
 #: These are shown at once, and urgent only when messages have waited for long.
 DELIVERY = frozenset({AlertKind.UNSERVED, AlertKind.QUIET, AlertKind.UNWANTED})
 ORDER = {kind: number for number, kind in enumerate(AlertKind)}
+#: The kinds of alerts that name what keeps a queue from delivering.
+STOPPED = {
+    Factor.PAUSED: AlertKind.PAUSED,
+    Factor.UNSERVED: AlertKind.UNSERVED,
+    Factor.QUIET: AlertKind.QUIET,
+    Factor.UNWANTED: AlertKind.UNWANTED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,32 +90,12 @@ class Alert:
         return self.kind not in {AlertKind.PAUSED, AlertKind.RETRYING}
 
     @property
-    def busy(self) -> bool:
-        """Whether the workers can do hardly more: by their slots, or by their credit if no slots are known."""
-        return _used_up(self.slots if self.slots.of else self.credit)
-
-    @property
-    def spent(self) -> bool:
-        """Whether the consumers have used nearly all their credit."""
-        return _used_up(self.credit)
-
-    @property
     def factor(self) -> Factor:
-        """What limits the delivery. A limit of the queue counts first: more workers do not change it."""
-        queue = self.queue
-        if queue is not None and _used_up(Use(queue.claimed, queue.most_claimed)):
-            return Factor.QUEUE
-        if queue is not None and queue.max_receivers is not None:
-            idle = queue.consumers - queue.max_receivers
-            if idle > 0 or (idle == 0 and self.busy):
-                return Factor.RECEIVERS
-        if self.busy:
-            return Factor.SLOTS
-        if self.spent:
-            return Factor.CREDIT
-        if queue is not None and queue.grouped:
-            return Factor.GROUPS
-        return Factor.ORDER if queue is not None and queue.strict else Factor.UNKNOWN
+        """What limits the delivery."""
+        if self.queue is None:
+            return Factor.NOTHING
+        of = Supply(slots=self.slots, credit=self.credit, awake=self.queue.consumers)
+        return limited_by(facts_of(self.queue, of, self.unwanted))
 
     @property
     def rank(self) -> tuple[bool, int, float, str]:
@@ -160,22 +125,32 @@ def alerts(
     return sorted(found, key=lambda alert: alert.rank)
 
 
-def _used_up(use: Use) -> bool:
-    return use.of > 0 and use.used >= BUSY_SHARE * use.of
+def facts_of(state: QueueState, of: Supply, unwanted: int = 0) -> DeliveryFacts:
+    """Return what is known of the delivery of a queue, by what its workers have."""
+    return DeliveryFacts(
+        paused=state.paused,
+        waits=state.oldest_ready_seconds is not None and not state.rests,
+        parked=state.parked,
+        workers=state.consumers,
+        awake=of.awake,
+        unwanted=unwanted,
+        in_flight=state.claimed,
+        most_in_flight=state.most_claimed,
+        most_receivers=state.max_receivers,
+        busy_slots=of.slots.used,
+        slots=of.slots.of,
+        used_credit=of.credit.used,
+        credit=of.credit.of,
+        grouped=state.grouped,
+        strict=state.strict,
+    )
 
 
 def delivery(state: QueueState, awake: int, unwanted: int = 0) -> AlertKind | None:
     """Return what keeps the queue from delivering, or delays it."""
-    if state.paused:
-        return AlertKind.PAUSED
-    if state.rests or state.oldest_ready_seconds is None:
-        return None
-    if not state.consumers:
-        return AlertKind.UNSERVED
-    if not awake:
-        return AlertKind.QUIET
-    if unwanted:
-        return AlertKind.UNWANTED
+    factor = stopped_by(facts_of(state, Supply(awake=awake), unwanted))
+    if factor is not None:
+        return STOPPED.get(factor)
     return AlertKind.LATE if state.waited_seconds > LATE_SECONDS else None
 
 

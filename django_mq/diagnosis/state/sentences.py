@@ -8,8 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_mq.diagnosis.language import LOCAL, exact, rate, time_text
-from django_mq.diagnosis.state.alerts import AlertKind, Factor
+from django_mq.diagnosis.state.alerts import AlertKind
 from django_mq.diagnosis.state.unwanted import MOST_READ
+from django_mq.engine.decisions.limiting_factor import Factor
 from django_mq.engine.decisions.limits import Overflow
 from django_mq.formats import COUNT_LIMIT
 
@@ -31,6 +32,7 @@ def sentence(alert: Alert) -> str:
 def _why_late(alert: Alert, state: QueueState) -> str:
     most = state.max_receivers or 0
     words: dict[Factor, str] = {
+        Factor.KEYS: _("Messages wait for their keys: see the limits by key on the page of the queue."),
         Factor.QUEUE: _(
             "As many of its messages are in flight as the queue allows over all workers (%(most)s): "
             "more workers do not help. Raise its limit, or make the handlers faster."
@@ -52,7 +54,7 @@ def _why_late(alert: Alert, state: QueueState) -> str:
         Factor.ORDER: _(
             "The queue keeps a strict order: a message that cannot be delivered holds up those behind it."
         ),
-        Factor.UNKNOWN: _("Its workers could have more messages in flight: see what its consumers wait for."),
+        Factor.NOTHING: _("Its workers could have more messages in flight: see what its consumers wait for."),
     }
     return words[alert.factor]
 
@@ -63,10 +65,10 @@ def _unwanted(alert: Alert, state: QueueState) -> str:
         "The selector of no consumer matches %(count)s messages at its head.",
         alert.unwanted,
     )
-    return f"{_waiting(state)} {words % {'count': LOCAL.least(alert.unwanted, MOST_READ)}}"
+    return f"{waiting_sentence(state)} {words % {'count': LOCAL.least(alert.unwanted, MOST_READ)}}"
 
 
-def _waiting(state: QueueState) -> str:
+def waiting_sentence(state: QueueState) -> str:
     age = LOCAL.age(state.oldest_ready_seconds or 0.0, is_exact=state.is_oldest_exact)
     if not state.ready:
         return _("A scheduled message has been due for %(age)s.") % {"age": age}
@@ -118,7 +120,7 @@ def _paused(_alert: Alert, state: QueueState) -> str:
     else:
         parts.append(_("It stays paused until an operator resumes it."))
     if state.ready:
-        parts.append(_waiting(state))
+        parts.append(waiting_sentence(state))
     return " ".join(parts)
 
 
@@ -133,12 +135,12 @@ def _stale(names: Sequence[str]) -> str:
 
 
 SENTENCES: dict[AlertKind, Callable[[Alert, QueueState], str]] = {
-    AlertKind.UNSERVED: lambda _alert, state: f"{_waiting(state)} {_('No worker takes from it.')}",
+    AlertKind.UNSERVED: lambda _alert, state: f"{waiting_sentence(state)} {_('No worker takes from it.')}",
     AlertKind.QUIET: lambda _alert, state: (
-        f"{_waiting(state)} {_('All its workers have been told to take no new work, or to stop.')}"
+        f"{waiting_sentence(state)} {_('All its workers have been told to take no new work, or to stop.')}"
     ),
     AlertKind.UNWANTED: _unwanted,
-    AlertKind.LATE: lambda alert, state: f"{_waiting(state)} {_why_late(alert, state)}",
+    AlertKind.LATE: lambda alert, state: f"{waiting_sentence(state)} {_why_late(alert, state)}",
     AlertKind.FULL: _full,
     AlertKind.FAILING: _failing,
     AlertKind.DEAD: _dead,

@@ -3,6 +3,7 @@
 places.py       the position of a message in its queue
 fairness.py     the place of a message in a queue that its keys share
 expiry.py       when a message expires
+limiting_factor.py what limits the delivery of a queue
 limits.py       the most that a queue holds, and what happens to the next message
 credit.py       how many messages and bytes a consumer may hold
 duplicates.py   duplicate ids
