@@ -38,12 +38,12 @@ class WaitingKey:
     next_at: datetime | None
 
 
-def waiting_keys(queue: str | None, *, using: str) -> list[WaitingKey]:
+def waiting_keys(queue: str | None, most: int = MOST, *, using: str) -> list[WaitingKey]:
     """Return the keys that wait, of a queue or of all, in order. One statement, and one for each key."""
     rows = _waiting(using).order_by("queue_name", "limit_name", "limited_key")
     if queue is not None:
         rows = rows.filter(queue_name=queue)
-    found = list(rows[:MOST])
+    found = list(rows[:most])
     ids = dict(
         Queue.objects.using(using).filter(name__in={row.queue_name for row in found}).values_list("name", "pk")
     )

@@ -39,6 +39,28 @@ class Freed(NamedTuple):
     most: int
 
 
+class Fill(NamedTuple):
+    """How much a key has used of a limit, for people: messages that run, or the weight of what has begun."""
+
+    limit: str
+    key: str
+    used: float
+    #: None if the code of this process does not declare the limit.
+    of: float | None
+    #: Whether it limits how many run at once, and not how many begin in a time.
+    runs: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further message of the key may begin, if it weighs 1."""
+        return self.of is not None and self.used + 1 > self.of
+
+    @property
+    def share(self) -> float:
+        """The used share, at most 1; 0 if that is not known."""
+        return min(1.0, self.used / self.of) if self.of else 0.0
+
+
 class OpenLimit:
     """A limit with what has been used of it, for one claim of one queue. A limit overrides what it needs."""
 
@@ -63,6 +85,10 @@ class OpenLimit:
     def may_wait(self, message: Message) -> bool:  # noqa: ARG002 - as above
         """Whether a message that may begin may wait for that in a worker's memory, for a very short time."""
         return False
+
+    def fills(self) -> Sequence[Fill]:
+        """Return how much the known keys have used."""
+        return ()
 
     def takes(self, message: Message) -> None:
         """Use the limit for a message that the claim brings."""

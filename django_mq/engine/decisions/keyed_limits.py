@@ -15,8 +15,18 @@ from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from django_mq.engine.decisions.claim_limits import MOST_BODY_BYTES, Freed, OpenLimit, Refusal
-from django_mq.engine.decisions.rates import LEAST, MOST, UNUSED, Rate, Used, after_use, wait_seconds, within_burst
+from django_mq.engine.decisions.claim_limits import MOST_BODY_BYTES, Fill, Freed, OpenLimit, Refusal
+from django_mq.engine.decisions.rates import (
+    LEAST,
+    MOST,
+    UNUSED,
+    Rate,
+    Used,
+    after_use,
+    used_weight,
+    wait_seconds,
+    within_burst,
+)
 from django_mq.engine.message import Message, header_text
 from django_mq.errors import OutOfRange, shown
 
@@ -412,6 +422,22 @@ class OpenKeyedLimits(OpenLimit):
             slots += [Slot(*place, *receipt) for _, place in self._slots_of(message)]
         states = {place: KeyState(used.get(place, FREE), self._waiting.get(place)) for place in changed}
         return Usage(states, slots) if states or slots else None
+
+    # For people.
+
+    def fills(self) -> Sequence[Fill]:
+        places = sorted({*self._used, *self._running, *self._waiting})
+        return [fill for place in places if (fill := self._fill(place)) is not None]
+
+    def _fill(self, place: LimitedKey) -> Fill | None:
+        limit = self._limit_of(place)
+        if isinstance(limit, Concurrency):
+            return Fill(*place, self._running.get(place, 0), self._at_once(limit, place), runs=True)
+        if not isinstance(limit, Throttle):
+            return None
+        rate = self._rate(limit, place)
+        weight = used_weight(rate, self._used_of(limit, place, self._used), self._facts.now)
+        return Fill(*place, weight, rate.burst)
 
     def _rates_of(self, message: Message) -> Sequence[tuple[Throttle, LimitedKey]]:
         if message is not self._last:

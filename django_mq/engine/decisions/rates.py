@@ -77,6 +77,12 @@ def wait_seconds(rate: Rate, used: Used, now: float, weight: float = 1.0) -> flo
     return 0.0 if waits <= rate.interval * 1e-9 else waits
 
 
+def used_weight(rate: Rate, used: Used, now: float) -> float:
+    """Return how much weight is used of the burst now; more than the burst if a heavier message has begun."""
+    free_at, seen_at = _present(used, now)
+    return max(0.0, free_at - seen_at) / rate.interval
+
+
 def after_use(rate: Rate, used: Used, now: float, weight: float = 1.0) -> Used:
     """Return what is used when a message of this weight has begun."""
     free_at, seen_at = _present(used, now)

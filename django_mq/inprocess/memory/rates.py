@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from django_mq.engine.decisions.keyed_limits import Allowed
@@ -18,6 +19,10 @@ class Rates(Part, subjects.Rates):
     @locked
     def facts(self, queue: str) -> LimitFacts:
         return self.broker.limits[queue].facts(self.broker.now().timestamp(), self._runs)
+
+    @locked
+    def running(self, queue: str) -> Mapping[LimitedKey, int]:
+        return Counter((slot.limit, slot.key) for slot in self.broker.limits[queue].slots if self._runs(slot))
 
     def _runs(self, slot: Slot) -> bool:
         run, row = self.broker.runs.get(slot.message), self.broker.rows.get(slot.message)

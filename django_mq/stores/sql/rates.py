@@ -55,6 +55,9 @@ class Rates(Part, subjects.Rates):
     def facts(self, queue: str) -> LimitFacts:
         return facts_of(self.rows("rates_facts", queue=queue))
 
+    def running(self, queue: str) -> Mapping[LimitedKey, int]:
+        return {(limit, key): int(count) for limit, key, count in self.rows("running_keys", queue=queue)}
+
     def use(self, queue: str, states: Mapping[LimitedKey, KeyState], slots: Sequence[Slot]) -> None:
         self.database.each(using(queue, states, slots))
 

@@ -23,6 +23,10 @@ class Rates(ABC):
         """
 
     @abstractmethod
+    def running(self, queue: str) -> Mapping[LimitedKey, int]:
+        """Return how many messages run of each key of which only so many may run at once, without a lock."""
+
+    @abstractmethod
     def use(self, queue: str, states: Mapping[LimitedKey, KeyState], slots: Sequence[Slot]) -> None:
         """Write what keys have used, and which messages have slots, in a claim that has the queue's claim lock.
 

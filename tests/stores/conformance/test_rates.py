@@ -69,7 +69,9 @@ SESSION = SessionInfo(name="worker", kind="native", host="host", pid=1, version=
 
 
 def running(store: Store) -> int:
-    return sum(store.rates.facts("orders").running.values())
+    found = store.rates.running("orders")
+    assert found == store.rates.facts("orders").running
+    return sum(found.values())
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ACCEPT, Verdict.RELEASE, Verdict.DEAD, Verdict.PARK, Verdict.CANCEL])

@@ -33,6 +33,13 @@ SELECT 4, s.limit_name, s.limited_key, count(*), 0e0, 0e0, 0
 FROM django_mq_limitslot s WHERE s.queue_name = %(queue)s AND {running_slot}
 GROUP BY s.limit_name, s.limited_key
 
+-- name: running_keys. Counts the messages that run, by limit and key.
+-- Locks: nothing. Index: django_mq_limitslot_queue, and the primary keys of messages and runs, once for each slot.
+-- Returns: limit, key and count.
+SELECT s.limit_name, s.limited_key, count(*)
+FROM django_mq_limitslot s WHERE s.queue_name = %(queue)s AND {running_slot}
+GROUP BY s.limit_name, s.limited_key
+
 -- name: hold_key. Lets nothing of a key begin for a time.
 -- Locks: the new row. Index: none. Returns: nothing that is used.
 INSERT INTO django_mq_limithold (queue_name, limit_name, limited_key, held_until)
