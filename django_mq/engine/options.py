@@ -546,66 +546,85 @@ class QueueOptions:
 
     def problems(self, added: Iterable[Option] = ()) -> Iterator[str]:
         """Yield a sentence for each value that its option does not take; ``added`` are those of extensions."""
+        return (sentence for _name, sentence in self.wrong_values(added))
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield a sentence for each combination of options that makes no sense."""
+        return (sentence for _name, sentence in self.wrong_combinations())
+
+    def wrong_values(self, added: Iterable[Option] = ()) -> Iterator[tuple[str, str]]:
+        """Yield the same as ``problems``, with the name of the option."""
         known = _ALL | {option.name: option for option in added}
         for name, value in self.as_dict().items():
             problem = known[name].fault(value) if name in known else "there is no such option"
             if problem is not None:
-                yield f"{name} is {shown(value)}; {problem}"
+                yield name, f"{name} is {shown(value)}; {problem}"
 
-    def _contradictions_of_sorting(self) -> Iterator[str]:
+    def wrong_combinations(self) -> Iterator[tuple[str, str]]:
+        """Yield the same as ``contradictions``, with the name of the option to change first."""
+        if (self.kind == "last_value") != bool(self.last_value_key):
+            needs = "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
+            yield "last_value_key", needs
+        yield from self._wrong_sorting()
+        yield from self._wrong_fairness()
+        if self.selectors:
+            yield from (("selectors", sentence) for sentence in problems_of(self.selectors))
+        if self.overflow != "reject" and not self.is_limited:
+            unlimited = f"overflow is {self.overflow!r}, but the queue has no limit: set max_messages or max_bytes"
+            yield "overflow", unlimited
+        base, cap = self.backoff_seconds, self.backoff_cap_seconds
+        if cap < base:
+            yield "backoff_cap_seconds", f"backoff_cap_seconds is {cap!r}, below backoff_seconds, {base!r}"
+        yield from self._wrong_dead_letters()
+        yield from self._wrong_lives()
+
+    def _wrong_sorting(self) -> Iterator[tuple[str, str]]:
         if self.sort_key and self.kind != "fifo":
-            yield f"sort_key needs kind 'fifo', not {self.kind!r}"
+            yield "sort_key", f"sort_key needs kind 'fifo', not {self.kind!r}"
         if self.sort_key and self.overflow == "ring":
-            yield "sort_key is not for a queue with overflow 'ring', which replaces the oldest message"
+            ring = "sort_key is not for a queue with overflow 'ring', which replaces the oldest message"
+            yield "sort_key", ring
         if self.sort_as_text and not self.sort_key:
-            yield "sort_as_text needs sort_key"
+            yield "sort_as_text", "sort_as_text needs sort_key"
 
-    def _contradictions_of_fairness(self) -> Iterator[str]:
+    def _wrong_fairness(self) -> Iterator[tuple[str, str]]:
         if self.fair_weights and not self.fair_by:
-            yield "fair_weights needs fair_by"
-        yield from problems_of_weights(self.fair_weights)
+            yield "fair_weights", "fair_weights needs fair_by"
+        yield from (("fair_weights", sentence) for sentence in problems_of_weights(self.fair_weights))
         if not self.fair_by:
             return
         if self.sort_key:
-            yield "fair_by cannot be combined with sort_key: remove one of them"
+            yield "fair_by", "fair_by cannot be combined with sort_key: remove one of them"
         if self.kind == "last_value":
-            yield "fair_by is not for kind 'last_value'"
+            yield "fair_by", "fair_by is not for kind 'last_value'"
         if self.due_order != "keep_place":
-            yield f"fair_by needs due_order 'keep_place', not {self.due_order!r}"
+            yield "fair_by", f"fair_by needs due_order 'keep_place', not {self.due_order!r}"
         if self.overflow == "ring":
-            yield "fair_by is not for a queue with overflow 'ring', which replaces the oldest message"
+            ring = "fair_by is not for a queue with overflow 'ring', which replaces the oldest message"
+            yield "fair_by", ring
 
-    def contradictions(self) -> Iterator[str]:
-        """Yield a sentence for each combination of options that makes no sense."""
-        if (self.kind == "last_value") != bool(self.last_value_key):
-            yield "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
-        yield from self._contradictions_of_sorting()
-        yield from self._contradictions_of_fairness()
-        if self.selectors:
-            yield from problems_of(self.selectors)
-        if self.overflow != "reject" and not self.is_limited:
-            yield f"overflow is {self.overflow!r}, but the queue has no limit: set max_messages or max_bytes"
-        base, cap = self.backoff_seconds, self.backoff_cap_seconds
-        if cap < base:
-            yield f"backoff_cap_seconds is {cap!r}, below backoff_seconds, {base!r}"
+    def _wrong_dead_letters(self) -> Iterator[tuple[str, str]]:
+        exchange = "dead_letter_exchange"
         if self.dead_letter_exchange:
             for name in ("dead_letter_queue", "expiry_queue"):
                 if getattr(self, name):
-                    yield f"dead_letter_exchange cannot be combined with {name}: remove one of them"
+                    yield exchange, f"{exchange} cannot be combined with {name}: remove one of them"
             if self.overflow == "drop":
-                yield "dead_letter_exchange takes nothing from a queue with overflow 'drop': use 'ring'"
+                drop = f"{exchange} takes nothing from a queue with overflow 'drop': use 'ring'"
+                yield exchange, drop
         if self.dead_letter_routing_key and not self.dead_letter_exchange:
-            yield "dead_letter_routing_key needs dead_letter_exchange"
-        yield from self._contradictions_of_lives()
+            yield "dead_letter_routing_key", f"dead_letter_routing_key needs {exchange}"
 
-    def _contradictions_of_lives(self) -> Iterator[str]:
+    def _wrong_lives(self) -> Iterator[tuple[str, str]]:
         least, most = self.min_ttl_seconds, self.max_ttl_seconds
         if self.no_expiry and (self.ttl_seconds, least, most) != (None, None, None):
-            yield "no_expiry cannot be combined with ttl_seconds, min_ttl_seconds or max_ttl_seconds: remove these"
+            others = "ttl_seconds, min_ttl_seconds or max_ttl_seconds: remove these"
+            yield "no_expiry", f"no_expiry cannot be combined with {others}"
         if self.ttl_seconds is not None and (least is not None or most is not None):
-            yield "ttl_seconds cannot be combined with min_ttl_seconds or max_ttl_seconds: remove these"
+            others = "min_ttl_seconds or max_ttl_seconds: remove these"
+            yield "ttl_seconds", f"ttl_seconds cannot be combined with {others}"
         if least is not None and most is not None and least > most:
-            yield f"min_ttl_seconds is {least!r}, above max_ttl_seconds, {most!r}"
+            yield "min_ttl_seconds", f"min_ttl_seconds is {least!r}, above max_ttl_seconds, {most!r}"
 
 
 def _declared() -> Iterator[tuple[str, Option]]:
