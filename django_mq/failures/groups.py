@@ -47,6 +47,8 @@ KEPT: Final = timedelta(days=30)
 #: The header with the tenant of a message, as the middleware for tenants writes it, and its most characters here.
 TENANT: Final = "tenant"
 TENANT_LENGTH: Final = 100
+#: How many of the newest groups are read for those of a queue.
+LOOKED_AT: Final = 200
 #: How many names of queues, types and workers a group has, the most frequent ones.
 MOST_NAMES: Final = 20
 
@@ -185,6 +187,12 @@ def step_of(time: datetime) -> datetime:
 
 def _named(counted: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
     return most_frequent(counted, filter(None, names), MOST_NAMES)
+
+
+def newest_groups(groups: QuerySet[FailureGroup], queue: str, most: int) -> list[FailureGroup]:
+    """Return those of these groups that failed last and have failures of the queue; one statement of few rows."""
+    newest = groups.order_by("-last_at", "-id")[:LOOKED_AT]
+    return [group for group in newest if queue in group.queues][:most]
 
 
 def forget_old(store: Store, limit: int) -> dict[str, int]:

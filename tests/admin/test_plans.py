@@ -6,6 +6,7 @@ what counts is that an index can serve.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -18,8 +19,8 @@ from django.utils import timezone
 from django_mq.admin.operations import runner
 from django_mq.diagnosis.messages import indexes, search, slices
 from django_mq.diagnosis.messages.life import life_of
-from django_mq.models import History, Message, Operation
-from tests.admin.conftest import beside_default, list_of
+from django_mq.models import History, Message, Operation, Queue
+from tests.admin.conftest import beside_default, list_of, page_of
 from tests.stores.test_query_plans import filled
 
 if TYPE_CHECKING:
@@ -66,6 +67,19 @@ def test_what_few_messages_match_is_found_by_an_index(many: str, browse: Client,
     if many == "default" and address == "reason=none":
         pytest.skip("SQLite walks back through the newest where many are dead, as they are here")
     assert [name for name in LISTS[address] if f"django_mq_message_{name}" not in read] == []
+
+
+def test_the_page_of_a_queue_reads_messages_by_indexes(many: str, browse: Client) -> None:
+    queue = Queue.objects.using(many).get(name="q1")
+
+    with CaptureQueriesContext(connections[many]) as captured:
+        browse.get(page_of(queue))
+
+    asked = [query["sql"] for query in captured.captured_queries if "django_mq_message" in query["sql"]]
+    plans = {sql: plan(many, sql) for sql in asked if sql.lstrip("-( ").startswith(("SELECT", "WITH"))}
+    assert len(plans) > 3
+    whole = re.compile(r"Seq Scan on django_mq_message|SCAN (django_mq_message|m)\b(?! USING)")
+    assert [sql for sql, read in plans.items() if whole.search(read)] == []
 
 
 @pytest.mark.parametrize(

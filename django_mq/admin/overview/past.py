@@ -186,10 +186,6 @@ def _more_charts(
     """Draw what failed, what is in flight against its limit, what waits, what died, and the runs of types."""
     name = queue.name if queue else None
     limit = queue.max_in_flight if queue else slots_in_use(fleet(using=alias())).of
-    flying = [Line("accepted", _("in flight"), [point.claimed for point in past.points])]
-    if limit:
-        flying.append(Line("limit", _("limit") if queue else _("slots"), [limit] * len(past.points)))
-    ready = [Line("arrived", _("ready"), [point.ready for point in past.points])]
     dead = [Line("failed", _("died"), [point.dead for point in past.points])]
     types = [
         Line(f"type{number}", one.type or "-", one.run_p95)
@@ -199,10 +195,21 @@ def _more_charts(
     attempts = replace(axis, address=links.attempts())
     return [
         draw(_("Failures a second"), failed, unit="/s", axis=attempts),
-        draw(_("In flight, at the end of each minute"), flying, unit="", axis=axis),
-        draw(_("Ready, at the end of each minute"), ready, unit="", axis=axis),
+        *depths(past.points, axis, limit, _("limit") if queue else _("slots")),
         draw(_("Died"), dead, unit="", axis=attempts),
         draw(_("Held by type, 95 %"), types, unit="s", axis=axis),
+    ]
+
+
+def depths(points: Sequence[Point], axis: Axis, limit: int | None, label: str) -> list[Chart]:
+    """Draw what is in flight, against its limit, and what waits."""
+    flying = [Line("accepted", _("in flight"), [point.claimed for point in points])]
+    if limit:
+        flying.append(Line("limit", label, [limit] * len(points)))
+    ready = [Line("arrived", _("ready"), [point.ready for point in points])]
+    return [
+        draw(_("In flight, at the end of each minute"), flying, unit="", axis=axis),
+        draw(_("Ready, at the end of each minute"), ready, unit="", axis=axis),
     ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.forms import Media
 from django.http import HttpResponseRedirect
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -22,8 +23,9 @@ from django_mq.admin.overview import page as overview
 from django_mq.admin.overview import past, space
 from django_mq.admin.overview.alerts import delivery_column
 from django_mq.admin.panels import panels_of
+from django_mq.admin.queues import now
 from django_mq.admin.queues.actions import ACTIONS, DELETE, FREE_GROUPS, PAUSE, PURGE, REDRIVE, RESUME
-from django_mq.admin.queues.form import QueueForm, form_class, option_fieldsets
+from django_mq.admin.queues.form import QueueForm, form_class, has_error, option_fieldsets, without_fold
 from django_mq.admin.table import TableAdmin, alias
 from django_mq.admin.tabs import tabs_of
 from django_mq.delivery.operator.queue_editor import forget
@@ -35,7 +37,6 @@ from django_mq.diagnosis.state.obstacles import obstacles
 from django_mq.diagnosis.state.overview import states_of, with_facts
 from django_mq.diagnosis.state.shares import shares
 from django_mq.diagnosis.state.unwanted import unwanted
-from django_mq.diagnosis.state.waiting_keys import waiting_keys
 from django_mq.engine.decisions.dead_letters import is_default
 from django_mq.errors import MQError
 from django_mq.models import Message, Queue, WorkerSession
@@ -54,12 +55,7 @@ if TYPE_CHECKING:
     from django_mq.admin.actions import Action
     from django_mq.diagnosis.state.fleet import Supply
     from django_mq.diagnosis.state.groups import Group
-    from django_mq.diagnosis.state.waiting_keys import WaitingKey
     from django_mq.stores.records import Counts
-
-LIVE = ("ready", "scheduled", "retrying", "claimed", "dead", "oldest_ready", "pausing")
-#: In pairs: in Unfold each field is wide.
-NOW = (("ready", "oldest_ready"), ("scheduled", "retrying"), ("claimed", "dead"), "pausing")
 
 
 def _workers() -> tuple[Counter[str], Mapping[str, Supply], Counter[str]]:
@@ -101,11 +97,6 @@ class QueueAdmin(ActionAdmin):
     list_filter = ["paused", "closed", "kind"]
     search_fields = ["name"]
     list_select_related = ["dead_letter_queue", "expiry_queue"]
-    fieldsets = [
-        (None, {"fields": ["name", "closed"]}),
-        (gettext_lazy("Now"), {"fields": NOW}),
-    ]
-
     name_shown = columns.name_column("name", gettext_lazy("name"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Queue]:
@@ -113,14 +104,25 @@ class QueueAdmin(ActionAdmin):
         return with_facts(queues.select_related(*self.list_select_related))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        fieldsets = [*super().get_fieldsets(request, obj), *option_fieldsets()]
-        return fieldsets if obj else [entry for entry in fieldsets if entry[1]["fields"] is not NOW]
+        return option_fieldsets(obj)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, form=form_class(), **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["name", "dropped", *LIVE] if obj else ["dropped"]
+        return ["name"] if obj else []
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        opened = [
+            (name, without_fold(options) if has_error(options, context["adminform"].form) else options)
+            for name, options in context["adminform"].fieldsets
+        ]
+        context["adminform"].fieldsets = opened
+        if kwargs["obj"] is not None:
+            context["media"] += Media(js=["django_mq/charts.js"])
+        return super().render_change_form(request, context, *args, **kwargs)
 
     # Counts and consumers: one statement each for all rows of a page.
 
@@ -156,12 +158,8 @@ class QueueAdmin(ActionAdmin):
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
-        every, supply, left = queue.workers if hasattr(queue, "workers") else _workers()
-        if hasattr(queue, "now_in"):
-            state = queue.now_in
-        else:
-            [state] = states_of([queue], {queue.name: self.counts(queue)}, every, using=alias())
-        return delivery_column(state, supply[queue.name].awake, left[queue.name])
+        _every, supply, left = queue.workers  # type: ignore[attr-defined] # set for the rows of the list
+        return delivery_column(queue.now_in, supply[queue.name].awake, left[queue.name])  # type: ignore[attr-defined]
 
     @admin.display(description=gettext_lazy("dead letters"))
     def role(self, queue: Any) -> str:
@@ -176,23 +174,21 @@ class QueueAdmin(ActionAdmin):
         return columns.breakable(_("go to %(queue)s") % {"queue": queue.dead_letter_queue.name})
 
     def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
+        buttons = self.buttons(self._buttons_for(request, row)) | {"tabs": tabs_of(self, request, row)}
+        if request.method == "POST":  # the errors of the settings come first
+            return buttons
         ready = str(Message.Status.READY.value)
         line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
+        figures = now.figures_of(row, self.counts(row))
         told = {
             "line_address": line,
+            "now": now.parts(self, request, figures),
             "groups": self._groups(request, row),
-            "waiting_keys": self._waiting_keys(request, row),
+            "waiting_keys": figures.waiting if self.may(request, "view_message") else [],
             "shares": shares(row, using=alias()) if self.may(request, "view_message") else [],
-            "tabs": tabs_of(self, request, row),
             "panels": [*retries.of_queue(row), *panels_of(request, row)],
         }
-        return self.buttons(self._buttons_for(request, row)) | told
-
-    def _waiting_keys(self, request: HttpRequest, queue: Queue) -> list[WaitingKey]:
-        """Return the keys for which messages are parked, if some are."""
-        if not self.counts(queue).parked or not self.may(request, "view_message"):
-            return []
-        return waiting_keys(queue.name, using=alias())
+        return buttons | told
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return the groups and consumer slots, if the queue has any, with the URLs of their workers."""

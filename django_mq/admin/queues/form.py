@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.contrib.admin.utils import flatten
 from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
@@ -17,6 +18,7 @@ from django_mq.engine.options import LINKS, NAME_LENGTH, OPTIONS, OTHERS, SECTIO
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from typing import ClassVar
 
     from django_mq.engine.options import Option
@@ -24,26 +26,44 @@ if TYPE_CHECKING:
 
 #: A text that may have more characters has a field of several lines.
 ONE_LINE = 255
-#: The section that also shows the number of dropped messages.
-DROPPING = "Limits"
+#: The style of a group of fields that is folded.
+FOLDED = "collapse"
 
 
-def option_fieldsets() -> list[Any]:
-    """Return the fieldsets of the options."""
+def option_fieldsets(queue: Queue | None) -> list[Any]:
+    """Return what differs from the defaults, and the others folded, by subject."""
+    options = conf.queue_options()
+    differs = {
+        name for name, option in options.items() if queue is not None and queue.value_of(name) != option.default
+    }
     sections = dict.fromkeys([*SECTIONS, *(option.section for option in conf.extensions().queue_options)])
-    return [(_(section), {"fields": _lines(section)}) for section in sections]
+    shown = [line for section in sections for line in _lines(section, differs)]
+    words = _("What differs from the defaults. The other settings are below, by subject.")
+    first = (_("Settings"), {"fields": [("name", "closed"), *shown], "description": words})
+    others = [(_(section), lines) for section in sections if (lines := _lines(section, {*options} - differs))]
+    return [first, *((heading, {"fields": lines, "classes": [FOLDED]}) for heading, lines in others)]
 
 
-def _lines(section: str) -> list[Any]:
+def _lines(section: str, wanted: Collection[str]) -> list[tuple[str, ...]]:
+    """Return those of the options of a section that are wanted, as lines of the form."""
     lines: list[list[str]] = []
     for name, option in conf.queue_options().items():
         if option.section == section:
             if not option.beside or not lines:
                 lines.append([])
             lines[-1].append(name)
-    if section == DROPPING:
-        lines.append(["dropped"])
-    return [tuple(line) for line in lines]
+    kept = [tuple(name for name in line if name in wanted) for line in lines]
+    return [line for line in kept if line]
+
+
+def has_error(options: Mapping[str, Any], form: forms.BaseForm) -> bool:
+    """Return whether a field of a fieldset has an error. Django looks only at fields that stand alone."""
+    return bool({*flatten(options["fields"])} & {*form.errors})
+
+
+def without_fold(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a fieldset that is open."""
+    return {**options, "classes": [name for name in options.get("classes", ()) if name != FOLDED]}
 
 
 class QueueForm(TableForm):
@@ -85,9 +105,10 @@ class QueueForm(TableForm):
         if not self.errors:
             given = {name: cleaned[name] for name in conf.queue_options() if name not in LINKS}
             options = QueueOptions.of(given)
-            for sentence in [*options.problems(conf.extensions().queue_options), *options.contradictions()]:
-                self.add_error(None, sentence + ".")
-            for name in _without_column():
+            added = conf.extensions().queue_options
+            for name, sentence in [*options.wrong_values(added), *options.wrong_combinations()]:
+                self.add_error(name if name in self.fields else None, sentence + ".")
+            for name in cleaned.keys() & _without_column():
                 setattr(self.instance, name, cleaned[name])
         return cleaned
 
