@@ -502,7 +502,7 @@ class Renewal:
 
 #: The ready messages of each level that a store reads to find the one that has been waiting for longest. No index
 #: has the times: behind messages that came back, and in a sorted queue, any message may be the oldest.
-AGES_READ = 200
+AGES_READ = 100
 
 
 def all_are_read(ready: int, limit: int) -> bool:

@@ -254,8 +254,9 @@ def heat_rows(
 ) -> list[HeatRow]:
     """Draw the rows of a heat map. All have one scale, which single large values do not flatten."""
     top = usual_end([value for _, values in rows for value in values if value]) or 1.0
+    common = axis_data(axis)
     return [
-        _heat_row(name, values, top, unit, {**axis_data(axis), "address": address})
+        _heat_row(name, values, top, unit, {**common, "address": address})
         for (name, values), address in zip(rows, addresses, strict=True)
     ]
 

@@ -23,6 +23,7 @@ from django_mq.diagnosis.messages.criteria import moment
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use
 from django_mq.diagnosis.state.overview import overview
 from django_mq.engine.rollups import begin_of
+from django_mq.formats import COUNT_LIMIT
 from django_mq.models import Attempt, History, Queue
 from django_mq.rollups.series import (
     SPANS,
@@ -277,7 +278,9 @@ def _empties(queue: str | None) -> str:
     fewer = sum(rate.accepted - rate.arrived for rate in rates)
     if fewer <= 0:
         return _("What is ready does not get less at this rate.")
-    return _("Empty in %(time)s at this rate.") % {"time": LOCAL.duration(ready / fewer)}
+    is_least = any(state.ready >= COUNT_LIMIT for state in states)
+    words = _("Empty in %(time)s or later at this rate.") if is_least else _("Empty in %(time)s at this rate.")
+    return words % {"time": LOCAL.duration(ready / fewer)}
 
 
 def _link(given: dict[str, Any], **changed: Any) -> str:
