@@ -130,3 +130,49 @@ def test_each_class_has_a_name_of_its_own() -> None:
                     places.setdefault(node.name, set()).add(str(path.relative_to(PACKAGE)))
 
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+#: What texts for users say in one way, each with the word to use (docs/glossary.md).
+ONE_WORD = {
+    r"(?<!and )(?<!, )\bdead messages?\b": "dead letter",
+    r"\bfailed messages?\b": "failed attempt, or dead letter",
+    r"\bfailed executions?\b": "failed attempt",
+    r"\bexecutions? of\b": "run, or attempt",
+    r"\bbackground (actions?|jobs?|tasks?)\b": "operation",
+    r"\b(actions? of|an) operators?'? actions?\b": "act",
+    r"(?<!\")\bhistory (list|page)\b": "finished messages",
+    r"\bsubscribers?\b(?!`)": "consumer",
+    r"\bconsumer process(es)?\b": "worker",
+    r"\bin-flight\b": "in flight",
+    r"\bincidents?\b": "alert",
+}
+DOCS = PACKAGE.parent / "docs"
+#: The list of the words itself, notes of the past, and what other projects call it.
+NOT_READ = ("glossary.md", "changelog.md", "decisions", "benchmarks", "contributing.md", "_build")
+
+
+def texts_of_users() -> Iterator[tuple[str, str]]:
+    """Yield the texts of the admin and the lines of the documentation, after their places."""
+    catalog = (PACKAGE / "locale/de/LC_MESSAGES/django.po").read_text()
+    for text in re.findall(r'^msgid(?:_plural)? ((?:".*"\n)+)', catalog, re.MULTILINE):
+        yield "django.po", "".join(re.findall(r'"(.*)"', text))
+    for path in sorted(DOCS.rglob("*.md")):
+        if not str(path.relative_to(DOCS)).startswith(NOT_READ):
+            yield from ((f"{path.relative_to(DOCS)}:{n}", line) for n, line in enumerate(path.open(), 1))
+
+
+def test_texts_have_one_word_for_one_thing() -> None:
+    found = [
+        f"{where}: {text.strip()[:200]}: say {word}"
+        for where, text in texts_of_users()
+        for pattern, word in ONE_WORD.items()
+        if re.search(pattern, text, re.IGNORECASE)
+    ]
+
+    assert found == []
+
+
+def test_history_is_no_label_of_ours() -> None:
+    labels = {text for where, text in texts_of_users() if where == "django.po"}
+
+    assert not labels & {"History", "history"}

@@ -146,7 +146,7 @@ REDRIVE = Action(
     ),
     question=Confirmation,
     warning=gettext_lazy(
-        "Dead messages become ready in their old place; dead letters of other queues return to where they came "
+        "Dead letters become ready in their old place; those of other queues return to where they came "
         "from. Their attempts start again."
     ),
 )

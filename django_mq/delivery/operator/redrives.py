@@ -74,7 +74,7 @@ def redrive(
 ) -> Redriven:
     """Return the queue's dead letters to the queues they came from, or move them to the queue ``to``.
 
-    Dead messages become ready in their old place; those of other queues move to the tail of their origin. Attempts
+    Dead letters become ready in their old place; those of other queues move to the tail of their origin. Attempts
     restart. With ``to``, all ready messages of a dead-letter queue move. Messages that arrive meanwhile stay, and
     so do those for a closed or full queue. ``each`` is called with the rows of a batch, and with what sends them.
 
