@@ -35,6 +35,13 @@ LISTS = (
     "act",
     "insighthour",
 )
+#: The page if it is wider than its window, and what has to be scrolled sideways, or ends without a title that has
+#: all of it. What is chosen from opens.
+CUT_OFF = """() => [document.documentElement, ...document.querySelectorAll("#content *")]
+    .filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 1 && !part.title
+        && !part.matches("select, pre, textarea, input, details *, svg *")
+        && (part === document.documentElement || getComputedStyle(part).overflowX !== "visible"))
+    .map((part) => `${part.tagName} ${part.className} ${part.scrollWidth} of ${part.clientWidth}`)"""
 #: Actions that ask first, and rows to choose.
 ASKING = (
     *(("queue", act) for act in ("pause", "purge", "redrive", "delete_selected")),
@@ -66,6 +73,23 @@ def test_what_has_colours_of_its_own_can_be_read_in_the_dark(
         found = look_at(page, addresses)
         ask(page, "queue", "purge")
         found["queue: purge"] = barriers(page)
+
+    assert {where: what for where, what in found.items() if what} == {}
+
+
+def test_nothing_is_cut_off_on_a_phone_a_laptop_and_a_wide_screen(
+    live_server: LiveServer, operator: User, make: Make
+) -> None:
+    addresses = places(make)
+
+    with browsing(live_server.url) as page:
+        log_in(page)
+        found = {}
+        for address in addresses:
+            page.goto(address)
+            for width in (390, 1280, 1920):
+                page.set_viewport_size({"width": width, "height": 750})
+                found[f"{address} {width}"] = page.evaluate(CUT_OFF)
 
     assert {where: what for where, what in found.items() if what} == {}
 
