@@ -64,8 +64,11 @@ def found_in_code(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.FormattedValue(format_spec=ast.JoinedStr(values=[*parts])):
-                form = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
-                if SPECIFICATION.search(form):
+                form = "".join(
+                    ast.unparse(part.value) if isinstance(part, ast.FormattedValue) else part.value
+                    for part in parts
+                )
+                if SPECIFICATION.search(form) or form.isupper():
                     yield f":{form}"
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) if name in FUNCTIONS:
                 yield name
@@ -78,6 +81,7 @@ def test_what_is_written_in_a_way_of_its_own_is_found() -> None:
         'f"{seconds:.1f} s"': [":.1f"],
         'f"{count:,} rows"': [":,"],
         'f"{moment:%H:%M}"': [":%H:%M"],
+        'f"{moment:{TIME}}"': [":TIME"],
         '"%.0f s" % seconds': ["%.0f"],
         '"{:,}".format(count)': ["{:,}"],
         "moment.strftime(form)": ["strftime"],

@@ -18,7 +18,7 @@ from django_mq.management.tables import printable, shortened, table
 if TYPE_CHECKING:
     from uuid import UUID
 
-HEADINGS = ("ID", "TIME (UTC)", "BY", "ACTION", "ABOUT", "MESSAGES", "REASON", "COMMAND")
+HEADINGS = ("ID", "TIME", "BY", "ACTION", "ABOUT", "MESSAGES", "REASON", "COMMAND")
 #: Columns in JSON; the time is text.
 KEYS = (
     *("id", "user_name", "interface", "model", "name", "about", "sentence", "criterion", "answers", "command"),

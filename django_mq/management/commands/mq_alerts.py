@@ -17,8 +17,7 @@ from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
 from django_mq.stores.registry import shared_store
 
-TIME = "%Y-%m-%d %H:%M:%S"
-HEADINGS = ("LEVEL", "CAUSE", "ABOUT", "SINCE (UTC)", "LASTED", "", "SENT TO")
+HEADINGS = ("LEVEL", "CAUSE", "ABOUT", "SINCE", "LASTED", "", "SENT TO")
 
 
 class Command(MQCommand):
@@ -64,7 +63,7 @@ def _line(row: RecordedAlert) -> tuple[str, ...]:
     sent = ", ".join(f"{notice.target} {notice.news}" for notice in row.notices.all() if notice.sent_at)
     state = "over" if row.ended_at else ""
     lasted = PLAIN.duration(row.lasted.total_seconds())
-    return row.level, row.cause, row.about, f"{row.began_at:{TIME}}", lasted, state, sent
+    return row.level, row.cause, row.about, PLAIN.time(row.began_at), lasted, state, sent
 
 
 def _object(row: RecordedAlert) -> dict[str, Any]:

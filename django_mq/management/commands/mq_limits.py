@@ -22,7 +22,6 @@ from django_mq.models import LimitException
 if TYPE_CHECKING:
     from django_mq.diagnosis.state.waiting_keys import WaitingKey
 
-TIME = "%Y-%m-%d %H:%M:%S"
 
 #: What an exception says.
 FIELDS = ("amount", "seconds", "burst", "at_once")
@@ -95,8 +94,8 @@ def _object(waiting: WaitingKey) -> dict[str, Any]:
 
 
 def _waiting_line(waiting: WaitingKey) -> str:
-    since = f" since {waiting.since:{TIME}} UTC" if waiting.since else ""
-    then = f"at {waiting.next_at:{TIME}} UTC" if waiting.next_at else "when one that runs has ended"
+    since = f" since {PLAIN.time(waiting.since)}" if waiting.since else ""
+    then = f"at {PLAIN.time(waiting.next_at)}" if waiting.next_at else "when one that runs has ended"
     place = f"{waiting.queue} {waiting.limit} {waiting.key}".rstrip()
     return f"{place}: {plural(waiting.parked, 'message')} parked{since}; the next begins {then}"
 

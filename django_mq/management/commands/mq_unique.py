@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import Any, ClassVar
 
 from django_mq.diagnosis.state.unique_keys import held_keys
-from django_mq.formats import plural
+from django_mq.formats import PLAIN, plural
 from django_mq.management.arguments import UsageError, argument, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
 from django_mq.stores.registry import shared_store
 
-TIME = "%Y-%m-%d %H:%M:%S"
 #: How many keys are shown or freed by default.
 MOST = 100
 
@@ -40,11 +38,8 @@ class Command(MQCommand):
             self.note(alias, "uniquekey", "free", [options["name"]] if freed else ())
             self.answer({"freed": freed}, f"{plural(freed, 'key')} freed.")
             return
-        rows = [
-            [each.label or "-", each.until, str(each.message_id), f"{each.first_at.astimezone(UTC):{TIME}}"]
-            for each in found
-        ]
-        text = table(["KEY", "UNTIL", "MESSAGE", "TAKEN (UTC)"], rows) if rows else "No key is held."
+        rows = [[each.label or "-", each.until, str(each.message_id), PLAIN.time(each.first_at)] for each in found]
+        text = table(["KEY", "UNTIL", "MESSAGE", "TAKEN"], rows) if rows else "No key is held."
         told = [
             {
                 "key": key.label or None,
