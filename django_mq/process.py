@@ -77,6 +77,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "diagnosis.messages.masking._rule": ModuleVariable("the function that the setting MASK names"),
     "management.spark.jobs.JOBS": ModuleVariable("the jobs of mq_spark"),
     "integrations.prometheus.view._registry": ModuleVariable("the registry that the metrics page shows"),
+    "integrations.celery.runs._durations": ModuleVariable("how long tasks of this worker run", reset="clear"),
     "integrations.celery.native._attempts": ModuleVariable("the handlers that run"),
     "integrations.celery.publisher._workers": ModuleVariable(
         "the id of this process, if it is a Celery worker", "is none"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from django.db.models import F
 
 from django_mq.acts.models import Act, ActedMessage
-from django_mq.delivery.operator import redrives
+from django_mq.delivery.operator import begun_runs, redrives
 from django_mq.delivery.operator.actions import rows_of
 from django_mq.engine.decisions.acts import MOST_CHARACTERS, MOST_REMEMBERED
 from django_mq.engine.states import DEAD
@@ -22,6 +22,7 @@ from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from django_mq.acts.operators import Operator
     from django_mq.delivery.operator.actions import ActionTarget
@@ -137,6 +138,22 @@ def redrive(act: Act, queue: str, *, limit: int | None = None, using: str) -> Re
         return parts[-1]
 
     return redrives.redrive(queue, limit=limit, using=using, each=each)
+
+
+def stop_begun(act: Act, message_ids: Sequence[UUID], *, using: str) -> dict[UUID, str]:
+    """Have workers end runs whose messages are gone, and write which; return the queue of each."""
+    with shared_store(using).database.transaction():
+        asked = begun_runs.stop(message_ids, using=using)
+        if asked:
+            if not act.pk:
+                write(act, using=using)
+            ActedMessage.objects.using(using).bulk_create(
+                ActedMessage(act=act, message_id=id_, came_from=queue, went_to=queue)
+                for id_, queue in asked.items()
+            )
+            act.count += len(asked)
+            Act.objects.using(using).filter(pk=act.pk).update(count=F("count") + len(asked))
+    return asked
 
 
 def dead_reasons(ids: Sequence[int], using: str) -> dict[int, str]:

@@ -28,7 +28,7 @@ from django_mq.management.progress import watched
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.management.arguments import Argument
@@ -153,7 +153,7 @@ class MessageCommand(MQCommand):
             self.states = frozenset({State[state.upper()]})
         filters = self._filters(alias, options)
         choice = Choice(options["ids"], filters, options["limit"], self.among)
-        missing = [str(one) for one in choice.missing(using=alias)]
+        missing = choice.missing(using=alias)
         if options["dry_run"]:
             tally, verb = self._would(choice, alias), f"would be {self.verb}"
         else:
@@ -165,8 +165,11 @@ class MessageCommand(MQCommand):
             answers = {name: options[name] for name in GIVEN if options.get(name) is not None}
             self.act = self.new_act("message", self.action, criterion=criterion, answers=answers, reason=reason)
             tally, verb = self._do(choice, alias, options), self.verb
+            found = self.beyond(missing, alias, options) if missing else ()
+            tally.done += len(found)
+            missing = [one for one in missing if one not in found]
             recorder.told(self.act, f"{plural(tally.done, 'message')} {verb}.", using=alias)
-        self._say(tally, verb, missing)
+        self._say(tally, verb, [str(one) for one in missing])
         if tally.error is not None:
             raise tally.error
         if missing or tally.left:
@@ -184,6 +187,10 @@ class MessageCommand(MQCommand):
 
     def count(self, rows: Sequence[ActionTarget], changed: Sequence[Moved] | Sequence[int]) -> None:
         """Add to what ``more`` prints that these rows were changed."""
+
+    def beyond(self, missing: Sequence[UUID], alias: str, options: dict[str, Any]) -> Collection[UUID]:  # noqa: ARG002 - for others
+        """Change what is left of messages that do not exist any more; return those of which something was."""
+        return ()
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         """Return what else to print: keys in JSON, and lines."""

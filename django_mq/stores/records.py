@@ -16,6 +16,7 @@ from django_mq import conf
 from django_mq.engine.decisions.claim import MOST_BYTES, ByteCredit, left_behind
 from django_mq.engine.decisions.declared import declared_in
 from django_mq.engine.decisions.selection import Assignment
+from django_mq.engine.decisions.unusual import UsualRun
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.engine.message import Message
@@ -453,6 +454,15 @@ class ConsumerInfo:
     selector: str = ""
 
 
+class BegunRun(NamedTuple):
+    """A run that goes on after its message is gone: of a task that was acknowledged when it began."""
+
+    message_id: str
+    queue: str
+    #: How long its worker has seen earlier runs take; no row says it.
+    usual: UsualRun | None = None
+
+
 class Running(NamedTuple):
     """One message that is being handled, as a heartbeat reports it."""
 
@@ -461,6 +471,24 @@ class Running(NamedTuple):
     handler: str
     #: For how long it runs.
     seconds: float
+    #: What its row would say, if it is gone.
+    begun: BegunRun | None = None
+
+    @property
+    def receipt(self) -> Receipt:
+        return self.id, self.claim
+
+
+def running_in(stored: Iterable[Sequence[Any]] | None) -> list[Running]:
+    """Return what runs, from the row of a session. Rows of earlier releases know no runs without messages."""
+    return [
+        Running(id_, claim, handler, seconds, _begun(*begun[0]) if begun and begun[0] else None)
+        for id_, claim, handler, seconds, *begun in stored or ()
+    ]
+
+
+def _begun(message_id: str, queue: str, usual: Sequence[Any] | None) -> BegunRun:
+    return BegunRun(message_id, queue, UsualRun(*usual) if usual else None)
 
 
 #: A heartbeat reports at most so many messages that run, those that run for longest.

@@ -12,15 +12,19 @@ from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone
 
+from django_mq.acts.models import Act
+from django_mq.api import Effect, cancel
 from django_mq.diagnosis.doctor.examination import examine
 from django_mq.diagnosis.state.health import Demands, Probe
 from django_mq.diagnosis.state.running import running_now, unusual
+from django_mq.engine.decisions.unusual import UsualRun
 from django_mq.integrations.prometheus.figures import read
-from django_mq.models import Message, StopRequest
+from django_mq.models import Message, StopRequest, WorkerSession
 from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from django.test import Client
 
@@ -43,6 +47,15 @@ def runs(make: Make, *seconds: float, kind: str = "native", of: str = "report", 
     ]
     session.save()
     return messages
+
+
+def begun(make: Make, seconds: float, *usual: Any, of: str = "shop.report") -> UUID:
+    """Let a worker run a task for so long whose message is gone; return the id of the message."""
+    session = make.session(kind="celery", heartbeat_at=timezone.now() + timedelta(hours=1))
+    row = make.history(queue_name="orders", type=of)
+    session.running = [[1, 1, of, seconds, [str(row.message_id), "orders", usual or None]]]
+    session.save()
+    return row.message_id
 
 
 def usually(make: Make, seconds: float, of: str = "report", number: int = 20) -> None:
@@ -118,6 +131,72 @@ def test_what_runs_unusually_long_is_told_by_the_doctor_probes_metrics_top_and_t
     assert WORDS in out.getvalue()
 
 
+def test_a_task_that_was_acknowledged_when_it_began_is_shown_by_what_its_worker_says(
+    site: str, browse: Client, make: Make
+) -> None:
+    usually(make, 0.001, of="shop.report")  # from the claim to the acknowledgement: not its run
+    message_id = begun(make, 1320.0, 20, 2.0, 2.0)
+    begun(make, 4000.0, of="shop.unknown")
+
+    [known, unknown] = running_now(using=site)
+
+    assert (known.message_id, known.queue, known.type, known.usual) == (
+        message_id,
+        "orders",
+        "shop.report",
+        UsualRun(20, 2.0, 2.0),
+    )
+    assert (unknown.handler, unknown.usual, unknown.is_unusual) == ("shop.unknown", None, False)
+    [finding] = [finding for finding in examine(site, patience_seconds=60.0) if finding.sentence == WORDS]
+    assert finding.mend == f"To stop it, run manage.py mq_cancel --running {message_id}. It is lost then."
+    assert "lost if it is stopped" in page(browse).content.decode()
+    assert browse.get(list_of("workersession")).status_code == 200
+
+
+def stopped_in_the_admin(browse: Client, message_id: UUID) -> None:
+    address = f"{reverse('admin:django_mq_workersession_stop_running')}?run={message_id}"
+    assert address in page(browse).content.decode()
+    asked = browse.get(address).content.decode()
+    assert "lost, and not tried again" in asked
+    assert f"mq_cancel --running {message_id}" in asked
+    assert not StopRequest.objects.exists()
+    answer = browse.post(address, {"confirmed": "yes", "yes": "yes"}, follow=True)
+    assert "is told to stop shop.report." in answer.content.decode()
+
+
+def stopped_by_the_command(_: Client, message_id: UUID) -> None:
+    out = StringIO()
+    call_command("mq_cancel", str(message_id), running=True, stdout=out)
+    assert "Workers still have to stop 1 of them." in out.getvalue()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("stopped", [stopped_in_the_admin, stopped_by_the_command])
+def test_a_task_that_was_acknowledged_when_it_began_is_stopped_and_that_is_known(
+    browse: Client, make: Make, stopped: Callable[[Client, UUID], None]
+) -> None:
+    message_id = begun(make, 1320.0)
+
+    stopped(browse, message_id)
+
+    assert StopRequest.objects.values_list("message_id", "claim").get() == (1, 1)
+    assert Act.objects.get().messages.get().message_id == message_id
+
+
+@pytest.mark.django_db
+def test_a_run_that_has_ended_is_not_stopped(browse: Client, make: Make) -> None:
+    message_id = begun(make, 1320.0)
+    WorkerSession.objects.update(running=None)
+    address = f"{reverse('admin:django_mq_workersession_stop_running')}?run={message_id}"
+
+    answer = browse.post(address, {"confirmed": "yes", "yes": "yes"}, follow=True)
+
+    assert "It has ended." in answer.content.decode()
+    assert (Act.objects.exists(), StopRequest.objects.exists()) == (False, False)
+    assert browse.get(f"{address}no-id", follow=True).status_code == 200
+    assert [one.effect for one in cancel([message_id], running=True)] == [Effect.MISSING]
+
+
 @pytest.mark.django_db
 def test_a_runaway_is_stopped_from_the_page(browse: Client, make: Make) -> None:
     [message] = runs(make, 1320.0)
@@ -131,10 +210,14 @@ def test_a_runaway_is_stopped_from_the_page(browse: Client, make: Make) -> None:
 @pytest.mark.django_db
 def test_what_the_page_shows_takes_permissions(login_with: Callable[..., Client], make: Make) -> None:
     [message] = runs(make, 1320.0, body=b'{"iban": "DE00"}')
+    gone = begun(make, 4000.0)
     client = login_with("view_workersession")
     text = page(client).content.decode()
+    refused = client.post(f"{reverse('admin:django_mq_workersession_stop_running')}?run={gone}", {"yes": "yes"})
 
+    assert refused.status_code == 403
     assert "22 min" in text
+    assert str(gone) not in text
     assert "DE00" not in text
     assert page_of(message) not in text
     assert "<button" not in text.partition('id="content-main"')[2]

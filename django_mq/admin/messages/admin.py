@@ -46,6 +46,7 @@ from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
 from django_mq.diagnosis.state.acknowledged import reasons_of
 from django_mq.models import DeclinedMessage, Message, WorkerSession
+from django_mq.stores.records import running_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -238,9 +239,9 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             return _("%(worker)s, but its deadline has passed: %(deadline)s") % words
         words["left"] = LOCAL.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
         text = _("%(worker)s until %(deadline)s (%(left)s left, renewed while the worker lives)") % words
-        for row_id, claim, handler, seconds in message.session.running or ():
-            if (row_id, claim) == (message.pk, message.claim):
-                words |= {"handler": handler, "time": LOCAL.duration(seconds)}
+        for run in running_in(message.session.running):
+            if run.receipt == (message.pk, message.claim):
+                words |= {"handler": run.handler, "time": LOCAL.duration(run.seconds)}
                 return text + "; " + _("%(handler)s handles it for %(time)s") % words
         return text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import F, OuterRef, Subquery
@@ -14,6 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
 from django_mq.admin.actions import ActionAdmin, Preview
+from django_mq.admin.addresses import message_address
 from django_mq.admin.filters import ConsumerStateFilter, ModeFilter, QueueNameFilter, StaleFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
 from django_mq.admin.workers import running
@@ -23,6 +25,7 @@ from django_mq.diagnosis.state.fleet import is_late
 from django_mq.engine.decisions.claim import is_paused
 from django_mq.models import Consumer, Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow
+from django_mq.stores.records import running_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from django_mq.admin.actions import Action
+    from django_mq.stores.records import Running
 
 Mode = WorkerSession.Mode
 #: A consumer that was notified of messages is about to claim: nothing that an operator could act on.
@@ -103,7 +107,7 @@ class ConsumerInline(ConsumerColumns, ReadOnly, BaseInline):
 
 
 class WorkerSessionAdmin(ReadOnly, ActionAdmin):
-    pages = {"running/": running.page, "running.json": running.as_json}
+    pages = {"running/": running.page, "running.json": running.as_json, "stop_running/": running.stop}
     actions = ACTIONS
     list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
     list_filter = [StaleFilter, "kind", ModeFilter]
@@ -153,11 +157,14 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     @admin.display(description=gettext_lazy("what runs"), empty_value="-")
     def handling(self, session: WorkerSession) -> str:
         """Return what was being handled at the last heartbeat, each with a link to its message."""
-        rows = (
-            (self.page_address(Message, row_id), handler, LOCAL.duration(seconds))
-            for row_id, _claim, handler, seconds in session.running or ()
-        )
+        runs = running_in(session.running)
+        rows = ((self._address_of(run), run.handler, LOCAL.duration(run.seconds)) for run in runs)
         return format_html_join(mark_safe("<br>"), _('<a href="{}">{}</a> for {}'), rows)
+
+    def _address_of(self, run: Running) -> str:
+        if run.begun is not None:
+            return message_address(self, UUID(run.begun.message_id))
+        return self.page_address(Message, run.id)
 
     @admin.display(description=gettext_lazy("memory"))
     def memory(self, session: WorkerSession) -> str:

@@ -138,7 +138,7 @@ class SharedState:
         self.held: set[Receipt] = set()
         #: Whether the last claimed messages may keep others of their queue from workers until they are settled.
         self.constrained = False
-        #: The held claims that the session is asked to stop.
+        #: The claims that the session is asked to stop, of those that it holds and of tasks that it has begun.
         self.stops: frozenset[Receipt] = frozenset()
         #: What an operator has told the session.
         self.command = WorkerCommand()
@@ -282,7 +282,7 @@ class SessionRow:
         if record.id is None:
             return None
         load, held = driver.describe(), len(self.state.held)
-        running = (each for each in driver.running() if (each.id, each.claim) in self.state.held)
+        running = (each for each in driver.running() if self._shows(each))
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
             held=held,
@@ -302,6 +302,10 @@ class SessionRow:
                 self._confirm(begun_at)
             return None
         return renewal
+
+    def _shows(self, each: Running) -> bool:
+        """Whether to report what the driver runs; another session of the driver may have it."""
+        return not self.state.record.retired if each.begun else each.receipt in self.state.held
 
     def _confirm(self, begun_at: float) -> frozenset[Consequence]:
         """Note a successful renewal; tell the driver if messages may begin again."""
@@ -364,12 +368,14 @@ class SessionRow:
             self.state.renew_soon()  # shows the operator that the worker follows
 
     def take_stops(self, stops: frozenset[Receipt]) -> None:
-        """Pass on what is to be stopped of what the session holds. Raises StoreError.
+        """Pass on what is to be stopped of what the session holds, and of what it has begun. Raises StoreError.
 
-        What it does not hold is forgotten at the next renewal: the answer to its claim may be on its way.
+        What it does not have is forgotten at the next renewal: the answer to its claim may be on its way.
         """
         mine = stops & self.state.held
-        gone = stops - mine
+        if gone := stops - mine:
+            mine |= gone & {each.receipt for each in self.driver.running() if each.begun}
+            gone -= mine
         forgotten, self._missed = gone & self._missed, gone
         self.state.stops = mine
         if forgotten:

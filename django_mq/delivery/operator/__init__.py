@@ -6,6 +6,7 @@ drift.py         compare queues with the settings
 bindings.py      bind queues to exchanges
 cycles.py        find the ways on which dead letters come back
 actions.py       move, cancel, release, reschedule and prioritise selected messages
+begun_runs.py    what runs of tasks that were acknowledged when they began, and how to stop it
 recalls.py       have workers give back what they have not begun, for a purge, a cancel or a move
 answers.py       the values that the verbs of the Python API take and return
 verbs.py         the verbs of the Python API: cancel, move, redrive, reschedule, release

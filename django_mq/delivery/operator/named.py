@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django_mq import conf
 from django_mq.delivery import validation
-from django_mq.delivery.operator import actions, redrives
+from django_mq.delivery.operator import actions, begun_runs, redrives
 from django_mq.delivery.operator.answers import Answer, Effect
 from django_mq.delivery.operator.recalls import recalled
 from django_mq.delivery.queues import declare, record_of
@@ -40,7 +40,10 @@ class Named:
         self._queue = None if queue is None else self._existing(queue)
 
     def cancel(self, *, running: bool) -> list[Answer]:
-        """Remove those that no worker has begun, and have workers stop the others if ``running``."""
+        """Remove those that no worker has begun, and have workers stop the others if ``running``.
+
+        A Celery task that was acknowledged when it began is found by the heartbeat of its worker.
+        """
 
         def cancelled(rows: Sequence[ActionTarget]) -> dict[int, str]:
             gone = set(actions.cancel(rows, using=self._alias))
@@ -118,11 +121,15 @@ class Named:
             now = {row.id: row for row in self._rows()} if left else {}
             held = [row for row in now.values() if stops and row.state == CLAIMED]
             asked = actions.stop(held, using=self._alias) if held else []
+            gone = [id_ for id_ in self._ids if id_ not in {row.message_id for row in rows}] if stops else []
+            begun = begun_runs.stop(gone, self._queue, using=self._alias)
         effects = {row.id: _left(now.get(row.id), action) for row in left} | dict.fromkeys(asked, Effect.STOPPING)
         answers = {id_: list[Answer]() for id_ in self._ids}
         for row in rows:
             queue, effect = changed.get(row.id, row.queue), effects.get(row.id, Effect.DONE)
             answers[row.message_id].append(Answer(row.message_id, queue, effect))
+        for id_, queue in begun.items():
+            answers[id_].append(Answer(id_, queue, Effect.STOPPING))
         return [one for id_, found in answers.items() for one in found or [Answer(id_, "", Effect.MISSING)]]
 
     def _rows(self) -> list[ActionTarget]:

@@ -1,29 +1,31 @@
 """What runs now, for how long, and how long it usually takes: three statements, of which a quiet site needs one.
 
 A handler has begun: what a worker has only prefetched does not run. The workers say what runs with each heartbeat,
-at most 100 each, those that run for longest. They leave out Celery tasks that were acknowledged before they began.
+at most 100 each, those that run for longest. Of a Celery task that was acknowledged when it began, only the worker
+knows how long earlier runs took.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from django_mq.delivery.operator.begun_runs import reported
 from django_mq.diagnosis.state.by_type import runs
 from django_mq.engine.decisions.unusual import LEAST_SECONDS, UsualRun, is_unusual, times_usual
 from django_mq.formats import PLAIN
-from django_mq.models import Message, WorkerSession
-from django_mq.models.times import UTCNow
+from django_mq.models import Message
 from django_mq.rollups.series import SPANS
 from django_mq.seams.extension import Extension
 from django_mq.seams.findings import notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from uuid import UUID
 
+    from django_mq.delivery.operator.begun_runs import ReportedRun
     from django_mq.seams.findings import Finding
 
     #: How long messages usually run, by queue and type.
@@ -46,6 +48,8 @@ class RunningMessage:
     worker: str
     seconds: float
     usual: UsualRun | None
+    #: Whether its message is gone: it was acknowledged when it began, and is not tried again.
+    is_acknowledged: bool = False
 
     @property
     def times_usual(self) -> float:
@@ -82,40 +86,37 @@ def running_now(
 
     ``usual`` is asked only if something runs. A caller that asks often gives one that keeps its answer.
     """
-    reported = [one for one in _reported(using) if one[-1] >= least_seconds]
-    if not reported:
-        return []
-    rows = _messages((row_id for row_id, *_ in reported), using)
-    known = usual(using)
-    found = []
-    for row_id, claim, handler, session, seconds in reported:
-        row = rows.get(row_id)
-        if row is None or (row.session_id, row.claim) != (session.pk, claim):
-            continue  # it has ended since the heartbeat
-        found.append(
-            RunningMessage(
-                row_id=row_id,
-                message_id=row.message_id,
-                queue=row.queue.name,
-                type=row.type,
-                handler=handler,
-                session_id=session.pk,
-                worker=session.name,
-                seconds=seconds,
-                usual=known.get((row.queue.name, row.type)),
-            )
-        )
-    return sorted(found, key=lambda one: one.rank)
+    found = [one for one in reported(using) if one.seconds >= least_seconds]
+    keys = [each.run.id for each in found if not each.run.begun]
+    rows = _messages(keys, using) if keys else {}
+    known = usual(using) if keys else {}
+    shown = (_shown(each, rows.get(each.run.id), known) for each in found)
+    return sorted((one for one in shown if one is not None), key=lambda one: one.rank)
 
 
-def _reported(alias: str) -> Iterator[tuple[int, int, str, Any, float]]:
-    """Yield what the live workers say: row, claim, handler, session, and seconds until now."""
-    alive = WorkerSession.objects.using(alias).filter(deadline__gte=UTCNow(), running__isnull=False)
-    sessions = alive.only("name", "running", "heartbeat_at").annotate(asked_at=UTCNow())
-    for session in sessions.order_by("pk"):
-        since = max(0.0, (session.asked_at - session.heartbeat_at).total_seconds())
-        for row_id, claim, handler, seconds in session.running or ():
-            yield row_id, claim, handler, session, seconds + since
+def _shown(each: ReportedRun, row: Message | None, known: Usual) -> RunningMessage | None:
+    """Return a run as it is shown; None if it has ended since the heartbeat."""
+    session, run, seconds = each
+    if run.begun is not None:
+        message_id, queue, usual = UUID(run.begun.message_id), run.begun.queue, run.begun.usual
+        kind = run.handler
+    elif row is not None and (row.session_id, row.claim) == (session.pk, run.claim):
+        message_id, queue, kind = row.message_id, row.queue.name, row.type
+        usual = known.get((queue, kind))
+    else:
+        return None
+    return RunningMessage(
+        row_id=run.id,
+        message_id=message_id,
+        queue=queue,
+        type=kind,
+        handler=run.handler,
+        session_id=session.pk,
+        worker=session.name,
+        seconds=seconds,
+        usual=usual,
+        is_acknowledged=run.begun is not None,
+    )
 
 
 def _messages(keys: Iterable[int], alias: str) -> dict[int, Message]:
@@ -141,7 +142,10 @@ def sentence_of(one: RunningMessage) -> str:
 def find(alias: str) -> Iterator[Finding]:
     """Yield what runs unusually long."""
     for one in unusual(using=alias)[:MOST_FOUND]:
-        mend = _("To stop it, run manage.py mq_cancel --running %(id)s.") % {"id": one.message_id}
+        words = _("To stop it, run manage.py mq_cancel --running %(id)s.")
+        if one.is_acknowledged:
+            words = _("To stop it, run manage.py mq_cancel --running %(id)s. It is lost then.")
+        mend = words % {"id": one.message_id}
         yield notice(_("worker %(name)s") % {"name": one.worker}, sentence_of(one), mend)
 
 

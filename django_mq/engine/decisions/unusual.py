@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from django_mq.engine.percentiles import percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: A shorter run is never unusual.
 LEAST_SECONDS: Final = 60.0
@@ -18,6 +24,13 @@ class UsualRun(NamedTuple):
     runs: int
     p50: float
     p95: float
+
+
+def usual_of(seconds: Iterable[float]) -> UsualRun | None:
+    """Return what is usual, from how long each earlier run took; None if there are none."""
+    counts = Counter(seconds)
+    p50, p95 = percentile(counts, 50), percentile(counts, 95)
+    return None if p50 is None or p95 is None else UsualRun(counts.total(), p50, p95)
 
 
 def times_usual(seconds: float, usual: UsualRun | None) -> float:

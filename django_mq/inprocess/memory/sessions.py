@@ -98,6 +98,13 @@ class Sessions(Part, subjects.Sessions):
         return sorted(asked)
 
     @locked
+    def ask_to_stop_begun(self, begun: Sequence[tuple[int, Receipt]]) -> list[int]:
+        living = [(session_id, receipt) for session_id, receipt in begun if session_id in self.broker.sessions]
+        for session_id, receipt in living:
+            self.broker.sessions[session_id].stops.add(receipt)
+        return [receipt[0] for _, receipt in living]
+
+    @locked
     def forget_stops(self, session_id: int, receipts: Collection[Receipt]) -> None:
         if session_id in self.broker.sessions:
             self.broker.sessions[session_id].stops.difference_update(receipts)

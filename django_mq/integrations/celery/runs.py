@@ -1,5 +1,7 @@
 """How runs of tasks end: told where that is asked for, also of tasks that are acknowledged when they begin.
 
+Of the latter, this process remembers how long runs take: their rows end when they begin.
+
 The parent process of a worker tells it, because it alone knows of a child that was killed, of a time limit and of
 a revocation. Celery calls methods of the request there. Of a request whose end is asked for, these methods are
 wrapped when the task is received. A worker that is killed tells nothing: its session tells for it.
@@ -7,8 +9,10 @@ wrapped when the task is received. A worker that is killed tells nothing: its se
 
 from __future__ import annotations
 
+from collections import deque
+from functools import wraps
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from billiard.exceptions import Terminated
 from celery import signals
@@ -16,14 +20,24 @@ from celery.exceptions import Ignore, Retry
 
 from django_mq import conf
 from django_mq.engine.decisions.ends import End, RunOutcome
+from django_mq.engine.decisions.unusual import usual_of
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.integrations.celery.message import ClaimedMessage
 from django_mq.seams.ends import concerns
 from django_mq.stores.claim_limits import holds_runs
-from django_mq.stores.records import Settlement
+from django_mq.stores.records import BegunRun, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from django_mq.stores.records import Claimed
+
+#: So many of the newest runs of a task say what is usual.
+NEWEST: Final = 100
+#: How long the newest successful runs took, in seconds, by the name of the task.
+_durations: dict[str, deque[float]] = {}
+#: The attribute of a method that notes how long runs take.
+TIMED: Final = "_django_mq_timed"
 
 
 def connect() -> None:
@@ -32,10 +46,35 @@ def connect() -> None:
 
 
 def follow(request: Any, **_: Any) -> None:
-    """Tell how the run of a request ends, if a limit counts it or an extension is told."""
+    """Tell how the run of a request ends, if a limit counts it or an extension is told. Note how long it takes."""
     message = getattr(request, "message", None)
-    if type(message) is ClaimedMessage and message.claimed is not None and is_asked_for(message):
-        FollowedRun(request, message)
+    if type(message) is ClaimedMessage and message.claimed is not None:
+        _time(type(request))
+        if is_asked_for(message):
+            FollowedRun(request, message)
+
+
+def _time(made: Any) -> None:
+    """Have requests of a class, which Celery makes for each task, note how long their runs take."""
+    succeed = made.on_success
+    if hasattr(succeed, TIMED):
+        return
+
+    @wraps(succeed)
+    def on_success(request: Any, result: Any, *args: Any, **options: Any) -> Any:
+        failed, _, seconds = result
+        if not failed and not request.task.acks_late:
+            _durations.setdefault(request.name, deque(maxlen=NEWEST)).append(seconds)
+        return succeed(request, result, *args, **options)
+
+    setattr(on_success, TIMED, True)
+    made.on_success = on_success
+
+
+def begun(request: Any, claimed: Claimed) -> BegunRun:
+    """Return what is known of a run whose message is gone."""
+    usual = usual_of(tuple(_durations.get(request.name, ())))
+    return BegunRun(str(claimed.message_id), claimed.queue_name, usual)
 
 
 def is_asked_for(message: ClaimedMessage) -> bool:

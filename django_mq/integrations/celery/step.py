@@ -235,7 +235,10 @@ def _take_out(consumer: Any, is_meant: Callable[[Claimed], bool]) -> None:
 
 
 def running() -> list[Running]:
-    """Return the tasks and handlers that run, those that run for longest first."""
+    """Return the tasks and handlers that run, those that run for longest first.
+
+    The message of a task that is acknowledged while it runs is gone.
+    """
     now, found = time.time(), []
     with suppress(RuntimeError):  # the worker's loop has just added one
         for request in list(state.active_requests):
@@ -243,7 +246,8 @@ def running() -> list[Running]:
             if claimed is not None and request.time_start:
                 name = request.message.handler.name if isinstance(request.message, NativeMessage) else request.name
                 seconds = round(max(0.0, now - request.time_start), 3)
-                found.append(Running(claimed.id, claimed.claim, name, seconds))
+                begun = runs.begun(request, claimed) if request.acknowledged else None
+                found.append(Running(claimed.id, claimed.claim, name, seconds, begun))
     return sorted(found, key=attrgetter("seconds"), reverse=True)
 
 

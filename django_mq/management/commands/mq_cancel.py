@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django_mq.acts import recorder
 from django_mq.delivery.operator import actions
 from django_mq.engine.states import CLAIMED, State
 from django_mq.formats import PLAIN
@@ -11,7 +12,8 @@ from django_mq.management.arguments import argument
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+    from uuid import UUID
 
     from django_mq.delivery.operator.actions import ActionTarget
     from django_mq.stores.records import Moved
@@ -44,6 +46,12 @@ class Command(MessageCommand):
 
     def count(self, rows: Sequence[ActionTarget], changed: Sequence[Moved] | Sequence[int]) -> None:
         self.asked += len({row.id for row in rows if row.state == CLAIMED} & {*changed})
+
+    def beyond(self, missing: Sequence[UUID], alias: str, options: dict[str, Any]) -> Collection[UUID]:
+        """Have workers stop tasks that were acknowledged when they began."""
+        asked = recorder.stop_begun(self.act, missing, using=alias) if options["running"] else {}
+        self.asked += len(asked)
+        return asked
 
     def more(self) -> tuple[dict[str, Any], list[str]]:
         words = f"  Workers still have to stop {PLAIN.number(self.asked)} of them."

@@ -139,6 +139,14 @@ class Sessions(Part, subjects.Sessions):
                 self.rows("add_stop", session=session_id, message=id_, claim=claim)
         return [each.id for each in found]
 
+    def ask_to_stop_begun(self, begun: Sequence[tuple[int, Receipt]]) -> list[int]:
+        with self.database.transaction():
+            living = set(first_of(self.rows("living", sessions=sorted({session_id for session_id, _ in begun}))))
+            found = [Stop(session_id, *receipt) for session_id, receipt in begun if session_id in living]
+            for session_id, id_, claim in found:
+                self.rows("add_stop", session=session_id, message=id_, claim=claim)
+        return [each.id for each in found]
+
     def forget_stops(self, session_id: int, receipts: Collection[Receipt]) -> None:
         self.rows("forget_stops", session=session_id, ids=[id_ for id_, _ in receipts])
 

@@ -58,6 +58,13 @@ class Sessions(ABC):
         """
 
     @abstractmethod
+    def ask_to_stop_begun(self, begun: Sequence[tuple[int, Receipt]]) -> list[int]:
+        """Ask sessions to stop runs whose messages are gone; return the row ids of those whose session exists.
+
+        Such a run is not tried again, however it ends.
+        """
+
+    @abstractmethod
     def forget_stops(self, session_id: int, receipts: Collection[Receipt]) -> None:
         """Forget that a session was asked to stop these claims, because it has them no more."""
 

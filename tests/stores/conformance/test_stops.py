@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.decisions.unusual import UsualRun
 from django_mq.engine.decisions.verdict import Verdict
 from django_mq.models import History, StopRequest, WorkerSession
-from django_mq.stores.records import Heartbeat, Running
+from django_mq.stores.records import BegunRun, Heartbeat, Running, running_in
 from tests.stores.builders import claim, ids, lose_worker, open_session, pass_time, publish, settle
 from tests.stores.conftest import ON_DATABASES
 
@@ -116,10 +117,36 @@ def test_a_request_is_for_one_claim(store: Store, orders: str, session: int) -> 
     assert ids(claim(store, open_session(store))) == [again.id]
 
 
+def test_a_session_is_asked_to_stop_a_run_whose_message_is_gone_until_it_has_followed(
+    store: Store, orders: str, session: int
+) -> None:
+    publish(store)
+    (task,) = claim(store, session)
+    settle(store, session, task, Verdict.ACCEPT)
+
+    asked = store.sessions.ask_to_stop_begun([(session, task.receipt), (session + 1, (7, 70))])
+
+    assert asked == [task.id]
+    assert stops(store, session) == stops(store, session) == {task.receipt}
+    store.sessions.forget_stops(session, [task.receipt])
+    assert stops(store, session) == frozenset()
+    store.sessions.ask_to_stop_begun([(session, task.receipt)])
+    store.sessions.close(session)
+    if store.alias != ":memory:":
+        assert not StopRequest.objects.using(store.alias).exists()
+        assert History.objects.using(store.alias).get().outcome == History.Outcome.ACCEPTED
+
+
 @ON_DATABASES
 def test_a_session_shows_what_runs(store: Store, session: int) -> None:
-    running = (Running(7, 70, "shop.consumers.bill", 12.5), Running(8, 80, "shop.consumers.bill", 0.5))
+    begun = BegunRun("01a201cd-5077-70e7-a724-ae5470e6df0b", "orders", UsualRun(20, 2.0, 3.0))
+    running = [
+        Running(7, 70, "shop.consumers.bill", 12.5),
+        Running(8, 80, "shop.report", 0.5, begun),
+        Running(9, 90, "shop.new", 0.25, begun._replace(usual=None)),
+    ]
 
-    for given, shown in ((running, [list(each) for each in running]), ((), None)):
-        store.sessions.renew(session, Heartbeat(deadline_seconds=15, running=given))
-        assert WorkerSession.objects.using(store.alias).get(pk=session).running == shown
+    for given in (running, []):
+        store.sessions.renew(session, Heartbeat(deadline_seconds=15, running=tuple(given)))
+        assert running_in(WorkerSession.objects.using(store.alias).get(pk=session).running) == given
+    assert running_in([[7, 70, "shop.consumers.bill", 12.5]]) == running[:1]  # as earlier releases write it

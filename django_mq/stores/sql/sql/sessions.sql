@@ -41,6 +41,10 @@ WHERE m.id {in:ids} AND m.state = 2
 INSERT INTO django_mq_stoprequest (session_id, message_id, claim, asked_at)
 VALUES (%(session)s, %(message)s, %(claim)s, {now})
 
+-- name: living. Finds the sessions, of some, that have not ended.
+-- Locks: nothing. Index: the primary key. Returns: their ids.
+SELECT id FROM django_mq_workersession WHERE id {in:sessions}
+
 -- name: stops. Reads what sessions are asked to stop.
 -- Locks: nothing. Index: django_mq_stop_session. Returns: the session, the message and the claim of each.
 SELECT session_id, message_id, claim FROM django_mq_stoprequest WHERE session_id {in:sessions}

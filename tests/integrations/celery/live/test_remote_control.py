@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 from celery.events import EventReceiver
 
-from django_mq.api import cancel
+from django_mq.api import Effect, cancel
 from django_mq.delivery.operator.commands import send_command
+from django_mq.diagnosis.state.running import running_now
 from django_mq.engine.decisions.worker_mode import WorkerMode
-from django_mq.models import Consumer, History
+from django_mq.models import Consumer, History, StopRequest
 from tests.integrations.celery.live.hearing import publish_until
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
+    from django_mq.diagnosis.state.running import RunningMessage
     from tests.journeys.site import Site
 
 pytestmark = pytest.mark.once
@@ -92,6 +94,50 @@ def test_a_task_that_is_cancelled_while_it_runs_or_waits_is_ended(site: Site) ->
     assert sorted(line["name"] for line in site.diary(phase="begun")) == [0, 2]
     assert {line.outcome for line in site.finished()} == {History.Outcome.CANCELLED}
     assert not site.diary(phase="done")
+
+
+def runs_of(site: Site) -> list[RunningMessage]:
+    return running_now(using=site.alias)
+
+
+def test_a_task_that_was_acknowledged_when_it_began_is_seen_and_ended(site: Site) -> None:
+    with site.worker("-c", "1") as worker:
+        for number in range(10):
+            site.send("gated_early", number, "gate")
+        site.open("gate")
+        site.wait_for_diary(10, phase="done")
+        site.send("gated_early", "endless", "never opened")
+        site.wait_for_diary(phase="begun", name="endless")
+        # The heartbeat before may have one of the others.
+        wait_until(lambda: any(run.usual and run.usual.runs == 10 for run in runs_of(site)), site.story)
+        [run] = runs_of(site)
+        assert (run.type, run.is_acknowledged) == ("gated_early", True)
+
+        [answer] = cancel([run.message_id], running=True, using=site.alias)
+        assert answer.effect is Effect.STOPPING
+        site.send("note", "next")
+        site.wait_for_diary(name="next")
+        wait_until(lambda: not StopRequest.objects.using(site.alias).exists(), site.story)
+
+        assert worker.stop() == 0
+    assert not site.diary(phase="done", name="endless")
+    assert len(site.diary(phase="begun", name="endless")) == 1
+    assert {line.outcome for line in site.finished()} == {History.Outcome.ACCEPTED}
+
+
+def test_a_pool_of_threads_shows_such_a_task_and_cannot_end_it(site: Site) -> None:
+    with site.worker("-c", "1", "--pool", "threads") as worker:
+        site.send("gated_early", "slow", "gate")
+        wait_until(lambda: runs_of(site), site.story)
+        [run] = runs_of(site)
+
+        cancel([run.message_id], running=True, using=site.alias)
+        wait_until(lambda: "this pool cannot end what runs" in worker.log, site.story)
+        site.open("gate")
+        site.wait_for_diary(phase="done", name="slow")
+        wait_until(lambda: not (runs_of(site) or StopRequest.objects.using(site.alias).exists()), site.story)
+
+        assert worker.stop() == 0
 
 
 def test_the_pool_grows_and_shrinks_and_the_prefetch_follows(site: Site) -> None:
