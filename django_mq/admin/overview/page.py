@@ -6,6 +6,7 @@ It takes a handful of statements, however many messages there are.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -198,7 +199,9 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
         "spans": _spans(span),
         "queue": queue,
         "past": past,
-        "charts": charts(past.points, axis),
+        # The template draws them only for a browser that does not have them.
+        "charts": partial(charts, past.points, axis),
+        "charts_version": live.version_of(past.points, span.name, queue),
         "addresses": {
             "messages": admin.list_address(Message),
             "queues": admin.list_address(Queue),
