@@ -42,8 +42,9 @@ PROCESSOR_SHARE, TIME_SHARE = 250, 100
 #: The most rows of a list that are refreshed, and the most new ones that are counted.
 MOST_ROWS, MOST_NEW = 200, 99
 
-#: What the ids of the rows of a list begin with.
+#: What the ids of the rows of a list begin with, and those of fields that cannot be edited.
 ROW_ID: Final = "mq-row-"
+FIELD_ID: Final = "mq-field-"
 
 MARK = re.compile(r"<(\w+)(?=\s)[^<>]*\sdata-mq-part(s?)(?:=\"([^\"]*)\")?(?=[\s>/])[^<>]*>")
 ID = re.compile(r'\sid="([^"]+)"')
@@ -158,7 +159,7 @@ def _with_fields(page: str) -> str:
             name = found[1]
         elif name not in names:
             names.add(name)
-            return f'{found[0]} id="mq-field-{name}" data-mq-part'
+            return f'{found[0]} id="{FIELD_ID}{name}" data-mq-part'
         return found[0]
 
     return READONLY.sub(mark, page) if 'class="readonly"' in page else page
@@ -219,7 +220,8 @@ def _stamped(page: str) -> str:
 def _layout(parts: Sequence[Part]) -> str:
     """Return the version of which parts a page has, but for those that come and go."""
     moving = {child for part in parts for child in part.children or ()}
-    return _version(*(part.id for part in parts if part.id not in moving and not part.id.startswith(ROW_ID)))
+    kept = (part.id for part in parts if part.id not in moving)
+    return _version(*(name for name in kept if not name.startswith((ROW_ID, FIELD_ID))))
 
 
 def _changes(page: str, have: Refresh, changelist: ChangeList | None) -> dict[str, Any]:

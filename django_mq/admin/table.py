@@ -77,6 +77,8 @@ class TableAdmin(BaseAdmin):
 
     #: Columns that only the page of a row fetches.
     late: Sequence[str] = ()
+    #: The template of a refresh of the page of a row, if it leaves out what takes long and does not change.
+    refresh_template = ""
     #: What the id of a row can be.
     id_form = NUMBER
     #: Further pages for users with the view permission: path to view.
@@ -233,7 +235,10 @@ class TableAdmin(BaseAdmin):
 
     @live.watched
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return super().changeform_view(request, *args, **kwargs)
+        response = super().changeform_view(request, *args, **kwargs)
+        if live.shown(request) and isinstance(response, TemplateResponse) and self.refresh_template:
+            response.template_name = self.refresh_template
+        return response
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

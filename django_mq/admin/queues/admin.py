@@ -90,6 +90,7 @@ class QueueAdmin(ActionAdmin):
     actions = ACTIONS
     form = QueueForm
     change_form_template = "admin/django_mq/queue/change_form.html"
+    refresh_template = "admin/django_mq/queue/live.html"
     list_display = [
         *("name_shown", "ready", "oldest_ready", "scheduled", "retrying"),
         *("claimed", "dead", "pausing", "role"),
