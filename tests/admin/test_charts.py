@@ -79,7 +79,7 @@ def test_figures_lead_to_the_messages_of_their_step(site: str, browse: Client, m
     page = browse.get(CHARTS, {"queue": "orders"})
 
     text = page.content.decode()
-    (row,) = [row for row in page.context["rows"] if row["rates"][1] == "0.5 /s"]
+    (row,) = [row for row in page.context["rows"] if row["rates"][1] == "0.5/s"]
     assert browse.get(row["address"]).status_code == 200
     assert f"since={minute:%Y-%m-%d}" in row["address"]
     data = json.loads(page.context["charts"][0].data)
@@ -222,7 +222,7 @@ def test_a_click_opens_the_messages_of_a_step_and_a_drawn_range_the_span_that_en
         assert box is not None
         end, middle = box["x"] + box["width"] - 1, box["y"] + 60
         page.mouse.move(end, middle)
-        expect(page.locator(".mq-tip")).to_contain_text("finished: 0.0167 /s")
+        expect(page.locator(".mq-tip")).to_contain_text("finished: 0.0167/s")
         page.mouse.down()
         page.mouse.up()
         expect(page.locator("#result_list tbody tr")).to_have_count(1)

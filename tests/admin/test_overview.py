@@ -148,7 +148,7 @@ def test_the_charts_end_at_the_newest_minute_that_has_been_summed_up(
 
     assert arrived(browse)[-3:] == [None, 1.0, 1.0]
     figures = browse.get(address())
-    assert "published 1 /s" in figures.content.decode()
+    assert "published 1/s" in figures.content.decode()
     assert "summed up" not in figures.content.decode()
 
 
@@ -273,7 +273,7 @@ def test_a_chart_says_in_words_what_it_shows() -> None:
     chart = draw("Wait", [Line("p50", "median", [0.1, 0.25, None])], unit="s", begins="a", ends="b")
 
     assert chart.summary == "Wait: median 250 ms"
-    assert figure(1234.0, "/s") == "1,234 /s"
+    assert figure(1234.0, "/s") == "1,234/s"
 
 
 @pytest.mark.once

@@ -34,6 +34,7 @@ ONE_WORD = {
     r"\bKommando": "Befehl",
     r"\bHerzschl[aä]g": "Heartbeat",
     r"\bGrenze|\bkeine Grenze": "Limit",
+    r"\bPlätze\b": "Slots",
     r"\bMeldung": "Alarm",
     r"\bTask\b.*\beiner Task\b|\b[Dd]ie Task\b": "der Task",
     r"\bfertig": "beendet",

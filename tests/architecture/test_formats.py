@@ -54,7 +54,7 @@ EXCEPT = {
     "diagnosis/language.py": "the formats themselves",
 }
 #: Templates that are not yet theirs.
-LATER = ("overview/alerts", "overview/figures", "queue/charts")
+LATER = ("overview/alerts", "overview/figures")
 #: Values that a command line takes.
 MACHINE = {"admin/failures/actions.py: :g"}
 

@@ -167,7 +167,7 @@ def test_a_database_that_never_answers_is_reported_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         probe = asked(deaf.getsockname()[1], 0.5)
 
-    assert probe.stdout == "The database has not answered within 0.5 s.\nno tasks\n", probe.stderr
+    assert probe.stdout == "The database has not answered within 500 ms.\nno tasks\n", probe.stderr
     assert probe.returncode == 1
 
 

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from django_mq.diagnosis.state import question
 from django_mq.diagnosis.state.health import Demands, Probe
+from django_mq.formats import PLAIN
 from django_mq.integrations.health import health_page
 from django_mq.integrations.prometheus.collector import QueueCollector
 from django_mq.notifications.registry import notifier
@@ -65,7 +66,7 @@ def test_a_frozen_database_is_reported_in_time_and_well_when_it_goes_on(
     ended = {command: command_on(site, command) for command in ("mq_health", "mq_doctor")}
     postgresql_server.thaw()
 
-    sentence = f"The database has not answered within {IMPATIENCE_SECONDS} s."
+    sentence = f"The database has not answered within {PLAIN.precise(IMPATIENCE_SECONDS)}."
     assert not up
     assert health.alerts == [sentence]
     assert page.status_code == 503

@@ -220,7 +220,9 @@ def _latest(line: Line, unit: str) -> str:
 
 def figure(value: float, unit: str) -> str:
     """Return a number with about three digits and its unit."""
-    return LOCAL.precise(value) if unit == "s" else f"{digits(value)} {unit}".rstrip()
+    if unit == "s":
+        return LOCAL.precise(value)
+    return f"{digits(value)}{unit}" if unit.startswith("/") else f"{digits(value)} {unit}".rstrip()
 
 
 def moment_text(time: datetime, step: timedelta) -> str:

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-    const TABLES = "#result_list, .mq-table:not(.mq-found) table";
+    const TABLES = "#result_list, .mq-table:not(.mq-found) table, .inline-group table";
 
     // The names of the columns, each with what stands above it.
     const names = (table) => {
