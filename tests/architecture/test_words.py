@@ -158,7 +158,9 @@ def texts_of_users() -> Iterator[tuple[str, str]]:
         yield "django.po", "".join(re.findall(r'"(.*)"', text))
     for path in sorted(DOCS.rglob("*.md")):
         if not str(path.relative_to(DOCS)).startswith(NOT_READ):
-            yield from ((f"{path.relative_to(DOCS)}:{n}", line) for n, line in enumerate(path.open(), 1))
+            yield from (
+                (f"{path.relative_to(DOCS)}:{n}", line) for n, line in enumerate(path.read_text().splitlines(), 1)
+            )
 
 
 def test_texts_have_one_word_for_one_thing() -> None:
