@@ -40,7 +40,9 @@ class Act(models.Model):
     #: The operation in the background that does it.
     operation = models.ForeignKey(Operation, models.SET_NULL, null=True, blank=True, related_name="+")
     #: The act that this one undoes.
-    undoes = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="undone_by")
+    undoes = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="undone_by", verbose_name=_("puts back")
+    )
 
     class Meta:
         app_label = "django_mq"

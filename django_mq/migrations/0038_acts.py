@@ -65,6 +65,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="undone_by",
+                        verbose_name="puts back",
                         to="django_mq.act",
                     ),
                 ),

@@ -232,6 +232,8 @@ def test_a_move_is_put_back_once_as_far_as_it_is_there(site: str, browse: Client
     assert Message.objects.filter(queue=elsewhere).count() == 1
     undone = Act.objects.using(site).latest("pk")
     assert (undone.name, undone.undoes_id, undone.count) == ("undo", act.pk, 3)
+    assert page_of(act) in browse.get(page_of(undone)).content.decode()
+    assert "Target queue: elsewhere" in browse.get(page_of(act)).content.decode()
 
     Message.objects.filter(pk=held.pk).update(state=READY, session_id=None, claim=None)
     again = run_action(browse, "act", "undo", [act], yes="yes")

@@ -87,7 +87,7 @@ class ActAdmin(ReadOnly, ActionAdmin):
     sortable_by = ()
     change_form_template = "admin/django_mq/row.html"
     fieldsets = [
-        (None, {"fields": ["what", "about", "sentence", "count", "reason", "undo_of"]}),
+        (None, {"fields": ["what", "about", "sentence", "count", "reason", "undoes"]}),
         (gettext_lazy("Request"), {"fields": ["criterion_shown", "answers_shown", "command_shown"]}),
         (gettext_lazy("User and times"), {"fields": ["user_name", "interface", "time"]}),
         (gettext_lazy("Messages"), {"fields": ["some"]}),
@@ -113,11 +113,9 @@ class ActAdmin(ReadOnly, ActionAdmin):
 
     @admin.display(description=gettext_lazy("action"))
     def what(self, act: Act) -> str:
-        model = apps.get_app_config(self.opts.app_label).models.get(act.model)
-        if model is None:
-            return f"{act.model}: {act.name}"
-        label = words.labels(self.admin_site, model).get(act.name, act.name)
-        return f"{capfirst(str(model._meta.verbose_name))}: {label}"
+        model = words.model_of(act)
+        table = capfirst(str(model._meta.verbose_name)) if model else act.model
+        return f"{table}: {words.label(self.admin_site, act)}"
 
     @admin.display(description=gettext_lazy("about"), empty_value="-")
     def about_shown(self, act: Act) -> str | None:
@@ -134,33 +132,27 @@ class ActAdmin(ReadOnly, ActionAdmin):
     def reason_shown(self, act: Act) -> str | None:
         return columns.clip(act.reason) or None
 
-    @admin.display(description=gettext_lazy("criterion"), empty_value="-")
-    def criterion_shown(self, act: Act) -> str | None:
-        return words.criterion(act) or None
+    @admin.display(description=gettext_lazy("criterion"))
+    def criterion_shown(self, act: Act) -> str:
+        return words.criterion(act) or "-"
 
-    @admin.display(description=gettext_lazy("answers"), empty_value="-")
-    def answers_shown(self, act: Act) -> str | None:
-        return words.answers(act) or None
+    @admin.display(description=gettext_lazy("answers"))
+    def answers_shown(self, act: Act) -> str:
+        return words.answers(self.admin_site, act) or "-"
 
-    @admin.display(description=gettext_lazy("command"), empty_value="-")
-    def command_shown(self, act: Act) -> str | None:
-        return format_html('<code class="mq-command">{}</code>', act.command) if act.command else None
+    @admin.display(description=gettext_lazy("command"))
+    def command_shown(self, act: Act) -> str:
+        return format_html('<code class="mq-command">{}</code>', act.command) if act.command else "-"
 
     @admin.display(description=gettext_lazy("time"))
     def time(self, act: Act) -> str:
         return time_text(act.began_at)
 
-    @admin.display(description=gettext_lazy("puts back"), empty_value="-")
-    def undo_of(self, act: Act) -> str | None:
-        if act.undoes_id is None:
-            return None
-        return format_html('<a href="{}">#{}</a>', self.page_address(Act, act.undoes_id), act.undoes_id)
-
-    @admin.display(description=gettext_lazy("messages"), empty_value="-")
-    def some(self, act: Act) -> str | None:
+    @admin.display(description=gettext_lazy("messages"))
+    def some(self, act: Act) -> str:
         rows = ActedMessage.objects.using(alias()).filter(act=act.pk).order_by("pk")[:SHOWN]
         lines = [(message_address(self, row.message_id), row.message_id, _way(row)) for row in rows]
-        return format_html_join("", '<div><a href="{}">{}</a> {}</div>', lines) or None
+        return format_html_join("", '<div><a href="{}">{}</a> {}</div>', lines) or "-"
 
     def count_up_to(self, action: Action, chosen: Sequence[Act], limit: int) -> int:  # noqa: ARG002 - there is one
         return sum(remembered(act, using=alias()) for act in chosen)

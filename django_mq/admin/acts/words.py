@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from django_mq.acts.models import Act
 from django_mq.admin import filters
 from django_mq.admin.actions import Action
 from django_mq.diagnosis.language import exact
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from django.contrib.admin import AdminSite
+    from django.db.models import Model
     from django_stubs_ext import StrOrPromise
 
-    from django_mq.acts.models import Act
     from django_mq.acts.undo import Undone
 
 #: The filters of the list of messages.
@@ -72,17 +74,32 @@ def _value(name: str, value: Any) -> str:
     return str(VALUES.get(name, {}).get(str(value), value))
 
 
-def answers(act: Act) -> str:
-    """Return what the operator has answered or given besides."""
+def answers(site: AdminSite, act: Act) -> str:
+    """Return what the operator has answered or given besides, as the form calls it."""
     given = act.answers if isinstance(act.answers, dict) else {}
-    return "; ".join(f"{name}: {value}" for name, value in given.items() if value not in ("", None))
+    action = _action(site, act)
+    fields = action.question.base_fields if action and action.question else {}
+    names = {name: (fields[name].label if name in fields else "") or name for name in given}
+    return "; ".join(f"{names[name]}: {value}" for name, value in given.items() if value not in ("", None))
 
 
-def labels(site: AdminSite, model: type[Any]) -> dict[str, StrOrPromise]:
-    """Return the names of the actions on a table, as its page shows them."""
-    page: Any = site.get_model_admin(model) if site.is_registered(model) else None
-    found = [each for each in getattr(page, "actions", None) or () if isinstance(each, Action)]
-    return {**DONE, **{each.name: each.label for each in found}}
+def label(site: AdminSite, act: Act) -> str:
+    """Return the name of what was done, as the page of the table shows it."""
+    action = _action(site, act)
+    return str(action.label if action else DONE.get(act.name, act.name))
+
+
+def model_of(act: Act) -> type[Model] | None:
+    """Return the model of the rows that an act is about."""
+    return apps.get_app_config(Act._meta.app_label).models.get(act.model)
+
+
+def _action(site: AdminSite, act: Act) -> Action | None:
+    """Return the action that an act was, if the site has it."""
+    model = model_of(act)
+    page: Any = site.get_model_admin(model) if model and site.is_registered(model) else None
+    found = getattr(page, "actions", None) or ()
+    return next((each for each in found if isinstance(each, Action) and each.name == act.name), None)
 
 
 def undone(done: Undone) -> str:
