@@ -37,6 +37,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.rollups.extension import EXTENSION as ROLLUPS  # noqa: PLC0415 - as above
         from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
         from django_mq.tenants.extension import EXTENSION as TENANTS  # noqa: PLC0415 - as above
+        from django_mq.tiles.extension import EXTENSION as TILES  # noqa: PLC0415 - as above
 
         conf.add_extension(FAILURES)
         conf.add_extension(RUNNING)
@@ -47,6 +48,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(ROLLUPS)
         conf.add_extension(TENANTS)
         conf.add_extension(ACTS)
+        conf.add_extension(TILES)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

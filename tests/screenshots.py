@@ -211,6 +211,7 @@ def fill() -> None:
     make_the_rest()
     make_periodic_messages()
     make_failures()
+    make_tiles()
     make_queues(int(os.environ.get(QUEUES, "0")))
 
 
@@ -252,6 +253,44 @@ def make_periodic_messages() -> None:
         PeriodicRun.objects.create(
             periodic=rows[0], due_at=due, outcome=outcome, ended_at=ended, message_id=uuid4(), queue_name="reports"
         )
+
+
+def make_tiles() -> None:
+    """Write the figures of the tiles, now and yesterday, and since when the alerts stand."""
+    from django.utils import timezone
+
+    from django_mq.acts.models import Act
+    from django_mq.alerts.models import RecordedAlert
+    from django_mq.alerts.observed import standing
+    from django_mq.tiles.models import TileMinute
+
+    now = timezone.now().replace(second=0, microsecond=0)
+    rows = []
+    for day in (0, 1):
+        for number in range(70):
+            figures = {
+                "waiting": max(20, 1500 - 60 * number) if not day else 40 + 9 * math.sin(number / 5),
+                "dead": max(0, 14 - number // 9) if not day else 2 + number // 30,
+                "slots": 6 - (number % 7 > 4) if not day else 4 + (number % 5 > 2),
+                "long_running": 2 if number < 22 and not day else 0,
+                "periodic_failed": 0,
+            }
+            begins_at = now - timedelta(days=day, minutes=number)
+            rows.append(TileMinute(begins_at=begins_at, figures=figures))
+    TileMinute.objects.bulk_create(rows)
+    acts = {"name": "pause", "sentence": "“reports” is paused: the new scheme is being copied"}
+    Act.objects.create(
+        user_name="ann",
+        interface="admin",
+        model="queue",
+        about="reports",
+        began_at=now - timedelta(minutes=41),
+        **acts,
+    )
+    for cause, about, minutes in (("unserved", "thumbnails", 20), ("dead", "invoices", 74), ("dead", "mails", 31)):
+        times = {"began_at": now - timedelta(minutes=minutes), "seen_at": now}
+        given = {"cause": cause, "about": about, "level": "problem", "sentence": ""}
+        RecordedAlert.objects.create(standing=standing(cause, about), **given, **times)
 
 
 def make_failures() -> None:

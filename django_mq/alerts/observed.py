@@ -45,7 +45,12 @@ class Observation(NamedTuple):
 
     @property
     def standing(self) -> UUID:
-        return uuid5(NAMESPACE, f"{self.cause} {self.about}")
+        return standing(self.cause, self.about)
+
+
+def standing(cause: str, about: str) -> UUID:
+    """Return the id of what needs a look, which the row of its alert has until the alert is over."""
+    return uuid5(NAMESPACE, f"{cause} {about}")
 
 
 def observe(alias: str) -> list[Observation]:

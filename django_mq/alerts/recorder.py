@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from django.db import transaction
 
 from django_mq.alerts.models import AlertNotice, RecordedAlert
+from django_mq.alerts.observed import standing
 from django_mq.engine.decisions.alerts import AlertNews, is_lasting, is_over, worse
 
 if TYPE_CHECKING:
@@ -85,6 +86,13 @@ def _ended(over: Iterable[RecordedAlert], told: Collection[tuple[int, str]]) -> 
     for key, target in told:
         if key in keys:
             yield AlertNotice(alert_id=key, target=target, news=AlertNews.OVER)
+
+
+def began(identities: Iterable[tuple[str, str]], *, using: str) -> dict[tuple[str, str], datetime]:
+    """Return since when alerts stand, by their cause and what they are about; those not recorded are left out."""
+    ids: dict[UUID | None, tuple[str, str]] = {standing(*identity): identity for identity in identities}
+    found = RecordedAlert.objects.using(using).filter(standing__in=ids).order_by()
+    return {ids[key]: time for key, time in found.values_list("standing", "began_at")}
 
 
 def prune(now: datetime, *, using: str) -> int:

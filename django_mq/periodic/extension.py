@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Max, Q
 from django.utils.translation import gettext as _
@@ -17,9 +17,10 @@ from django_mq.periodic import duty
 from django_mq.periodic.beat import is_published_too
 from django_mq.periodic.declared import PROJECT, declare_all
 from django_mq.periodic.marks import LISTENING, run_id
-from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.periodic.models import PeriodicMessage, PeriodicRun, with_last_run
 from django_mq.seams.extension import Duty, Extension, Listening, MessageEvent
 from django_mq.seams.findings import notice, problem
+from django_mq.seams.tiles import Tile
 from django_mq.stores.clock import clock
 from django_mq.stores.records import headers_in
 
@@ -47,6 +48,10 @@ OUTCOMES: Final = {
     End.EXPIRED: PeriodicRun.TickOutcome.EXPIRED,
     **dict.fromkeys((End.CANCELLED, End.PURGED, End.REPLACED), PeriodicRun.TickOutcome.REMOVED),
 }
+#: A message whose last run has ended so needs a look.
+FAILED: Final = frozenset(
+    {PeriodicRun.TickOutcome.DEAD, PeriodicRun.TickOutcome.MISSED, PeriodicRun.TickOutcome.EXPIRED}
+)
 #: A run that is retried has not ended.
 OUTCOMES_OF_RUNS: Final = {
     RunOutcome.SUCCEEDED: PeriodicRun.TickOutcome.SUCCEEDED,
@@ -67,6 +72,17 @@ def note_ends(store: Store, ended: Sequence[Ended]) -> None:
             id_ = run_id(each.message_id, headers_in(each.headers))
             end = store.periodic.end  # type: ignore[attr-defined]  # of databases
             end(id_, outcome.value, each.queue, has_run=has_run)
+
+
+def tiles(alias: str) -> list[Tile]:
+    """Return how many periodic messages have failed the last time; none without periodic messages."""
+    rows: Any = with_last_run(PeriodicMessage.objects.using(alias).filter(is_paused=False)).order_by()
+    outcomes = list(rows.values_list("last_outcome", flat=True))
+    if not outcomes:
+        return []
+    failed = sum(outcome in FAILED for outcome in outcomes)
+    title, of = _("Periodic failures"), len(outcomes)
+    return [Tile(name="failed", title=title, value=failed, of=of, bad=failed > 0, model="periodicmessage")]
 
 
 def find(alias: str) -> Iterator[Finding]:
@@ -138,6 +154,7 @@ EXTENSION = Extension(
     ),
     ends=(Listening(name=LISTENING, ends=frozenset(OUTCOMES), wants=None, tell=note_ends),),
     findings=(find,),
+    tiles=(tiles,),
     events=(events_of,),
     settings=(PROJECT,),
 )

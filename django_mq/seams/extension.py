@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from django_mq.seams.arguments import Arguments
     from django_mq.seams.findings import Finding
     from django_mq.seams.limits import ClaimLimit
+    from django_mq.seams.tiles import Tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,9 @@ class Extension:
     findings: tuple[Callable[[str], Iterable[Finding]], ...] = ()
     #: Parts of pages of the admin.
     panels: tuple[Panel, ...] = ()
+    #: Functions that return figures for the first screen of the admin, of the database of an alias, in a statement
+    #: or two. A figure that does not concern the site is left out. The page and, each minute, a worker call them.
+    tiles: tuple[Callable[[str], Iterable[Tile]], ...] = ()
     #: Functions that are called with the store and with messages that it has just written to queues with an option
     #: that is ``at_publishing``, in the same transaction: what they write commits with the messages. A message
     #: that has replaced the body of another one, by their unique key, comes with the id of that one.

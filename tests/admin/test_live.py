@@ -60,7 +60,7 @@ def test_a_refresh_of_what_has_not_changed_sends_no_part(
 
     assert f'data-layout="{answer["layout"]}"' in page
     # These have a clock of their own.
-    assert answer.pop("parts", {}).keys() <= {"mq-charts", "mq-alerts", "now-factor"}
+    assert answer.pop("parts", {}).keys() <= {"mq-charts", "mq-alerts", "now-factor", "tile-waiting"}
     assert answer.keys() <= {"layout", "wait", "ages"}
     assert 'data-mq-part="' in page
 

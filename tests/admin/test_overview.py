@@ -114,7 +114,7 @@ def test_letters_in_a_dead_letter_queue_raise_an_alert_and_do_not_wait(
 
     page = browse.get(address())
 
-    assert [row.state.name for row in page.context["rows"]] == ["orders", "letters", "quiet"]
+    assert [row.state.name for row in page.context["rows"]] == ["letters", "orders", "quiet"]
     assert [row.is_late for row in page.context["rows"]] == [False, False, False]
     assert '<span class="mq-bad">dead letters</span>' in page.content.decode()
 
@@ -238,7 +238,7 @@ def test_the_page_costs_the_same_however_many_queues_there_are(
         Consumer.objects.create(session=make.session(f"w{number}"), queue_name=f"q{number}")
 
     # The extensions look for what is wrong within one savepoint, each by a statement or two.
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(26):
         browse.get(address())
 
 
@@ -313,13 +313,14 @@ def test_the_page_renews_itself_until_told_to_stand_still(
 def test_of_very_many_queues_the_page_shows_those_that_need_a_look_and_the_chosen_one(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.overview.page.MOST_ROWS", 2)
+    for name in ("MOST_ROWS", "ROWS_BESIDE_MAP"):
+        monkeypatch.setattr(f"django_mq.admin.overview.page.{name}", 2)
     for name in ("a", "b", "c"):
-        make.queue(name)
+        make.message(queue=make.queue(name))
     make.message(queue=make.queue("late"), published_at=timezone.now() - timedelta(hours=1))
 
     whole, page = browse.get(address("overview.json")), browse.get(address(), {"queue": "c"})
 
     assert [row.state.name for row in page.context["shown_rows"]] == ["late", "a", "c"]
-    assert "These queues need a look most" in page.content.decode()
+    assert "These queues are the most urgent" in page.content.decode()
     assert len(whole.json()["queues"]) == 4

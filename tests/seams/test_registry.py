@@ -19,6 +19,7 @@ from django_mq.periodic.extension import EXTENSION as PERIODIC
 from django_mq.rollups.extension import EXTENSION as ROLLUPS
 from django_mq.search.extension import EXTENSION as SEARCH
 from django_mq.tenants.extension import EXTENSION as TENANTS
+from django_mq.tiles.extension import EXTENSION as TILES
 from django_mq.typed.extension import EXTENSION as TYPED
 from django_mq.unique.extension import EXTENSION as UNIQUE
 from tests.seams import values
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 HERE = "tests.seams.values"
 #: Those of django_mq itself, which the settings do not name.
-OURS = (TYPED, DEATHS, UNIQUE, FAILURES, RUNNING, PERIODIC, SEARCH, ALERTS, ROLLUPS, TENANTS, ACTS, BEAT)
+OURS = (TYPED, DEATHS, UNIQUE, FAILURES, RUNNING, PERIODIC, SEARCH, ALERTS, ROLLUPS, TENANTS, ACTS, TILES, BEAT)
 
 
 def test_without_extensions_nothing_is_added_to_those_of_django_mq(settings: Settings) -> None:

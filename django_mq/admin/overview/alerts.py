@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_mq.admin.queues.actions import REDRIVE, RESUME
 from django_mq.diagnosis.language import time_text
 from django_mq.diagnosis.messages.indexes import RETRYING
 from django_mq.diagnosis.state.alerts import AlertKind, delivery
@@ -18,21 +18,17 @@ from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
     from django.db.models import Model
     from django.http import HttpRequest
     from django_stubs_ext import StrOrPromise
 
+    from django_mq.admin.actions import Action
     from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.state.alerts import Alert
     from django_mq.diagnosis.state.extensions import Found
     from django_mq.diagnosis.state.overview import QueueState
-
-#: The most sentences on the page.
-SHOWN = 12
-#: So many of each kind come first: thirty late queues must not hide that another is full.
-SHOWN_OF_A_KIND = 3
 
 #: The label of each kind, its link, and the model to which the link leads.
 KINDS: dict[AlertKind, tuple[StrOrPromise, StrOrPromise, type[Model]]] = {
@@ -45,7 +41,7 @@ KINDS: dict[AlertKind, tuple[StrOrPromise, StrOrPromise, type[Model]]] = {
     AlertKind.STALE: (gettext_lazy("stale"), gettext_lazy("Stale workers"), WorkerSession),
     AlertKind.DEAD: (gettext_lazy("dead letters"), gettext_lazy("Look at them"), Message),
     AlertKind.RETRYING: (gettext_lazy("retrying"), gettext_lazy("Look at them"), Message),
-    AlertKind.PAUSED: (gettext_lazy("paused"), gettext_lazy("Resume it"), Queue),
+    AlertKind.PAUSED: (gettext_lazy("paused"), gettext_lazy("Look at it"), Queue),
 }
 
 
@@ -59,8 +55,15 @@ def as_object(alert: Alert) -> dict[str, Any]:
     }
 
 
+#: What resolves an alert of a kind at once.
+RESOLVING: Mapping[AlertKind, Action] = {AlertKind.DEAD: REDRIVE, AlertKind.PAUSED: RESUME}
+
+
 def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
-    """Return an alert for the template. ``address`` is empty if the user may not go there."""
+    """Return an alert for the template: with a button that resolves it, or with the address where to do that.
+
+    Both are missing if the user may do neither.
+    """
     label, link, model = KINDS[alert.kind]
     if alert.kind is AlertKind.LATE and alert.factor in OWN:
         _, link, model = KINDS[AlertKind.FULL]
@@ -69,7 +72,16 @@ def for_page(alert: Alert, admin: TableAdmin, request: HttpRequest) -> dict[str,
     if model is not Queue:
         may = admin.may(request, f"view_{model._meta.model_name}")
         address = admin.list_address(model, **_filters(alert)) if may else ""
-    return as_object(alert) | {"label": label, "queue_address": queue_address, "link": link, "address": address}
+    action = RESOLVING.get(alert.kind)
+    button = (action.name, action.label) if action and admin.may(request, action.permission) else None
+    return as_object(alert) | {
+        "label": label,
+        "queue_address": queue_address,
+        "queue_id": alert.queue and alert.queue.id,
+        "button": button,
+        "link": link,
+        "address": address,
+    }
 
 
 def found_objects(found: Iterable[Found]) -> list[dict[str, Any]]:
@@ -120,14 +132,3 @@ def _filters(alert: Alert) -> dict[str, str]:
         return {"queue": alert.queue.name, "state": RETRYING}
     in_place = alert.kind is AlertKind.DEAD and not alert.queue.rests
     return {"queue": alert.queue.name} | ({"state": str(Message.Status.DEAD.value)} if in_place else {})
-
-
-def shown(found: Sequence[Alert]) -> list[Alert]:
-    """Return the alerts that the page has room for, in the order given."""
-    counted: Counter[AlertKind] = Counter()
-    early: list[int] = []
-    late: list[int] = []
-    for number, one in enumerate(found):
-        counted[one.kind] += 1
-        (early if counted[one.kind] <= SHOWN_OF_A_KIND else late).append(number)
-    return [found[number] for number in sorted((early + late)[:SHOWN])]

@@ -1,24 +1,29 @@
-"""The overview: every queue and the last hour on one page, and the same figures as JSON.
+"""The overview: tiles, alerts by cause, the queues by urgency and the last hour, and the same figures as JSON.
 
 It takes a handful of statements, however many messages there are.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.http import JsonResponse
+from django.contrib.admin import helpers
+from django.http import HttpResponseRedirect, JsonResponse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, live
-from django_mq.admin.overview.alerts import as_object, delivery_column, for_page, found_objects, shown, worst_first
+from django_mq.admin.overview import tiles
+from django_mq.admin.overview.alerts import as_object, delivery_column, found_objects, worst_first
+from django_mq.admin.overview.causes import causes
 from django_mq.admin.overview.charts import Axis
 from django_mq.admin.overview.past import charts
-from django_mq.admin.overview.snoozed import hidden, identity, with_link
+from django_mq.admin.overview.snoozed import hidden, identity
 from django_mq.admin.table import alias
 from django_mq.diagnosis.language import LOCAL, rate
 from django_mq.diagnosis.messages.indexes import RETRYING
@@ -27,22 +32,39 @@ from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
 from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
+from django_mq.diagnosis.state.running import unusual
 from django_mq.diagnosis.state.unwanted import unwanted
+from django_mq.engine.decisions.urgency import Urgency, UrgencyLevel, urgency
 from django_mq.models import History, InsightHour, Message, Queue, SnoozedAlert
 from django_mq.rollups.series import COUNTED, SPANS, recent_rates, series
+from django_mq.tiles.figures import of_extensions, of_queues
+from django_mq.tiles.past import pasts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from django.http import HttpRequest, HttpResponse
+    from django_stubs_ext import StrOrPromise
 
     from django_mq.admin.table import TableAdmin
+    from django_mq.diagnosis.state.alerts import Alert
     from django_mq.diagnosis.state.fleet import Supply, Use, WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.rollups.series import Rates, Recent, Span
 
-#: Queues in the table of the page; the list of queues has all.
-MOST_ROWS = 250
+#: If there are more queues, a map has all, and the table the most urgent ones.
+MOST_ROWS = 50
+ROWS_BESIDE_MAP = 25
+#: The most cells of the map, and the characters that a cell has room for.
+MOST_CELLS = 2000
+MOST_CHARACTERS = 12
+#: The words of the map, the worst first.
+LEVELS: Mapping[UrgencyLevel, StrOrPromise] = {
+    UrgencyLevel.PROBLEM: gettext_lazy("problem"),
+    UrgencyLevel.NOTICE: gettext_lazy("notice"),
+    UrgencyLevel.WELL: gettext_lazy("running"),
+    UrgencyLevel.IDLE: gettext_lazy("is idle"),
+}
 
 READY, SCHEDULED, CLAIMED, DEAD = (
     Message.Status.READY,
@@ -62,6 +84,34 @@ class QueueLine:
     supply: Supply
     #: How many of its first messages no consumer wants.
     unwanted: int
+    urgency: Urgency
+
+    @property
+    def is_idle(self) -> bool:
+        return self.urgency.level is UrgencyLevel.IDLE
+
+    @property
+    def short_name(self) -> str:
+        """The name, or the end of a long one, which tells names apart that begin alike."""
+        name = self.state.name
+        return name if len(name) <= MOST_CHARACTERS else f"…{name[1 - MOST_CHARACTERS :]}"
+
+    @property
+    def summary(self) -> str:
+        """The text of its cell in the map, on hover and for screen readers."""
+        state = self.state
+        counts = {
+            _("ready"): state.ready,
+            _("retrying"): state.retrying,
+            _("claimed"): state.claimed,
+            _("dead"): state.dead_letters,
+        }
+        parts = [f"{LOCAL.bounded(count)} {name}" for name, count in counts.items() if count]
+        if minutes := int(state.oldest_ready_seconds or 0) // 60:
+            # Of seconds, each refresh would be a change.
+            parts.insert(0, _("oldest: %(age)s") % {"age": LOCAL.duration(60 * minutes)})
+        words = ", ".join([str(LEVELS[self.urgency.level]), *parts])
+        return f"{state.name}: {words}"
 
     @property
     def uses(self) -> tuple[Use, Use]:
@@ -93,6 +143,11 @@ class QueueLine:
         return live.version_of(shown, self.rates, self.supply, self.unwanted)
 
     @property
+    def cell_version(self) -> str:
+        """Return what stands for all that its cell in the map shows."""
+        return live.version_of("cell", self.summary)
+
+    @property
     def flow(self) -> list[tuple[str, bool]]:
         """Each rate as text, and whether it is bad, in the order of the columns."""
         if self.rates is None:
@@ -121,7 +176,13 @@ class QueueLine:
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Show the overview."""
+    """Show the overview.
+
+    A button beside an alert posts an action of the list of queues, which checks the permission and may ask first.
+    """
+    if request.method == "POST":
+        done: HttpResponse | None = admin.response_action(request, admin.get_queryset(request))
+        return done or HttpResponseRedirect(request.get_full_path())
     figures = _figures(admin, request)
     media = admin.media + forms.Media(js=["django_mq/charts.js"])
     # They are in the menu only where Spark is installed, and another machine may compute them.
@@ -136,6 +197,7 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     past, slots = figures["past"], figures["slots"]
     return JsonResponse(
         {
+            "tiles": [tiles.as_object(each) for each in figures["tiles"]],
             "alerts": figures["all_alerts"],
             "snoozed": figures["snoozed"],
             "queues": [_object(row) for row in figures["rows"]],
@@ -175,23 +237,22 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     asleep = hidden([*map(as_object, found), *added], known)
     found = [alert for alert in found if identity(as_object(alert)) not in known]
     added = [alert for alert in added if identity(alert) not in known]
-    listed = [*(for_page(alert, admin, request) for alert in shown(found)), *added]
     may = admin.may(request, "view_history")
     messages = admin.list_address(History, queue=queue or "") if may else ""
     times = [point.time for point in past.points]
     zoom = f"{admin.list_address(Queue)}charts/?{urlencode({'queue': queue} if queue else {})}"
     axis = Axis(times, past.step, address=messages, zoom=zoom)
-    table = rows(states, rates, workers, left)
+    hour = past if span is SPANS["hour"] and queue is None else None
+    mine = [*of_queues(states, rates, workers, unusual(using=alias())), *of_extensions(alias())]
+    mine = tiles.allowed(admin, request, mine)
     return {
-        "rows": table,
+        **_table(rows(states, rates, workers, left, found), queue),
         "known": live.known(request),
-        # To render thousands of rows takes a second.
-        "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
+        "tiles": tiles.shown(admin, mine, pasts(mine, hour, using=alias())),
         "all_alerts": worst_first([*map(as_object, found), *added]),
-        "alerts": worst_first([with_link(admin, request, alert) for alert in listed]),
+        "causes": causes(admin, request, found, added),
         "snoozed": asleep,
         "snoozed_address": admin.list_address(SnoozedAlert),
-        "more_alerts": len(found) - len(shown(found)),
         "alive": sum(not worker.stale for worker in workers),
         "stale": sum(worker.stale for worker in workers),
         "slots": slots_in_use(workers),
@@ -202,14 +263,38 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
         # The template draws them only for a browser that does not have them.
         "charts": partial(charts, past.points, axis),
         "charts_version": live.version_of(past.points, span.name, queue),
-        "addresses": {
-            "messages": admin.list_address(Message),
-            "queues": admin.list_address(Queue),
-            "overview": f"{admin.list_address(Queue)}overview/",
-            "charts": f"{admin.list_address(Queue)}charts/",
-            "types": f"{admin.list_address(History)}types/",
-            "json": f"{admin.list_address(Queue)}overview.json",
-        },
+        "addresses": _addresses(admin, request, queue),
+        "action_checkbox_name": helpers.ACTION_CHECKBOX_NAME,
+    }
+
+
+def _addresses(admin: TableAdmin, request: HttpRequest, queue: str | None) -> dict[str, str]:
+    queues = admin.list_address(Queue)
+    given = {"span": request.GET.get("span"), "queue": queue}
+    chosen = urlencode({name: value for name, value in given.items() if value})
+    return {
+        "messages": admin.list_address(Message),
+        "queues": queues,
+        "overview": f"{queues}overview/",
+        "here": f"{queues}overview/?{chosen}".removesuffix("?"),
+        "charts": f"{queues}charts/",
+        "types": f"{admin.list_address(History)}types/",
+        "json": f"{queues}overview.json",
+    }
+
+
+def _table(lines: Sequence[QueueLine], queue: str | None) -> dict[str, Any]:
+    """Return the rows of the table, the names of idle queues, and the map if there are too many rows."""
+    has_map = len(lines) > MOST_ROWS
+    busy = [line for line in lines if not line.is_idle]
+    first = busy[:ROWS_BESIDE_MAP] if has_map else busy
+    return {
+        "rows": lines,
+        # To render hundreds of rows takes longer than all else.
+        "shown_rows": first + [line for line in lines if line.state.name == queue and line not in first],
+        "idle_rows": [] if has_map else [line for line in lines if line.is_idle and line.state.name != queue],
+        "cells": _cells(lines) if has_map else [],
+        "levels": _levels(lines),
     }
 
 
@@ -217,6 +302,7 @@ def _object(row: QueueLine) -> dict[str, Any]:
     slots, credit = row.uses
     return {
         **asdict(row.state),
+        "urgency": row.urgency.level.name.lower(),
         "rates": row.rates and asdict(row.rates),
         "slots_busy": slots.used,
         "slots": slots.of,
@@ -226,17 +312,48 @@ def _object(row: QueueLine) -> dict[str, Any]:
 
 
 def rows(
-    states: Sequence[QueueState], rates: Recent, workers: Sequence[WorkerStatus], left: Mapping[str, int]
+    states: Sequence[QueueState],
+    rates: Recent,
+    workers: Sequence[WorkerStatus],
+    left: Mapping[str, int],
+    found: Collection[Alert],
 ) -> list[QueueLine]:
-    """Return the figures of each queue, those that need a look first."""
+    """Return the figures of each queue, the most urgent first. ``found`` are the alerts that count."""
     supply = supplies(workers)
-    found = [
+    urgent = {alert.queue.name for alert in found if alert.queue and alert.urgent}
+    noted = {alert.queue.name for alert in found if alert.queue}
+    lines = [
         QueueLine(
             state=state,
             rates=rates.of(state.name),
             supply=supply[state.name],
             unwanted=left.get(state.name, 0),
+            urgency=_urgency(state, rates.of(state.name), state.name in urgent, state.name in noted),
         )
         for state in states
     ]
-    return sorted(found, key=lambda row: (-row.state.waited_seconds, -row.state.dead_letters, row.state.name))
+    # By name among those that are equally urgent.
+    return sorted(lines, key=lambda line: line.urgency, reverse=True)
+
+
+def _urgency(state: QueueState, rates: Rates | None, has_problem: bool, has_notice: bool) -> Urgency:
+    return urgency(
+        has_problem=has_problem,
+        has_notice=has_notice,
+        waited_seconds=state.waited_seconds,
+        dead=state.new_dead_letters,
+        failed=rates.failed if rates else 0.0,
+        held=state.ready + state.scheduled + state.retrying + state.parked + state.claimed + state.dead,
+        moved=rates.arrived + rates.accepted if rates else 0.0,
+    )
+
+
+def _cells(table: Sequence[QueueLine]) -> list[QueueLine]:
+    """Return the queues of the map by name, so that each keeps its place; the first of very many, by urgency."""
+    return sorted(table[:MOST_CELLS], key=lambda line: line.state.name)
+
+
+def _levels(table: Sequence[QueueLine]) -> list[tuple[int, StrOrPromise, int]]:
+    """Return the levels of urgency with their words and how many queues have each, the worst first."""
+    counted = Counter(line.urgency.level for line in table)
+    return [(level.value, words, counted[level]) for level, words in LEVELS.items() if counted[level]]

@@ -15,7 +15,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from django_mq.admin.overview.charts import Axis, Chart, Line, draw, figure, heat_rows, moment_text
-from django_mq.admin.overview.marks import acts, deploys
+from django_mq.admin.overview.marks import marks
 from django_mq.admin.table import alias
 from django_mq.admin.tabs import queue_in, tabs_of
 from django_mq.diagnosis.language import LOCAL
@@ -75,13 +75,10 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         "beside": beside if before else "",
         "until": until and past.end,
     }
-    marks = deploys(past.begin, past.end)
-    if admin.may(request, "view_act"):
-        marks += acts(past.begin, past.end, queue)
     axis = Axis(
         [point.time for point in past.points],
         past.step,
-        marks,
+        marks(past.begin, past.end, queue=name, acts=admin.may(request, "view_act")),
         links.history(),
         _link(given, until=None),
     )

@@ -20,7 +20,7 @@ from django_mq.admin.messages.descriptions import describe
 from django_mq.admin.messages.life import viewable
 from django_mq.admin.overview.alerts import delivery_column
 from django_mq.admin.overview.charts import Axis, Chart
-from django_mq.admin.overview.marks import acts, deploys
+from django_mq.admin.overview.marks import marks
 from django_mq.admin.overview.past import charts, depths
 from django_mq.admin.table import alias
 from django_mq.diagnosis.language import LOCAL
@@ -144,7 +144,7 @@ def _factor(page: TableAdmin, request: HttpRequest, limit: LimitNow, *, names_ke
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class QueueTile:
     """A figure with its name, and the list that it counts."""
 
     name: str
@@ -154,7 +154,7 @@ class Tile:
     is_bad: bool = False
 
 
-def _counts(page: TableAdmin, request: HttpRequest, state: QueueState) -> list[Tile]:
+def _counts(page: TableAdmin, request: HttpRequest, state: QueueState) -> list[QueueTile]:
     may = page.may(request, "view_message")
     age = LOCAL.age(state.oldest_ready_seconds, is_exact=state.is_oldest_exact)
     known = format_html('<span class="mq-ago">{}</span>', age)
@@ -168,7 +168,7 @@ def _counts(page: TableAdmin, request: HttpRequest, state: QueueState) -> list[T
         ("dead", status.DEAD.label, state.dead, status.DEAD.value),
     ]
     found = [
-        Tile(
+        QueueTile(
             name,
             label,
             LOCAL.bounded(number, more=name == "retrying" and number > 0 and state.is_retrying_cut),
@@ -178,16 +178,16 @@ def _counts(page: TableAdmin, request: HttpRequest, state: QueueState) -> list[T
         for name, label, number, key in counts
         if number or name != "parked"
     ]
-    return [found[0], Tile("oldest", _("oldest ready"), known), *found[1:]]
+    return [found[0], QueueTile("oldest", _("oldest ready"), known), *found[1:]]
 
 
-def _rates(past: Series) -> list[Tile]:
+def _rates(past: Series) -> list[QueueTile]:
     """Return the rates of the newest known minutes, as ``recent_rates`` counts them."""
     newest = [] if past.late else [point for point in past.points if point.arrived is not None][-RECENT_MINUTES:]
     labels = {"arrived": _("published"), "accepted": _("finished"), "failed": _("failed")}
     means = {name: [getattr(point, name) for point in newest] for name in labels}
     return [
-        Tile(name, label, f"{LOCAL.rate(sum(means[name]) / len(newest))}/s" if newest else "-")
+        QueueTile(name, label, f"{LOCAL.rate(sum(means[name]) / len(newest))}/s" if newest else "-")
         for name, label in labels.items()
     ]
 
@@ -196,13 +196,11 @@ def _charts(page: TableAdmin, request: HttpRequest, figures: QueueFigures, past:
     """Draw the last hour, with what happened to the queue."""
     name = figures.queue.name
     seen = viewable(page, request, History) is not None
-    marks = deploys(past.begin, past.end)
-    if page.may(request, "view_act"):
-        marks += acts(past.begin, past.end, figures.queue)
+    happened = marks(past.begin, past.end, queue=figures.queue.name, acts=page.may(request, "view_act"))
     axis = Axis(
         [point.time for point in past.points],
         past.step,
-        marks,
+        happened,
         page.list_address(History, queue=name) if seen else "",
         f"{page.list_address(Queue)}charts/?{urlencode({'queue': name})}",
     )

@@ -23,6 +23,8 @@ LEVELS: Final = ("notice", "problem")
 #: After how many tries a message is given up, and the waits between them: an hour in all.
 MOST_TRIES: Final = 8
 WAITS: Final = Backoff(base_seconds=30, multiplier=2, cap_seconds=1800)
+#: How long before an alert something may have happened that explains it.
+SHORTLY: Final = timedelta(minutes=30)
 #: What a target may have.
 KEYS: Final = frozenset({"webhook", "secret", "email", "level", "causes"})
 MOST_CHARACTERS: Final = 100
@@ -69,6 +71,11 @@ def is_lasting(began_at: datetime, seen_at: datetime, after_seconds: float) -> b
 def is_over(seen_at: datetime, now: datetime, quiet_seconds: float) -> bool:
     """Return whether an alert that was last found then is over: one that comes and goes stays one alert."""
     return now - seen_at > timedelta(seconds=quiet_seconds)
+
+
+def is_shortly_before(change: datetime, began_at: datetime) -> bool:
+    """Return whether a change happened shortly before an alert began, so that it may explain the alert."""
+    return began_at - SHORTLY <= change < began_at
 
 
 def worse(first: str, second: str) -> str:
