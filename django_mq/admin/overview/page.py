@@ -145,7 +145,9 @@ class QueueLine:
     @property
     def cell_version(self) -> str:
         """Return what stands for all that its cell in the map shows."""
-        return live.version_of("cell", self.summary)
+        state, minutes = self.state, int(self.state.oldest_ready_seconds or 0) // 60
+        counts = (state.ready, state.retrying, state.claimed, state.dead_letters)
+        return live.version_of("cell", state.name, int(self.urgency.level), minutes, counts)
 
     @property
     def flow(self) -> list[tuple[str, bool]]:
@@ -198,7 +200,7 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     return JsonResponse(
         {
             "tiles": [tiles.as_object(each) for each in figures["tiles"]],
-            "alerts": figures["all_alerts"],
+            "alerts": figures["all_alerts"](),
             "snoozed": figures["snoozed"],
             "queues": [_object(row) for row in figures["rows"]],
             "workers": {
@@ -234,9 +236,11 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     found = alerts(states, rates.rates, workers, left)
     added = found_objects(found_by_extensions(using=alias()))
     known = snoozed(using=alias())
-    asleep = hidden([*map(as_object, found), *added], known)
-    found = [alert for alert in found if identity(as_object(alert)) not in known]
-    added = [alert for alert in added if identity(alert) not in known]
+    # The sentences of hundreds of alerts take long, and the page has few of them.
+    asleep = hidden([*map(as_object, found), *added], known) if known else []
+    if asleep:
+        found = [alert for alert in found if identity(as_object(alert)) not in known]
+        added = [alert for alert in added if identity(alert) not in known]
     may = admin.may(request, "view_history")
     messages = admin.list_address(History, queue=queue or "") if may else ""
     times = [point.time for point in past.points]
@@ -249,7 +253,7 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
         **_table(rows(states, rates, workers, left, found), queue),
         "known": live.known(request),
         "tiles": tiles.shown(admin, mine, pasts(mine, hour, using=alias())),
-        "all_alerts": worst_first([*map(as_object, found), *added]),
+        "all_alerts": lambda: worst_first([*map(as_object, found), *added]),
         "causes": causes(admin, request, found, added),
         "snoozed": asleep,
         "snoozed_address": admin.list_address(SnoozedAlert),
