@@ -55,9 +55,9 @@ def _count_waiting(store: Any, tenants: TenantsOf, now: datetime) -> None:
 
 
 def _add_up(store: Any, key: str, changed: Collection[datetime], current: datetime) -> None:
-    """Write the longer steps that hold these minutes, or are over and not known yet."""
+    """Write the longer steps that hold these minutes, or are over and not known yet, also before a gap."""
+    since = current - max(KEPT.values())
     for step, part in PARTS.items():
-        since = current - KEPT[part] + step
         known = store.tenants.known(step, since)
         known_parts = store.tenants.known(part, since)
         begins = closed(step, known_parts, current)

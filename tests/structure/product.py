@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -588,6 +589,38 @@ def failures_and_alerts() -> None:
             AlertNotice.objects.update(tries=tries, next_at=datetime.now(UTC))
             look_now(store)
     RecordedAlert.objects.all().delete()
+
+
+def figures_of_the_past() -> None:
+    """Sum up minutes by type and by tenant, and add them up to longer steps."""
+    from django.conf import settings as site
+    from django.test import override_settings
+
+    from django_mq.models import History, Queue, SearchKey
+    from django_mq.rollups import duty as rollups
+    from django_mq.stores.registry import shared_store
+    from django_mq.tenants import duty as tenants
+    from tests.stores.builders import declare
+
+    store: Any = shared_store("default")
+    declare(store, "sums")
+    Queue.objects.filter(name="sums").update(other_options={"search": "tenant"})
+    given = {"queue_name": "sums", "priority": 4, "outcome": 1, "attempts": 0}
+    rows = []
+    for number in range(300):
+        end = datetime.now(UTC) - timedelta(minutes=2 + number % 2)
+        times = dict.fromkeys(("published_at", "ready_at", "claimed_at", "finished_at"), end)
+        rows.append(History(message_id=uuid4(), type=str(number), **given, **times))
+    History.objects.bulk_create(rows)
+    SearchKey.objects.bulk_create(
+        SearchKey(message_id=row.message_id, name="tenant", value=row.type) for row in rows
+    )
+    with override_settings(DJANGO_MQ={**site.DJANGO_MQ, "TENANT_KEY": "tenant"}):
+        for hours in (0, 7):
+            store.database.clock_offset = timedelta(hours=hours)
+            rollups.sum_up(store, 1000)
+            tenants.sum_up(store, 1000)
+    store.database.clock_offset = timedelta(0)
 
 
 def _end_all(store: Any, worker: int, queue: str, *, dies: bool) -> None:

@@ -78,6 +78,7 @@ AT_WORK: Final = (
     product.fair_handlers,
     product.periodic_messages,
     product.failures_and_alerts,
+    product.figures_of_the_past,
 )
 
 

@@ -154,10 +154,21 @@ def test_the_figures_agree_with_a_count_in_minutes_and_longer_steps(store: Store
     assert again == minute
     assert any(key[2] == "late" for key in expected)
     assert_same(written(store, 60, minute), expected)
-    # No worker runs for a while.
     pass_time(store, 7 * 3600)
     roll_up(store, 1000)
     sum_up(store, 1000)
+    for step in (TEN_MINUTES, HOUR, SIX_HOURS):
+        assert_same(written(store, int(step.total_seconds()), begin_of(minute, step)), expected)
+
+
+def test_what_was_before_a_gap_is_in_the_longer_steps(store: Store) -> None:
+    minute = a_past(store, number=60, tenants=lambda chance: chance.choice("ab"))
+    for seconds in (0, 11 * 3600):
+        pass_time(store, seconds)
+        roll_up(store, 1000)
+        sum_up(store, 1000)
+
+    expected = counted(store, minute, minute + timedelta(minutes=1))
     for step in (TEN_MINUTES, HOUR, SIX_HOURS):
         assert_same(written(store, int(step.total_seconds()), begin_of(minute, step)), expected)
 
