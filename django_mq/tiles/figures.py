@@ -80,7 +80,7 @@ def _traffic(recent: Recent) -> Iterator[Tile]:
         title=_("Finished"),
         value=total.accepted if known else None,
         unit=Unit.RATE,
-        note=_("%(rate)s /s published") % {"rate": rate(total.arrived)} if known else "",
+        note=_("%(rate)s/s published") % {"rate": rate(total.arrived)} if known else "",
         page="charts",
     )
     yield Tile(
@@ -88,7 +88,7 @@ def _traffic(recent: Recent) -> Iterator[Tile]:
         title=_("Failures"),
         value=total.failed if known else None,
         unit=Unit.RATE,
-        note=_("%(rate)s /s redelivered") % {"rate": rate(total.redelivered)} if known else "",
+        note=_("%(rate)s/s redelivered") % {"rate": rate(total.redelivered)} if known else "",
         bad=total.failed > total.accepted,
         model="failuregroup",
     )

@@ -138,7 +138,7 @@ def test_each_tile_stands_beside_the_same_time_yesterday(site: str, browse: Clie
 
     assert {name: each.yesterday for name, each in found.items()} == {
         "waiting": "yesterday 2 min 5 s (\N{MINUS SIGN}2 min 5 s)",
-        "throughput": "yesterday 1.5 /s (+28.5 /s)",
+        "throughput": "yesterday 1.5/s (+28.5/s)",
         "failures": "as yesterday",
         "dead": "yesterday 4 (\N{MINUS SIGN}3)",
         "slots": "as yesterday",

@@ -57,7 +57,7 @@ MOST_ROWS = 50
 ROWS_BESIDE_MAP = 25
 #: The most cells of the map, and the characters that a cell has room for.
 MOST_CELLS = 2000
-MOST_CHARACTERS = 12
+MOST_CHARACTERS = 10
 #: The words of the map, the worst first.
 LEVELS: Mapping[UrgencyLevel, StrOrPromise] = {
     UrgencyLevel.PROBLEM: gettext_lazy("problem"),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from django_mq.tiles.past import TilePast
 
 MINUS: Final = "\N{MINUS SIGN}"
+#: The smallest difference to yesterday that is named.
+SMALLEST: Final = {Unit.COUNT: 0.01, Unit.SECONDS: 1.0, Unit.RATE: 0.01}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +60,9 @@ class ShownTile:
         if now is None:
             return _("yesterday %(value)s") % {"value": then}
         change = now - before
-        words = _text(abs(change), self.tile)
-        if words == _text(0, self.tile):
+        if abs(change) < SMALLEST[self.tile.unit]:
             return _("as yesterday")
+        words = _text(abs(change), self.tile)
         sign = "+" if change > 0 else MINUS
         return _("yesterday %(value)s (%(change)s)") % {"value": then, "change": f"{sign}{words}"}
 
@@ -80,7 +82,7 @@ def _text(value: float | None, tile: Tile) -> str:
     if tile.unit is Unit.SECONDS:
         return LOCAL.age(value, is_exact=not tile.is_least)
     if tile.unit is Unit.RATE:
-        return f"{LOCAL.rate(value)} /s"
+        return f"{LOCAL.rate(value)}/s"
     return (
         LOCAL.bounded(int(value), more=tile.is_least and value > 0) if value == int(value) else LOCAL.digits(value)
     )
