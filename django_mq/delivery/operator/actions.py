@@ -36,8 +36,8 @@ CHUNK = 1000
 STATES: Mapping[str, frozenset[State]] = {
     "redrive": frozenset({READY, DEAD}),
     "deliver_now": frozenset({SCHEDULED, PARKED}),
-    "reschedule": frozenset({SCHEDULED, READY}),
-    "prioritise": frozenset({SCHEDULED, READY}),
+    "reschedule": frozenset({SCHEDULED, READY, PARKED}),
+    "prioritise": frozenset({SCHEDULED, READY, PARKED}),
     "move": frozenset({SCHEDULED, READY, PARKED, DEAD}),
     "release": frozenset({CLAIMED}),
     "cancel": frozenset({SCHEDULED, READY, PARKED, DEAD}),
@@ -124,13 +124,13 @@ def deliver_now(rows: Sequence[ActionTarget], *, using: str) -> list[Moved]:
 
 
 def reschedule(rows: Sequence[ActionTarget], deliver_at: datetime, *, using: str) -> list[Moved]:
-    """Give scheduled or ready messages another time of delivery; a past one means at once."""
+    """Give scheduled, ready or parked messages another time of delivery; a past one means at once."""
     act = partial(shared_store(using).operations.reschedule, deliver_at=deliver_at)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 
 def prioritise(rows: Sequence[ActionTarget], priority: int, *, using: str) -> list[Moved]:
-    """Give ready or scheduled messages another priority, 0 to 9."""
+    """Give ready, scheduled or parked messages another priority, 0 to 9."""
     act = partial(shared_store(using).operations.prioritise, priority=priority)
     return _changed(act, rows, wake=_queues(rows), using=using)
 

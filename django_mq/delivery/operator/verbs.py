@@ -61,7 +61,7 @@ def reschedule(
     queue: str | None = None,
     using: str | None = None,
 ) -> list[Answer]:
-    """Deliver scheduled and ready messages at another time, or after a ``delay``; or scheduled ones ``now``.
+    """Deliver messages that wait at another time, or after a ``delay``; or scheduled and parked ones ``now``.
 
     A time in the past means at once. Values of a last-value queue keep their times, and can only be delivered now.
     Raises InvalidMessage and UnknownQueue.

@@ -73,15 +73,20 @@ class Operations(Part, subjects.Operations):
     @locked
     def deliver_now(self, ids: Sequence[int]) -> list[Moved]:
         scheduled = [(id_, row) for id_, row in self._found_anew(ids) if row.entry.state is SCHEDULED]
-        parked = [(row.id, row) for row in self.broker.found(ids) if row.entry.state is PARKED]
-        for _, row in parked:
-            row.free(self.broker.now())
+        parked = self._freed(ids)
         for _, row in scheduled:
             row.deliver_at = self.broker.now()
         with _placing_together(row for _, row in scheduled):
             for _, row in scheduled:  # a value replaces others, which were due before
                 row.queue.inner.control.deliver_now(row.entry)
         return self._now([*scheduled, *parked])
+
+    def _freed(self, ids: Sequence[int]) -> list[tuple[int, LiveMessage]]:
+        """Make those ready that are parked, and return them."""
+        parked = [(row.id, row) for row in self.broker.found(ids) if row.entry.state is PARKED]
+        for _, row in parked:
+            row.free(self.broker.now())
+        return parked
 
     def _found_anew(self, ids: Sequence[int]) -> list[tuple[int, LiveMessage]]:
         """Return the messages with these row ids, after the last values that are due in their queues."""
@@ -92,6 +97,7 @@ class Operations(Part, subjects.Operations):
 
     @locked
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
+        self._freed(ids)
         due_at, now, rows = deliver_at.timestamp(), self.broker.now().timestamp(), self.broker.found(ids)
         with _placing_together(rows):
             moved = [row for row in rows if row.queue.inner.control.reschedule(row.entry, due_at, now)]
@@ -101,6 +107,7 @@ class Operations(Part, subjects.Operations):
 
     @locked
     def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
+        self._freed(ids)
         now, rows = self.broker.now().timestamp(), _in_order(self.broker.found(ids))
         before = [(row.id, row) for row in rows]
         with _placing_together(rows):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 class Command(MessageCommand):
     help = (
-        "Give ready and scheduled messages another priority, by their ids or all that match. They go to the "
-        "tail of their new level."
+        "Give ready, scheduled and parked messages another priority, by their ids or all that match. They go to "
+        "the tail of their new level."
     )
     action, verb = "prioritise", "given that priority"
     arguments: ClassVar = (

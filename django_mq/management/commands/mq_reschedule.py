@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 class Command(MessageCommand):
     help = (
-        "Deliver scheduled and ready messages at another time, by their ids or all that match; or scheduled "
-        "ones now. Values of a last-value queue keep their times, and can only be delivered now."
+        "Deliver scheduled, ready and parked messages at another time, by their ids or all that match; or those "
+        "that are not ready now. Values of a last-value queue keep their times, and can only be delivered now."
     )
     action, verb = "reschedule", "rescheduled"
     arguments: ClassVar = (

@@ -61,6 +61,7 @@ class Operations(Part, subjects.Operations):
 
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
         with self.database.transaction():
+            self.messages.changed("free_chosen", ids)
             changed = self.messages.changed("reschedule", ids, deliver_at=deliver_at)
             moved = stayed(self.messages.standing(changed))
             self.fairness.place_moved(moved)
@@ -68,6 +69,7 @@ class Operations(Part, subjects.Operations):
 
     def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
         with self.database.transaction():
+            self.messages.changed("free_chosen", ids)
             moved = self.messages.prioritise_rows(ids, priority)
             self.fairness.place_moved(moved)
         return moved

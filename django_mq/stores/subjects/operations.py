@@ -37,14 +37,18 @@ class Operations(ABC):
 
     @abstractmethod
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> list[Moved]:
-        """Give scheduled or ready messages another, aware, time of delivery, and its place.
+        """Give scheduled, ready or parked messages another, aware, time of delivery, and its place.
 
-        They are ready if the time is over. Values of a last-value queue do not change.
+        They are ready if the time is over, and then their limits are asked again. Values of a last-value
+        queue do not change.
         """
 
     @abstractmethod
     def prioritise(self, ids: Sequence[int], priority: int) -> list[Moved]:
-        """Move ready or scheduled messages to the tail of the level of another priority."""
+        """Move ready, scheduled or parked messages to the tail of the level of another priority.
+
+        Parked ones are ready then, and their limits are asked again.
+        """
 
     @abstractmethod
     def redrive(self, ids: Sequence[int]) -> list[Moved]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -217,6 +218,20 @@ def test_operators_take_parked_messages(store: Store, orders: str, session: int)
     assert [row.id for row in store.browser.browse(orders, states=[PARKED])] == [purged]
     assert store.deletions.purge(orders) == 1
     assert parked(store) == 0
+
+
+def test_operators_give_parked_messages_another_time_or_priority(store: Store, orders: str, session: int) -> None:
+    later, now, urgent, _ = publish_and_park(store, 1, 2, 3, 4, seconds=60)
+    soon = datetime.now(UTC) + timedelta(seconds=600)
+
+    assert [each.id for each in store.operations.reschedule([later], soon)] == [later]
+    assert [each.id for each in store.operations.reschedule([now], soon - timedelta(seconds=900))] == [now]
+    [moved] = store.operations.prioritise([urgent], 9)
+
+    assert ids(claim(store, session)) == [moved.new_id, now]
+    assert (parked(store), store.queues.counts()[orders].scheduled) == (1, 1)
+    pass_time(store, 601)
+    assert later in ids(claim(store, open_session(store)))
 
 
 def test_deleting_a_queue_sends_parked_messages_to_its_dead_letter_queue(store: Store, session: int) -> None:
