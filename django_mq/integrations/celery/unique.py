@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from celery import Task
+from celery import Signature, Task
 
 from django_mq.delivery.codecs import encode_json
 from django_mq.delivery.validation import text
@@ -124,6 +124,20 @@ class UniqueTask(Task):  # type: ignore[type-arg] # only its stubs are generic
         with publishing() as met:
             result = super().apply_async(args, kwargs, task_id, *rest, **options)
         return self.AsyncResult(met[0].owner) if met else result
+
+    def replace(self, sig: Any) -> Any:
+        """Let another task continue this one: it has the key of this one in the queue until its own end.
+
+        A group, a chain or a chord has several tasks, and none of them has the key.
+        """
+        header = (self.request.headers or {}).get(UNIQUE)
+        other = self.app.tasks.get(sig.task)
+        is_one = isinstance(other, Task) and type(sig) is Signature
+        if is_one and isinstance(header, dict) and header.get("within", DEFAULT.within) == "queue":
+            rule = {name: value for name, value in header.items() if name != EARLY}
+            early = {} if other.acks_late or header.get("until", DEFAULT.until) != "finished" else {EARLY: True}
+            sig = sig.clone().set(headers={**(sig.options.get("headers") or {}), UNIQUE: {**rule, **early}})
+        return super().replace(sig)
 
     def _check(self, rule: Any, options: Mapping[str, Any]) -> None:
         if not isinstance(rule, Unique):

@@ -12,6 +12,7 @@ from django_mq.engine.decisions.unique import Unique, debounce
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, DuplicateMessage, InvalidMessage
 from django_mq.integrations.celery.unique import UNIQUE, UniqueTask
 from django_mq.models import UniqueKey
+from tests.integrations.celery.test_publishing import run_one
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -76,6 +77,26 @@ def test_a_retry_keeps_the_key(app: Celery, rows: Rows, committed_database: str)
     assert key.message_id == rows()[-1].message_id
     with pytest.raises(DuplicateMessage):
         task.delay(19)
+
+
+def test_a_task_that_replaces_a_unique_one_has_its_key(app: Celery, rows: Rows, committed_database: str) -> None:
+    def go_on() -> None:
+        """Nothing runs it here."""
+
+    other = app.task(go_on, name="other", shared=False)
+
+    def replace(task: Any) -> None:
+        task.replace(other.si())
+
+    given: dict[str, Any] = {"base": UniqueTask, "bind": True, "shared": False, "acks_late": True}
+    task = app.task(replace, name="report", unique=Unique(key="all"), **given)
+    first = task.delay()
+    run_one(app, task, id=first.id, headers={UNIQUE: rows()[0].headers[UNIQUE]})
+
+    [row] = rows(type="other")
+    assert UniqueKey.objects.using(committed_database).get().message_id == row.message_id
+    with pytest.raises(DuplicateMessage):
+        task.delay()
 
 
 def test_a_rollback_frees_the_key_of_a_task(app: Celery, rows: Rows, committed_database: str) -> None:
