@@ -30,6 +30,7 @@ class LimitKey(models.Model):
                 fields=["queue_name", "limit_name", "limited_key"], name="django_mq_limitkey_once"
             )
         ]
+        indexes = [models.Index(fields=["queue_name", "waiting_until", "id"], name="django_mq_limitkey_waiting")]
 
     def __str__(self) -> str:
         return f"{self.queue_name} {self.limit_name} {self.limited_key}"
@@ -43,10 +44,15 @@ class LimitHold(models.Model):
     limit_name = models.CharField(_("limit"), max_length=50)
     limited_key = models.CharField(_("key"), max_length=255)
     held_until = models.FloatField(editable=False)
+    #: How long it was to last; null if an older release has written it.
+    seconds = models.FloatField(null=True, editable=False)
 
     class Meta:
         db_table = "django_mq_limithold"
-        indexes = [models.Index("queue_name", "held_until", name="django_mq_limithold_queue")]
+        indexes = [
+            models.Index("queue_name", "held_until", name="django_mq_limithold_queue"),
+            models.Index(fields=["queue_name", "limit_name", "limited_key"], name="django_mq_limithold_key"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.queue_name} {self.limit_name} {self.limited_key}"

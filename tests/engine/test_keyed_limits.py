@@ -15,6 +15,7 @@ from django_mq.engine.decisions.keyed_limits import (
     KEY_CHARACTERS,
     PARKED_SECONDS,
     SLOT_SECONDS,
+    WAITING_SECONDS,
     Allowed,
     Concurrency,
     KeyedLimit,
@@ -225,8 +226,8 @@ def test_so_many_of_a_key_run_at_once_and_each_has_a_slot() -> None:
         [("a", 0, 7), ("b", 1, 7), ("b", 2, 7)]
     )
     assert {place: state.waiting_until for place, state in opened.states.items()} == {
-        ("slots", "a"): 0.0,
-        ("slots", "b"): 0.0,
+        ("slots", "a"): WAITING_SECONDS,
+        ("slots", "b"): WAITING_SECONDS,
     }
     assert opened.limits.next_seconds == SLOT_SECONDS
 
@@ -264,7 +265,10 @@ def test_a_claim_frees_as_many_of_a_waiting_key_as_may_begin() -> None:
     opened.limit.freed(Freed("slots:a", 2), 1)
     opened.limit.freed(Freed("api:a", 2), 2)
     opened.write([])
-    assert {place: state.waiting_until for place, state in opened.states.items()} == {("slots", "a"): None}
+    assert {place: state.waiting_until for place, state in opened.states.items()} == {
+        ("slots", "a"): None,
+        ("api", "a"): 100 + SLOT_SECONDS,
+    }
 
 
 def test_the_next_of_a_waiting_key_is_asked_when_it_may_begin() -> None:

@@ -17,7 +17,7 @@ from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, publish_many
 from django_mq.engine.selector import Selector
-from django_mq.models import FairCounter, Queue
+from django_mq.models import FairCounter, LimitException, LimitHold, LimitKey, LimitSlot, Queue
 from django_mq.stores.mysql.database import parameters
 from django_mq.stores.registry import private_store, shared_store
 from django_mq.stores.sql.conditions import condition_of
@@ -703,3 +703,65 @@ def test_a_single_message_with_a_key_is_written_by_indexes_on_postgresql(name: s
 
     assert {node["Index Name"] for node in plan if "Index Name" in node} >= FAIR_PLANS[name]
     assert not [node for node in plan if node.get("Relation Name") in UNREAD and node["Node Type"] == "Seq Scan"]
+
+
+# What limits by key have used.
+
+OF_LIMITS = {"queue": "q1", "limit": 101, "longest": 60.0, "keys": '[["api", "5"], ["api", "7"]]', "after": "q1"}
+OF_LIMITS |= {"kept": 60.0, "parked": 3600.0}
+LIMIT_PLANS = {
+    "rates_facts": "limitkey_once limitkey_waiting limithold_key limitexception_once limitslot_queue",
+    "rates_of_keys": "limitkey_once limithold_key limitexception_once",
+    "limited_queues": "",
+    "prune_rates": "limitkey_waiting",
+    "prune_left": "limitkey_waiting",
+    "prune_holds": "limithold_queue",
+}
+#: A whole table that is read, as each database says it.
+WHOLE = re.compile(r"Seq Scan on django_mq_limit|SCAN django_mq_limit|SIMPLE django_mq_limit\w+ ALL")
+
+
+def filled_with_limits(alias: str) -> SQLStore:
+    """A store of which ten queues have many keys each, which wait, are held, and have exceptions."""
+    places = [
+        {"queue_name": f"q{number % 10}", "limit_name": "api", "limited_key": str(number)}
+        for number in range(10_000)
+    ]
+    for model, values in (
+        (LimitKey, {"free_at": 2e9, "seen_at": 1e9, "waiting_until": 2e9}),
+        (LimitHold, {"held_until": 2e9}),
+        (LimitException, {"amount": 1, "seconds": 1}),
+        (LimitSlot, {"message_row": 1, "claim": 1}),
+    ):
+        found: Any = model
+        found.objects.using(alias).bulk_create([found(**place, **values) for place in places], batch_size=5000)
+    tables = ["limitkey", "limithold", "limitexception", "limitslot"]
+    with connections[alias].cursor() as cursor:
+        named = ", ".join(f"django_mq_{table}" for table in tables)
+        cursor.execute(f"ANALYZE TABLE {named}" if alias == "mariadb" else "ANALYZE")
+    return shared_store(alias)
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [
+        pytest.param(alias, marks=pytest.mark.django_db(databases=[alias], transaction=alias == "mariadb"))
+        for alias in ("default", "postgresql", "mariadb")
+    ],
+)
+def test_no_claim_reads_all_keys_of_a_queue(alias: str) -> None:
+    store = filled_with_limits(alias)
+    explain = "EXPLAIN QUERY PLAN" if alias == "default" else "EXPLAIN"
+    found = {}
+    with store.database.connection.cursor() as cursor:
+        for name, indexes in LIMIT_PLANS.items():
+            given = store.database.fitted(OF_LIMITS)
+            cursor.execute(f"{explain} {store.database.text(name, given)}", given)
+            plan = "\n".join(" ".join(map(str, row)) for row in cursor.fetchall())
+            # SQLite has a name of its own for the index of a constraint.
+            told = re.sub(r"sqlite_autoindex_(\w+)_1", r"\1_once", plan)
+            missing = [index for index in indexes.split() if f"django_mq_{index}" not in told]
+            if missing or WHOLE.search(plan):
+                found[name] = (missing, plan)
+
+    assert not found

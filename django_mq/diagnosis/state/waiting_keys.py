@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.db.models import Count, Min
 
 from django_mq.engine.decisions.keyed_limits import PARKED_SECONDS, parking_key
-from django_mq.models import LimitKey, Message, Queue
+from django_mq.models import LimitKey, LimitSlot, Message, Queue
 from django_mq.models.message import in_state
 from django_mq.stores.records import PARK_KEY_LENGTH, storable
 
@@ -39,7 +39,7 @@ class WaitingKey:
 
 
 def waiting_keys(queue: str | None, most: int = MOST, *, using: str) -> list[WaitingKey]:
-    """Return the keys that wait, of a queue or of all, in order. One statement, and one for each key."""
+    """Return the keys that wait, of a queue or of all, in order. Three statements, and one for each key."""
     rows = _waiting(using).order_by("queue_name", "limit_name", "limited_key")
     if queue is not None:
         rows = rows.filter(queue_name=queue)
@@ -47,7 +47,9 @@ def waiting_keys(queue: str | None, most: int = MOST, *, using: str) -> list[Wai
     ids = dict(
         Queue.objects.using(using).filter(name__in={row.queue_name for row in found}).values_list("name", "pk")
     )
-    return [_told(row, ids[row.queue_name], using) for row in found if row.queue_name in ids]
+    slots = LimitSlot.objects.using(using).filter(queue_name__in=ids)
+    running = {*slots.values_list("queue_name", "limit_name", "limited_key")}
+    return [_told(row, ids[row.queue_name], running, using) for row in found if row.queue_name in ids]
 
 
 def numbers_of_waiting(queues: Collection[str], *, using: str) -> list[tuple[str, str, int]]:
@@ -60,10 +62,11 @@ def _waiting(using: str) -> QuerySet[LimitKey]:
     return LimitKey.objects.using(using).filter(waiting_until__isnull=False)
 
 
-def _told(row: LimitKey, queue_id: int, using: str) -> WaitingKey:
+def _told(row: LimitKey, queue_id: int, running: Collection[tuple[str, str, str]], using: str) -> WaitingKey:
     key = storable(parking_key((row.limit_name, row.limited_key)), PARK_KEY_LENGTH)
     parked = Message.objects.using(using).filter(in_state(Message.Status.PARKED), queue_id=queue_id, park_key=key)
     told = parked.order_by()[:SAMPLE].aggregate(number=Count("pk"), until=Min("parked_until"))
     since = None if told["until"] is None else told["until"] - timedelta(seconds=PARKED_SECONDS)
-    next_at = datetime.fromtimestamp(row.waiting_until, UTC) if row.waiting_until else None
+    waits_for_slot = not row.waiting_until or (row.queue_name, row.limit_name, row.limited_key) in running
+    next_at = None if waits_for_slot else datetime.fromtimestamp(row.waiting_until or 0.0, UTC)
     return WaitingKey(row.queue_name, row.limit_name, row.limited_key, told["number"], since, next_at)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from django_mq.engine.decisions.keyed_limits import Usage
+    from django_mq.engine.decisions.keyed_limits import LimitedKey, LimitFacts, Usage
     from django_mq.engine.message import Message
 
 #: The most messages that one claim refuses.
@@ -70,6 +70,13 @@ class OpenLimit:
     reads_bodies: bool = False
     #: In how many seconds a claim may bring something that the limit has parked before; None if that is not known.
     next_seconds: float | None = None
+
+    def lacking(self, messages: Iterable[Message]) -> Collection[LimitedKey]:  # noqa: ARG002 - of those that override it
+        """Return the keys that it must know for what waits and for these messages, and does not know yet."""
+        return ()
+
+    def learn(self, keys: Collection[LimitedKey], facts: LimitFacts) -> None:
+        """Take note of what is known of these keys."""
 
     def frees(self, most: int) -> Sequence[Freed]:  # noqa: ARG002 - of those that override it
         """Return what may go on now, for a claim that brings ``most`` messages."""
@@ -148,6 +155,16 @@ class OpenLimits(Generic[C]):
         times = [each.seconds for _, each in self.parked]
         times += [each.next_seconds for each in self.opened]
         return min((seconds for seconds in times if seconds is not None), default=None)
+
+    def lacking(self, items: Sequence[C] = ()) -> list[LimitedKey]:
+        """Return the keys to read first, for what waits and for these messages."""
+        found = (each.lacking(map(self.message_of, items)) for each in self.opened)
+        return sorted({key for keys in found for key in keys})
+
+    def learn(self, keys: Collection[LimitedKey], facts: LimitFacts) -> None:
+        """Take note of what is known of these keys."""
+        for limit in self.opened:
+            limit.learn(keys, facts)
 
     def frees(self, most: int) -> Iterator[tuple[OpenLimit, Freed]]:
         """Yield what each limit lets go on, for a claim that brings ``most`` messages."""

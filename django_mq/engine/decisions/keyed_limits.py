@@ -5,6 +5,10 @@ message without the key is not limited, and so is one of another type, where the
 
 What is over a limit is parked for its key, and the key is noted as waiting. A claim asks the waiting keys first,
 and makes as many of their messages ready as may begin. So no claim reads the others.
+
+Of many keys, a claim knows a page: those whose time has come, in the order of their times, and those that run.
+It reads the others when a message of its pages has them. A key that was asked gets a later time, so that the next
+ones have their turn.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from django_mq.engine.message import Message, header_text
 from django_mq.errors import OutOfRange, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from django_mq.engine.options import QueueOptions
 
@@ -53,6 +57,12 @@ WAITING_SECONDS: Final = 60.0
 SLOT_SECONDS: Final = 0.5
 #: How many messages of a limit that is not declared any more a claim makes ready.
 MOST_LEFT: Final = 1000
+#: A claim that has made so many messages ready leaves the other keys to the next one.
+MOST_FREED: Final = 10_000
+#: A claim knows all keys of a queue that has no more than these, else as many of those whose time has come.
+MOST_KNOWN: Final = 100
+#: A key of which everything has been free for this time is forgotten.
+KEPT_SECONDS: Final = 60.0
 
 #: What a key has used that was never used, as a database stores it.
 FREE: Final = Used(0.0, 0.0)
@@ -74,7 +84,8 @@ NOTHING_OF_ITS_OWN: Final = Allowed()
 class LimitFacts(NamedTuple):
     """What is known of the keys of a queue as of ``now``, in seconds since 1970 by the database's clock.
 
-    Keys of which everything is free are left out.
+    Keys of which everything is free are left out. Unless the facts are whole, so are others, whose time to be
+    asked has not come.
     """
 
     now: float
@@ -84,8 +95,20 @@ class LimitFacts(NamedTuple):
     allowed: Mapping[LimitedKey, Allowed]
     #: How many messages of a key run.
     running: Mapping[LimitedKey, int]
-    #: When to ask the first message that is parked for a key; 0 for any time.
+    #: When to ask the first message that is parked for a key.
     waiting: Mapping[LimitedKey, float]
+    is_whole: bool = True
+    #: When to ask the first of the waiting keys that were left out; None if none was.
+    next_at: float | None = None
+
+    def with_more(self, more: LimitFacts) -> LimitFacts:
+        """Return these facts with those of more keys."""
+        return self._replace(
+            used={**self.used, **more.used},
+            held={**self.held, **more.held},
+            allowed={**self.allowed, **more.allowed},
+            waiting={**self.waiting, **more.waiting},
+        )
 
 
 class KeyState(NamedTuple):
@@ -93,6 +116,17 @@ class KeyState(NamedTuple):
 
     used: Used
     waiting_until: float | None
+
+
+def is_free(used: Used, waiting_until: float | None, now: float) -> bool:
+    """Whether a key may be forgotten: everything of it has been free for a while, and nothing waits for it.
+
+    What waited an hour after its time has come back by itself: no claim asks the limit any more. An older release
+    writes 0 for what waits for a slot.
+    """
+    if waiting_until is not None and not 0 < waiting_until < now - PARKED_SECONDS:
+        return False
+    return used.free_at < now - KEPT_SECONDS
 
 
 class Slot(NamedTuple):
@@ -310,17 +344,37 @@ class OpenKeyedLimits(OpenLimit):
         self.reads_messages = any(each.reads_message for each in limits)
         self.reads_bodies = any(each.reads_body for each in limits)
         self._used, self._running, self._waiting = dict(facts.used), dict(facts.running), dict(facts.waiting)
+        #: The keys that were read besides the first page, and those of which messages were made ready.
+        self._learned: set[LimitedKey] = set()
+        self._freed: set[LimitedKey] = set()
         #: Which rates and slots the last message is asked for, each with its key: it is asked several times.
         self._last: Message | None = None
         self._its_rates: list[tuple[Throttle, LimitedKey]] = []
         self._its_slots: list[tuple[Concurrency, LimitedKey]] = []
+
+    # What is known.
+
+    def lacking(self, messages: Iterable[Message]) -> Collection[LimitedKey]:
+        if self._facts.is_whole:
+            return ()
+        wanted = {place for message in messages for place in self._places_of(message)}
+        return {*self._waiting, *wanted} - self._learned
+
+    def learn(self, keys: Collection[LimitedKey], facts: LimitFacts) -> None:
+        self._learned.update(keys)
+        self._facts = self._facts.with_more(facts)
+        self._used |= facts.used
+        self._waiting |= facts.waiting
 
     # What waits.
 
     @property
     def next_seconds(self) -> float | None:  # type: ignore[override]
         """In how many seconds the first message of a waiting key may begin."""
-        return min(map(self._wait_of_waiting, self._waiting), default=None)
+        times = [self._wait_of_waiting(place) for place in self._waiting]
+        if self._facts.next_at is not None:
+            times.append(max(0.0, self._facts.next_at - self._facts.now))
+        return min(times, default=None)
 
     def _limit_of(self, place: LimitedKey) -> KeyedLimit | None:
         name, _ = place
@@ -342,9 +396,27 @@ class OpenKeyedLimits(OpenLimit):
         return max(0.0, seconds) if seconds <= WAITING_SECONDS else 0.0
 
     def frees(self, most: int) -> Sequence[Freed]:
-        """Return how many of the messages of each waiting key may begin now."""
-        found = [(place, self._may_begin(place, most)) for place in self._waiting]
-        return [Freed(parking_key(place), count) for place, count in found if count > 0]
+        """Return how many of the messages of each waiting key may begin now, of the longest due key first."""
+        found: list[Freed] = []
+        left = MOST_FREED
+        for _, place in sorted((until, place) for place, until in self._waiting.items()):
+            count = self._may_begin(place, most)
+            if count > 0 and left > 0:
+                found.append(Freed(parking_key(place), count))
+                left -= count
+            elif count > 0:
+                # The next claim may not see that a message of the key has ended.
+                self._waiting[place] = min(self._waiting[place], self._facts.now)
+            elif most > 0 and self._seconds_until(self._waiting[place]) <= 0:
+                self._wait_again(place, self._least_wait(place))
+        return found
+
+    def _least_wait(self, place: LimitedKey) -> float:
+        """Return how long the lightest message of a waiting key must wait; a slot may become free at any time."""
+        limit = self._limit_of(place)
+        if not isinstance(limit, Throttle):
+            return WAITING_SECONDS
+        return self._wait(limit, place, LEAST if limit.weight else 1.0)
 
     def _may_begin(self, place: LimitedKey, most: int) -> int:
         limit = self._limit_of(place)
@@ -352,7 +424,7 @@ class OpenKeyedLimits(OpenLimit):
             return min(most, self._at_once(limit, place) - self._running.get(place, 0))
         if not isinstance(limit, Throttle):
             return MOST_LEFT
-        if self._wait_of_waiting(place) > 0 or self._held_seconds(place) > 0:
+        if self._wait_of_waiting(place) > 0 or self._least_wait(place) > 0:
             return 0
         rate, used, count = self._rate(limit, place), self._used_of(limit, place, self._used), 0
         while count < most and wait_seconds(rate, used, self._facts.now) <= 0:
@@ -361,9 +433,11 @@ class OpenKeyedLimits(OpenLimit):
         return max(1, count) if most else 0
 
     def freed(self, freed: Freed, count: int) -> None:
+        limit, _, key = freed.key.partition(":")
         if count < freed.most:
-            limit, _, key = freed.key.partition(":")
             del self._waiting[limit, key]
+        else:
+            self._freed.add((limit, key))
 
     # What may begin.
 
@@ -371,7 +445,7 @@ class OpenKeyedLimits(OpenLimit):
         """Return what a message waits for that is over a limit: the longest wait of all, or a slot."""
         for limit, place in self._slots_of(message):
             if self._running.get(place, 0) >= self._at_once(limit, place):
-                self._waiting[place] = 0.0
+                self._wait_again(place, WAITING_SECONDS)
                 return Refusal(parking_key(place), PARKED_SECONDS)
         waits = [
             (self._wait(limit, place, limit.weight_of(message)), limit, place)
@@ -415,11 +489,14 @@ class OpenKeyedLimits(OpenLimit):
     def writes(self, taken: Sequence[tuple[tuple[int, int], Message]]) -> Usage | None:
         """Return what the leased messages have used; those that were taken and not leased have used nothing."""
         used, before = dict(self._facts.used), self._facts.waiting
-        changed = {place for place in {*before, *self._waiting} if before.get(place) != self._waiting.get(place)}
+        begun: set[LimitedKey] = set()
         slots = []
         for receipt, message in taken:
-            changed.update(self._take(used, message))
+            begun.update(self._take(used, message))
             slots += [Slot(*place, *receipt) for _, place in self._slots_of(message)]
+        self._look_again({(slot.limit, slot.key) for slot in slots}, begun)
+        changed = {place for place in {*before, *self._waiting} if before.get(place) != self._waiting.get(place)}
+        changed |= begun
         states = {place: KeyState(used.get(place, FREE), self._waiting.get(place)) for place in changed}
         return Usage(states, slots) if states or slots else None
 
@@ -438,6 +515,18 @@ class OpenKeyedLimits(OpenLimit):
         rate = self._rate(limit, place)
         weight = used_weight(rate, self._used_of(limit, place, self._used), self._facts.now)
         return Fill(*place, weight, rate.burst)
+
+    def _look_again(self, in_slots: Collection[LimitedKey], begun: Collection[LimitedKey]) -> None:
+        """Give keys of which messages were made ready their next time: soon, unless they have begun."""
+        for place in self._freed & {*self._waiting}:
+            if place in in_slots:
+                self._wait_again(place, WAITING_SECONDS)
+            elif place not in begun and self._limit_of(place) is not None:
+                self._wait_again(place, SLOT_SECONDS)
+
+    def _places_of(self, message: Message) -> Iterator[LimitedKey]:
+        for _, place in (*self._rates_of(message), *self._slots_of(message)):
+            yield place
 
     def _rates_of(self, message: Message) -> Sequence[tuple[Throttle, LimitedKey]]:
         if message is not self._last:

@@ -45,6 +45,14 @@ class Rate:
         return self.seconds / self.amount
 
 
+def lasts(until: float, seconds: float | None, now: float) -> bool:
+    """Whether something that was to last so many seconds lasts still: it is over if the clock has been set back.
+
+    ``seconds`` is None if that is not known.
+    """
+    return until > now and (seconds is None or until - now <= seconds + SET_BACK_SECONDS)
+
+
 class Used(NamedTuple):
     """What has been used of a rate: when all of it will be free again, and the latest time that was seen."""
 

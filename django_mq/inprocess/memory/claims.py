@@ -25,7 +25,7 @@ from django_mq.stores.records import ClaimResult, Parked
 from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django_mq.engine.decisions.arbiter import Award, Subscription
     from django_mq.engine.message import Message
@@ -203,7 +203,11 @@ class Claim:
         if limits is not None:
             credit = min(credit, limits.most)
         mine = self.session.number
-        candidates = (_candidate(queue, entry) for entry in queue.inner.browse() if consumer.wants(entry))
+        candidates: Iterator[ReadyRow] = (
+            _candidate(queue, entry) for entry in queue.inner.browse() if consumer.wants(entry)
+        )
+        if limits is not None:
+            candidates = self._learning(queue.name, limits, candidates)
         found = award(candidates, mine, credit, situation, assignment=assignment, limits=limits)
         return Head(queue, consumer, found)
 
@@ -213,13 +217,25 @@ class Claim:
         if not declared:
             return None
         store = self.broker.store
-        opened = [each.opened(store, name, store.rates.facts(name)) for each in declared]
+        facts = store.rates.page(name)
+        opened = [each.opened(store, name, facts) for each in declared]
         limits = OpenLimits[ReadyRow](
             opened, lambda item: with_body(item.row), slots=request.slots, ahead=request.ahead
         )
+        self._learn(name, limits)
         for limit, freed in list(limits.frees(max(0, min(limits.most, limit_of(request, name))))):
             limit.freed(freed, self.parking.free(name, freed.key, freed.most))
         return limits
+
+    def _learn(self, name: str, limits: OpenLimits[ReadyRow], items: Sequence[ReadyRow] = ()) -> None:
+        """Read what the limits must know of what waits and of these messages, beyond the facts."""
+        if keys := limits.lacking(items):
+            limits.learn(keys, self.broker.store.rates.of_keys(name, keys))
+
+    def _learning(self, name: str, limits: OpenLimits[ReadyRow], items: Iterable[ReadyRow]) -> Iterator[ReadyRow]:
+        for item in items:
+            self._learn(name, limits, [item])
+            yield item
 
     def _subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         now = self.broker.now()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from django_mq.engine.decisions.keyed_limits import Allowed
+from django_mq.engine.decisions.keyed_limits import MOST_KNOWN, Allowed
 from django_mq.inprocess.memory.part import Part, locked
 from django_mq.stores.subjects import rates as subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from django_mq.engine.decisions.keyed_limits import KeyState, LimitedKey, LimitFacts, Slot
 
@@ -23,6 +23,16 @@ class Rates(Part, subjects.Rates):
     @locked
     def running(self, queue: str) -> Mapping[LimitedKey, int]:
         return Counter((slot.limit, slot.key) for slot in self.broker.limits[queue].slots if self._runs(slot))
+
+    @locked
+    def page(self, queue: str) -> LimitFacts:
+        """Return what a claim knows of the keys before it reads messages."""
+        return self.broker.limits[queue].facts(self.broker.now().timestamp(), self._runs, MOST_KNOWN)
+
+    @locked
+    def of_keys(self, queue: str, keys: Collection[LimitedKey]) -> LimitFacts:
+        """Return what is known of these keys."""
+        return self.broker.limits[queue].of_keys(keys, self.broker.now().timestamp())
 
     def _runs(self, slot: Slot) -> bool:
         run, row = self.broker.runs.get(slot.message), self.broker.rows.get(slot.message)
@@ -40,8 +50,7 @@ class Rates(Part, subjects.Rates):
 
     @locked
     def hold(self, queue: str, limit: str, key: str, seconds: float) -> None:
-        held = self.broker.limits[queue].held
-        held[limit, key] = max(self.broker.now().timestamp() + seconds, held.get((limit, key), 0.0))
+        self.broker.limits[queue].hold((limit, key), self.broker.now().timestamp() + seconds, seconds)
 
     @locked
     def allow(self, queue: str, limit: str, key: str, given: Allowed) -> None:
@@ -53,4 +62,4 @@ class Rates(Part, subjects.Rates):
     @locked
     def prune(self, limit: int) -> int:  # noqa: ARG002 - all at once
         now = self.broker.now().timestamp()
-        return sum(known.prune(now) for known in self.broker.limits.values())
+        return sum(known.prune(now, self._is_over) for known in self.broker.limits.values())

@@ -132,10 +132,14 @@ class UniqueTask(Task):  # type: ignore[type-arg] # only its stubs are generic
         """
         header = (self.request.headers or {}).get(UNIQUE)
         other = self.app.tasks.get(sig.task)
-        is_one = isinstance(other, Task) and type(sig) is Signature
+        is_one = other is not None and type(sig) is Signature
         if is_one and isinstance(header, dict) and header.get("within", DEFAULT.within) == "queue":
             rule = {name: value for name, value in header.items() if name != EARLY}
-            early = {} if other.acks_late or header.get("until", DEFAULT.until) != "finished" else {EARLY: True}
+            early = (
+                {}
+                if getattr(other, "acks_late", False) or header.get("until", DEFAULT.until) != "finished"
+                else {EARLY: True}
+            )
             sig = sig.clone().set(headers={**(sig.options.get("headers") or {}), UNIQUE: {**rule, **early}})
         return super().replace(sig)
 

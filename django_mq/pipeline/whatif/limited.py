@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django_mq.engine.decisions.arbiter import Situation, award
 from django_mq.engine.decisions.claim_limits import MOST_REFUSED, OpenLimits
-from django_mq.engine.decisions.keyed_limits import OpenKeyedLimits
+from django_mq.engine.decisions.keyed_limits import KEPT_SECONDS, OpenKeyedLimits
 from django_mq.engine.states import Cause
-from django_mq.inprocess.entries.limited import KEPT_SECONDS, LimitsOfQueue
+from django_mq.inprocess.entries.limited import LimitsOfQueue
 from django_mq.inprocess.entries.timeline import NEVER
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class LimitedQueue:
         """Claim the first message that may begin; None if there is none. ``ahead``: it waits for its consumer."""
         self._queue.promote(now)
         if now - self._pruned_at >= KEPT_SECONDS:
-            self._known.prune(now)
+            self._known.prune(now, lambda slot: not self._runs(slot))
             self._pruned_at = now
         while True:
             entry, limits = self._claimed(consumer, now, ahead=ahead)

@@ -30,7 +30,7 @@ from django_mq.stores.sql.conditions import Condition, condition_of
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import LIMITED
 from django_mq.stores.sql.queues import PAGE
-from django_mq.stores.sql.rates import facts_of, using
+from django_mq.stores.sql.rates import ALL, asking_keys, asking_rates, facts_of, using
 from django_mq.stores.subjects import claims as subjects
 
 if TYPE_CHECKING:
@@ -414,7 +414,7 @@ class Claims(Part, subjects.Claims):
         sizes = {name: self._page_size(session_id, request, name) for name in names}
         wanted = {name: prefilter(request, name, every=name in locked) for name in names}
         resume = self._resume(session_id, request)
-        rates: list[Statement] = [("rates_facts", {"queue": name}) for name in declared]
+        rates = [asking_rates(name) for name in declared]
         before = [*settling, *locking, *rates, *resume.steps]
         asking = self._asking_facts(session_id, sizes, {name: {**wanted[name], **resume.spots} for name in names})
         # A statement behind the lock sees what the claim before has written, in the same round trip, too.
@@ -425,6 +425,7 @@ class Claims(Part, subjects.Claims):
             for (name, found), rows in zip(declared.items(), answers[len(settling) + len(locking) :], strict=False)
             if not facts[name].is_paused
         }
+        self._learn(ask, {name: (asked.limits, ()) for name, asked in limits.items()})
         promoting = request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values())
         waking = [name for name in locked if facts[name].is_waking]
         if promoting:
@@ -550,6 +551,7 @@ class Claims(Part, subjects.Claims):
                     known.update(self.messages.described(name, ids, ask))
                 # A session that does not know the rules of the queue yet may have taken some meanwhile.
                 there = [item for item in page if item.id in known]
+            self._learn(ask, {name: (limits, there)})
             award.consider(undeclined(there, declined), lambda item: item.id in passed)
             if len(page) < size or award.is_done:
                 break
@@ -586,6 +588,18 @@ class Claims(Part, subjects.Claims):
             return told[item.id]
 
         return Asked(OpenLimits(opened, message_of, slots=request.slots, ahead=request.ahead), known)
+
+    def _learn(self, ask: Asking, asked: Mapping[str, tuple[OpenLimits[Ready] | None, Sequence[Ready]]]) -> None:
+        """Read what the limits of each queue must know of what waits and of these messages, beyond the facts."""
+        found = {
+            name: (limits, keys)
+            for name, (limits, items) in asked.items()
+            if limits is not None and (keys := limits.lacking(items))
+        }
+        if found:
+            answers = ask([asking_keys(name, keys) for name, (_, keys) in found.items()])
+            for (limits, keys), rows in zip(found.values(), answers, strict=True):
+                limits.learn(keys, facts_of(rows, ALL))
 
     def _freeing(self, limits: Mapping[str, Asked], request: ClaimRequest) -> list[tuple[str, OpenLimit, Freed]]:
         """Return what the limits of each queue let go on now."""

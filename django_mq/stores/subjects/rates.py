@@ -43,4 +43,7 @@ class Rates(ABC):
 
     @abstractmethod
     def prune(self, limit: int) -> int:
-        """Delete what says no more than that everything is free; return how many rows."""
+        """Delete what says no more than that everything is free, of each queue so many rows; return how many.
+
+        Of a limit or a queue that is gone, that is everything an hour after the last claim by its limits.
+        """

@@ -31,7 +31,7 @@ def test_what_keys_have_used_is_written_and_read(store: Store) -> None:
     assert found.used == {("api", "a"): Used(now + 200.25, now + 1), ("api", "A"): Used(now + 50, now)}
     assert found.waiting == {("api", "A"): now + 7.5}
     assert found.now == pytest.approx(now, abs=60)
-    assert store.rates.facts("bills")[1:] == ({}, {}, {}, {}, {})
+    assert store.rates.facts("bills")[1:6] == ({}, {}, {}, {}, {})
 
 
 def test_a_key_is_held_until_the_longest_hold_is_over(store: Store) -> None:
@@ -43,6 +43,28 @@ def test_a_key_is_held_until_the_longest_hold_is_over(store: Store) -> None:
     pass_time(store, 120)
     assert store.rates.facts("orders").held == {}
     assert store.rates.prune(10) > 0
+    assert store.rates.prune(10) == 0
+
+
+def test_a_hold_is_over_when_the_clock_was_set_back(store: Store) -> None:
+    store.rates.hold("orders", "api", "a", 20.0)
+
+    pass_time(store, -30)
+    assert ("api", "a") in store.rates.facts("orders").held
+    pass_time(store, -100)
+    assert store.rates.facts("orders").held == {}
+
+
+def test_what_is_left_of_a_limit_or_a_queue_that_is_gone_is_pruned(store: Store) -> None:
+    now = store.rates.facts("gone").now
+    old = Used(now - 5000, now - 5000)
+    states = {"left": KeyState(old, now - 3700), "waits": KeyState(old, now - 3500), "slot": KeyState(old, 0.0)}
+    store.rates.use("gone", {("api", key): state for key, state in states.items()}, [])
+    store.rates.use("other", {}, [Slot("api", "a", 10**9, 1)])
+    store.rates.use("gone", {}, [Slot("api", "a", 10**9, 1), Slot("api", "waits", 10**9, 1)])
+
+    assert store.rates.prune(10) == 3
+    assert {key for _, key in store.rates.facts("gone").waiting} == {"waits", "slot"}
     assert store.rates.prune(10) == 0
 
 

@@ -1,3 +1,8 @@
+-- name: _given_keys. In the collation of the tables, or no index would serve.
+JSON_TABLE(%(keys)s, '$[*]' COLUMNS (
+    limit_name varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[0]',
+    limited_key varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[1]')) given
+
 -- name: use_limits. Writes what keys of limits have used, and when to ask what waits for them.
 -- Locks: the keys' rows; the claim lock is held. Index: django_mq_limitkey_once. Returns: nothing that is used.
 INSERT INTO django_mq_limitkey (queue_name, limit_name, limited_key, free_at, seen_at, waiting_until)
@@ -23,10 +28,14 @@ VALUES (%(queue)s, %(limit_name)s, %(limited_key)s, %(amount)s, %(in_all)s, %(bu
 ON DUPLICATE KEY UPDATE
     amount = VALUES(amount), seconds = VALUES(seconds), burst = VALUES(burst), at_once = VALUES(at_once)
 
--- name: prune_rates. Deletes keys of which everything has been free for a minute, and for which nothing waits.
--- Locks: the rows it deletes. No index: the table is small. Returns: one row per deleted row.
-DELETE FROM django_mq_limitkey WHERE free_at < {seconds_now} - 60 AND waiting_until IS NULL LIMIT %(limit)s
+-- name: prune_rates. Deletes keys of a queue that may be forgotten.
+-- Locks: the rows it deletes. Index: django_mq_limitkey_waiting. Returns: one row per deleted row.
+DELETE FROM django_mq_limitkey WHERE {is_free} LIMIT %(limit)s
+
+-- name: prune_left. Deletes keys of a queue whose limits no claim asks any more.
+-- Locks: the rows it deletes. Index: django_mq_limitkey_waiting. Returns: one row per deleted row.
+DELETE FROM django_mq_limitkey WHERE {is_left} LIMIT %(limit)s
 
 -- name: prune_holds. Deletes holds that are over.
--- Locks: the rows it deletes. No index: the table is small. Returns: one row per deleted row.
-DELETE FROM django_mq_limithold WHERE held_until < {seconds_now} LIMIT %(limit)s
+-- Locks: the rows it deletes. Index: django_mq_limithold_queue. Returns: one row per deleted row.
+DELETE FROM django_mq_limithold WHERE queue_name = %(queue)s AND held_until < {seconds_now} LIMIT %(limit)s

@@ -1,3 +1,11 @@
+-- name: _given_keys
+(SELECT value ->> 0 AS limit_name, value ->> 1 AS limited_key FROM json_array_elements(%(keys)s::json)) given
+
+-- name: _of_key. The rows of one key, by an index also where a plan must suit any queue.
+LATERAL (
+    SELECT * FROM django_mq_{it} WHERE queue_name = %(queue)s AND limit_name = given.limit_name AND limited_key = given.limited_key
+    OFFSET 0)
+
 -- name: use_limits. Writes what keys of limits have used, and when to ask what waits for them.
 -- Locks: the keys' rows; the claim lock is held. Index: django_mq_limitkey_once. Returns: nothing that is used.
 INSERT INTO django_mq_limitkey (queue_name, limit_name, limited_key, free_at, seen_at, waiting_until)

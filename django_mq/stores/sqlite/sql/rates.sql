@@ -1,3 +1,6 @@
+-- name: _given_keys
+(SELECT value ->> 0 AS limit_name, value ->> 1 AS limited_key FROM json_each(%(keys)s)) given
+
 -- name: use_limits. Writes what keys of limits have used, and when to ask what waits for them.
 -- Locks: the database for writing. Index: django_mq_limitkey_once. Returns: nothing that is used.
 INSERT INTO django_mq_limitkey (queue_name, limit_name, limited_key, free_at, seen_at, waiting_until)
