@@ -39,6 +39,22 @@ def test_mariadb_has_the_indexes_that_django_leaves_out_there() -> None:
     assert missing == NEEDLESS
 
 
+#: No key of these tables is a text.
+NOT_SPELT = {"django_mq_operation", "django_mq_taskresult"}
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+def test_mariadb_tells_texts_apart_by_case_in_every_table() -> None:
+    tables = {model._meta.db_table for model in apps.get_app_config("django_mq").get_models()} - NOT_SPELT
+    with connections["mariadb"].cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name FROM information_schema.columns"
+            " WHERE table_schema = DATABASE() AND table_name IN %s AND collation_name <> 'utf8mb4_bin'",
+            [tables],
+        )
+        assert cursor.fetchall() == ()
+
+
 def test_the_page_about_big_tables_names_every_table_with_settings() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
