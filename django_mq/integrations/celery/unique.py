@@ -135,12 +135,9 @@ class UniqueTask(Task):  # type: ignore[type-arg] # only its stubs are generic
         is_one = other is not None and type(sig) is Signature
         if is_one and isinstance(header, dict) and header.get("within", DEFAULT.within) == "queue":
             rule = {name: value for name, value in header.items() if name != EARLY}
-            early = (
-                {}
-                if getattr(other, "acks_late", False) or header.get("until", DEFAULT.until) != "finished"
-                else {EARLY: True}
-            )
-            sig = sig.clone().set(headers={**(sig.options.get("headers") or {}), UNIQUE: {**rule, **early}})
+            if header.get("until", DEFAULT.until) == "finished" and not getattr(other, "acks_late", False):
+                rule[EARLY] = True
+            sig = sig.clone().set(headers={**(sig.options.get("headers") or {}), UNIQUE: rule})
         return super().replace(sig)
 
     def _check(self, rule: Any, options: Mapping[str, Any]) -> None:
