@@ -227,9 +227,14 @@ def _soon(row: PeriodicMessage, now: datetime, decided: Decided) -> Iterator[dat
 
 def run_of(row: PeriodicMessage, tick: datetime, now: datetime) -> PeriodicRun:
     """Publish the message of a tick; return the row of its run, which is not saved."""
-    deliver_at = tick + timedelta(seconds=jitter_of(row.name, tick, row.jitter_seconds))
+    deliver_at = delivered_at(row, tick)
     published = publish_tick(row, deliver_at if deliver_at > now else None, using=row.alias)
     return PeriodicRun(periodic=row, due_at=tick, **written(published, now))
+
+
+def delivered_at(row: PeriodicMessage, tick: datetime) -> datetime:
+    """Return when the message of a tick is due."""
+    return tick + timedelta(seconds=jitter_of(row.name, tick, row.jitter_seconds))
 
 
 def written(published: WrittenTick, now: datetime) -> dict[str, Any]:

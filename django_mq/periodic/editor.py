@@ -10,7 +10,7 @@ from django.db.models import Max
 
 from django_mq.delivery.operator.verbs import cancel
 from django_mq.engine.decisions.periodic import AHEAD_SECONDS
-from django_mq.periodic.duty import prune, rows, tried, written
+from django_mq.periodic.duty import delivered_at, prune, rows, tried, written
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.periodic.publisher import publish_tick
 from django_mq.stores.clock import clock
@@ -85,13 +85,13 @@ def drop(name: str, task: str, *, using: str) -> bool:
 def delete(row: PeriodicMessage) -> None:
     """Delete a row and its runs; ticks that are published ahead are cancelled."""
     with transaction.atomic(using=row.alias):
-        _take_back(row, database_now(row.alias))
+        _take_back(row, database_now(row.alias), of_past_ticks=True)
         row.delete()
 
 
 def plan(row: PeriodicMessage, now: datetime) -> None:
     """Begin anew from now on, in the transaction that is open."""
-    _take_back(row, now)
+    _take_back(row, now, of_past_ticks=row.is_paused)
     ticks = PeriodicRun.objects.using(row.alias).filter(periodic=row, by_hand=False, due_at__gt=now)
     # A tick to come has begun if it was delivered before its time, or if the clock was set back: it comes once.
     last = ticks.aggregate(last=Max("due_at"))["last"]
@@ -119,11 +119,16 @@ def publish_soon(row: PeriodicMessage) -> None:
         row.refresh_from_db(using=row.alias)
 
 
-def _take_back(row: PeriodicMessage, now: datetime) -> None:
-    """Cancel the messages of ticks to come."""
+def _take_back(row: PeriodicMessage, now: datetime, *, of_past_ticks: bool) -> None:
+    """Cancel the messages of ticks to come, and perhaps those that wait for the jitter of their tick."""
+    begin = now - timedelta(seconds=row.jitter_seconds) if of_past_ticks else now
     runs = PeriodicRun.objects.using(row.alias)
-    ahead = runs.filter(periodic=row, due_at__gt=now, outcome=PeriodicRun.TickOutcome.PENDING, by_hand=False)
-    published = {run.message_id: run for run in ahead if run.message_id is not None}
+    ahead = runs.filter(periodic=row, due_at__gt=begin, outcome=PeriodicRun.TickOutcome.PENDING, by_hand=False)
+    published = {
+        run.message_id: run
+        for run in ahead
+        if run.message_id is not None and (run.due_at > now or delivered_at(row, run.due_at) > now)
+    }
     if published:
         answers = cancel(list(published), using=row.alias)
         gone = [published[each.message_id].pk for each in answers if each.done]

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from django_mq.delivery.consumer.maintenance import PacedMaintenance
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.operator.redrives import redrive
 from django_mq.engine.decisions.ends import End, Ended, RunOutcome
+from django_mq.engine.decisions.periodic import jitter_of
 from django_mq.models import Message
 from django_mq.periodic import duty, editor
 from django_mq.periodic.extension import find, note_ends
@@ -248,6 +250,23 @@ def test_a_pause_takes_back_what_was_published_ahead(alias: str, move: Callable[
     assert (Message.objects.using(alias).count(), runs(alias), row.next_at) == (0, [], None)
     editor.resume(row)
     assert [due for due, _ in runs(alias)] == [first]
+
+
+def test_a_pause_takes_back_a_tick_that_waits_for_its_jitter_and_an_edit_does_not(
+    alias: str, move: Callable[[timedelta], None]
+) -> None:
+    row = a_row(alias, jitter_seconds=3000)
+    assert row.next_at is not None
+    row.name = next(name for name in map(str, count()) if jitter_of(name, row.next_at, 3000) > 1000)
+    row.save(update_fields=["name"])
+    move(timedelta(seconds=500))
+    look_now(alias)
+    move(timedelta(seconds=101))
+
+    editor.save(row, using=alias)
+    assert Message.objects.using(alias).count() == 1
+    editor.pause(row)
+    assert (Message.objects.using(alias).count(), runs(alias)) == (0, [])
 
 
 @pytest.mark.parametrize(
