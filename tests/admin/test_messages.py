@@ -232,6 +232,23 @@ def test_a_page_shows_any_body(values: dict[str, Any], words: str, site: str, br
     assert words in response.content.decode()
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/octet-stream"])
+def test_a_page_shows_the_beginning_of_16_mb_and_the_download_has_all(
+    content_type: str, browse: Client, make: Make
+) -> None:
+    body = b"[" + b"1234567," * 2**21 + b"8]"
+    message = make.message(body=body, content_type=content_type)
+
+    page = browse.get(page_of(message)).content.decode()
+    listed = browse.get(list_of("message")).content.decode()
+
+    assert "Only the beginning is shown" in page
+    assert max(len(page), len(listed)) < 200_000
+    chosen = {"action": "download_json", "_selected_action": [message.pk]}
+    assert len(browse.post(list_of("message"), chosen).getvalue()) > 2**24  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/octet-stream", ""])
 def test_an_empty_body_breaks_no_page_and_no_download(
     content_type: str, site: str, browse: Client, make: Make

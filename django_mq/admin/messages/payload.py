@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError
@@ -27,6 +28,8 @@ TEXT_LIMIT = 50_000
 #: The most bytes of a binary body on a page, in hexadecimal.
 HEX_LIMIT = 2048
 HEX_LINE = 32
+#: So many pieces of JSON are written at a time.
+PIECES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,18 @@ def _read(kind: str, data: bytes, encoding: str) -> Any:
 
 
 def _written(kind: str, value: Any, indent: int | None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=str) if kind == "json" else str(value)
+    if kind != "json":
+        return str(value)
+    encoder = json.JSONEncoder(indent=indent, ensure_ascii=False, default=str)
+    if indent is None:
+        return encoder.encode(value)
+    # To indent a large value as a whole takes seconds, and the page shows its beginning only.
+    text, pieces = "", encoder.iterencode(value)
+    for batch in iter(lambda: "".join(islice(pieces, PIECES)), ""):
+        text += batch
+        if len(text) > TEXT_LIMIT:
+            break
+    return text
 
 
 def _hexadecimal(data: bytes, problem: str) -> Shown:
