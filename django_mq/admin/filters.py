@@ -78,15 +78,27 @@ class StateFilter(Filter):
 
 
 class QueueFilter(Filter):
+    """The queue. Without the permission to view queues, those of some rows are offered."""
+
     title, parameter_name = _("queue"), "queue"
     narrowed = staticmethod(criteria.by_queue)
+    #: The field of a row with the name of its queue.
+    field = "queue__name"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        if not request.user.has_perm("django_mq.view_queue"):
+            return super().lookups(request, model_admin)
         return [(name, name) for name in Queue.objects.using(alias()).values_list("name", flat=True)]
+
+    def found(self, model: type[Any]) -> Iterable[str]:
+        newest: QuerySet[Any] = model.objects.using(alias()).order_by("-pk")
+        return newest.values_list(self.field, flat=True)[:SAMPLE]
 
 
 class QueueNameFilter(QueueFilter):
     """The queue, in tables that have only its name."""
+
+    field = "queue_name"
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(queue_name=value)

@@ -9,7 +9,8 @@ import pytest
 from django_mq.models import InsightHour, Message
 from tests.admin.browser import browsing, log_in, note_complaints
 from tests.admin.conftest import list_of, page_of
-from tests.admin.test_permissions import pages, rows
+from tests.admin.rows import pages
+from tests.admin.test_permissions import rows
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from django_mq.models import Message, Queue, TaskResult
 from tests.admin.conftest import list_of, page_of, run_action, said
-from tests.admin.test_permissions import Case, every_case, pages, picture, rows
+from tests.admin.rows import pages
+from tests.admin.test_permissions import Case, every_case, picture, rows
 from tests.conftest import ALIASES
 
 if TYPE_CHECKING:

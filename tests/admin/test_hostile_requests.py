@@ -14,7 +14,8 @@ from django.urls import reverse
 
 from django_mq.models import Message
 from tests.admin.conftest import list_of, page_of, said
-from tests.admin.test_permissions import Case, addresses, every_case, pages, picture, rows
+from tests.admin.rows import pages
+from tests.admin.test_permissions import Case, addresses, every_case, picture, rows
 from tests.conftest import ALIASES, hold_queues
 
 if TYPE_CHECKING:

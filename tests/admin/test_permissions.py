@@ -5,17 +5,21 @@ What there is to try is asked of the site, so that an action or a page without a
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
-from django.urls import reverse
+from django.contrib.auth.models import Permission, User
+from django.contrib.messages.storage.cookie import CookieStorage
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.urls import resolve, reverse
 from django.utils import timezone
 
 from django_mq.acts.models import Act
-from django_mq.admin.addresses import LIFE
+from django_mq.admin.table import ReadOnly
 from django_mq.models import (
     AcknowledgedLetter,
     Binding,
@@ -35,6 +39,7 @@ from django_mq.models import (
 )
 from django_mq.periodic.models import PeriodicMessage
 from tests.admin.conftest import list_of, page_of, run_action
+from tests.admin.rows import every_row, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,15 +178,6 @@ on_messages = pytest.mark.parametrize("case", MESSAGE_ACTIONS, ids=[case.name fo
 pytestmark = pytest.mark.django_db
 
 
-def pages() -> dict[str, Any]:
-    """Return the pages of django_mq on the site, by the names of their tables."""
-    return {
-        model._meta.model_name: page
-        for model, page in admin.site._registry.items()
-        if model._meta.app_label == "django_mq" and model._meta.model_name
-    }
-
-
 def picture() -> list[Any]:
     """Return all that an action could have changed."""
     return [
@@ -299,18 +295,135 @@ def test_an_operation_on_all_that_match_takes_the_same_permission(
     assert LogEntry.objects.count() == 1
 
 
-def addresses(rows: dict[str, Any]) -> list[str]:
-    """Return every address that the pages answer to, of a table or of a row of it."""
-    found = []
+def addresses_by_name(rows: dict[str, Any]) -> dict[str, str]:
+    """Return every address that the pages answer to, of a table or of a row of it, by its name."""
+    found = {}
     for model, page in pages().items():
-        names = [pattern.name for pattern in page.get_urls() if getattr(pattern, "name", None)]
-        for name in names:
-            takes_row = name.rpartition("_")[2] in {"change", "delete", "history"}
-            by_id = [rows["message"].message_id] if name == LIFE else []
-            found.append(
-                reverse(f"admin:{name}", args=[rows[model].pk if model in rows else 1] if takes_row else by_id)
-            )
+        for pattern in page.get_urls():
+            takes = getattr(pattern.pattern, "converters", {}) if pattern.name else None
+            if takes is not None:
+                pk = rows[model].pk if model in rows else 1
+                given = {"object_id": pk, "message_id": rows["message"].message_id}
+                found[pattern.name] = reverse(f"admin:{pattern.name}", args=[given[name] for name in takes])
     return found
+
+
+def addresses(rows: dict[str, Any]) -> list[str]:
+    return list(addresses_by_name(rows).values())
+
+
+#: The permissions of which each alone opens a page that Django's admin does not have, by the name of its address.
+OPENED_BY = {
+    **dict.fromkeys(["queue_overview", "queue_overview_json", "queue_charts", "queue_space"], ("view_queue",)),
+    **dict.fromkeys(["workersession_running", "workersession_running_json"], ("view_workersession",)),
+    **dict.fromkeys(["history_types", "history_types_json"], ("view_history",)),
+    "workersession_stop_running": (),  # it takes three
+    "queue_tenants": (),  # two
+    "message_add": ("add_message",),
+    "message_search": ("view_message", "view_history", "view_attempt"),
+    "message_life": ("view_message", "view_history", "view_attempt", "view_taskresult"),
+}
+#: What the pages of Django's admin take, by the ends of their names.
+STANDARD = {"changelist": "view", "change": "view", "history": "view", "add": "add", "delete": "delete"}
+#: Tables whose texts are on pages of others: a message is shown with its failed attempts and its worker.
+SHOWN_WITH = {
+    "message": {"attempt", "workersession"},
+    "history": {"attempt", "workersession"},
+    "taskresult": {"attempt"},
+    "consumer": {"workersession"},
+    "stagedredrive": {"failuregroup"},
+}
+
+
+def openers(name: str) -> set[str]:
+    """Return the permissions of which each alone opens an address. Raises KeyError for one without a rule."""
+    own = name.removeprefix("django_mq_")
+    if own in OPENED_BY:
+        alone = OPENED_BY[own]
+        return {*alone, *(one.replace("view_", "change_") for one in alone)}
+    model, _, end = own.rpartition("_")
+    page = pages()[model]
+    if end in {"add", "delete"}:
+        return set() if isinstance(page, ReadOnly) else {f"{end}_{model}"}
+    return {f"{STANDARD[end]}_{model}", f"change_{model}"}
+
+
+OPEN = {200}
+#: Of a row that the user may not know of, Django's admin says that it is not there.
+CLOSED = {302, 403, 404}
+
+
+class Visitor:
+    """A member of the staff with some permissions, asking for pages without the middleware of a site."""
+
+    def __init__(self, rf: RequestFactory, *permissions: str) -> None:
+        self._rf = rf
+        self.has = set(permissions)
+        self._user = User.objects.create_user(" ".join(permissions)[:150] or "none", is_staff=True)
+        known = Permission.objects.filter(content_type__app_label="django_mq", codename__in=permissions)
+        self._user.user_permissions.set(known)
+
+    def ask(self, address: str, data: dict[str, Any] | None = None) -> tuple[int, str]:
+        """Return the status of the answer to a GET, or to a POST of the data, and its text."""
+        request: Any = self._rf.get(address) if data is None else self._rf.post(address, data)
+        request.user, request.session, request._dont_enforce_csrf_checks = self._user, {}, True
+        request._messages = CookieStorage(request)
+        request.resolver_match = found = resolve(request.path)
+        try:
+            response = found.func(request, *found.args, **found.kwargs)
+        except PermissionDenied:
+            return 403, ""
+        except Http404:
+            return 404, ""
+        if hasattr(response, "render"):
+            response.render()
+        return response.status_code, unescape(response.getvalue().decode())
+
+
+def mark_of(model: str) -> str:
+    return f"Zz{model}zZ"
+
+
+def marks_in(text: str) -> set[str]:
+    """Return the tables of which a page has a text."""
+    return set(re.findall("Zz([a-z]+)zZ", text))
+
+
+def test_each_address_opens_for_its_permissions_only(rf: RequestFactory, make: Make) -> None:
+    """Permissions only add: what some of them together do not open, none of them does."""
+    found = addresses_by_name(every_row(make, mark_of))
+    before = picture()
+    acting = {case.permission for case in CASES} - {f"delete_{model}" for model in pages()}
+    together = [set[str](), acting, *({f"{way}_{model}" for model in pages()} for way in ("add", "delete"))]
+    wrong = []
+
+    for visitor in [Visitor(rf, *permissions) for permissions in together]:
+        for name, address in found.items():
+            expected = OPEN if visitor.has & openers(name) else CLOSED
+            codes = {visitor.ask(address)[0], *(() if expected is OPEN else [visitor.ask(address, YES)[0]])}
+            if not codes <= expected:
+                wrong.append((sorted(visitor.has), name, codes))
+
+    assert wrong == []
+    assert picture() == before
+
+
+def test_with_the_permission_to_view_one_table_no_text_of_another_one_is_on_any_page(
+    rf: RequestFactory, make: Make
+) -> None:
+    found = addresses_by_name(every_row(make, mark_of))
+    wrong, leaks = [], []
+
+    for model in pages():
+        visitor = Visitor(rf, f"view_{model}")
+        for name, address in found.items():
+            status, text = visitor.ask(address)
+            if status not in (OPEN if visitor.has & openers(name) else CLOSED):
+                wrong.append((model, name, status))
+            leaks += [(model, name, mark) for mark in marks_in(text) - {model, *SHOWN_WITH.get(model, ())}]
+
+    assert wrong == []
+    assert leaks == []
 
 
 @pytest.fixture
