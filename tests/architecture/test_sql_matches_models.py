@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path(stores.__file__).parent
 PACKAGES = ("postgresql", "sqlite", "mysql")
-#: The one table without a model, which only the notifier uses: migration 0004 says why.
+#: A table without a model, which only the notifier uses: migration 0004 says why.
 IDLE = "django_mq_idle"
-#: The minutes of earlier releases, which have no model any more, and their index.
+#: Another one: the minutes of earlier releases.
 MINUTES = "django_mq_rollup"
 TABLES = {model._meta.db_table: model for model in apps.get_app_config("django_mq").get_models()}
 
