@@ -120,7 +120,7 @@ def choose(page: Page, model: str, act: str) -> None:
 def test_the_overview_says_when_its_figures_are_old_and_goes_on_when_it_can(
     live_server: LiveServer, operator: User, make: Make
 ) -> None:
-    make.queue()
+    make.message()
 
     with browsing(live_server.url) as page:
         log_in(page)
