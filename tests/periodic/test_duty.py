@@ -221,7 +221,7 @@ def test_a_failure_and_an_old_success_are_told(alias: str, move: Callable[[timed
     assert list(find(alias)) == []
 
     move(HOUR)
-    assert "older than 1800 seconds" in next(iter(find(alias))).sentence
+    assert "older than 30 min" in next(iter(find(alias))).sentence
 
 
 def test_a_row_whose_queue_is_gone_is_paused_with_the_reason(
