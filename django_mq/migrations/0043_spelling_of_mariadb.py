@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SPELT = "ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 #: Models whose tables keep the collation of the database: no key of theirs is a text.
-NOT_SPELT = {"operation", "taskresult"}
+NOT_SPELT = {"act", "operation", "taskresult"}
 UNSPELT_TABLES = """
 SELECT DISTINCT table_name FROM information_schema.columns
 WHERE table_schema = DATABASE() AND table_name IN %s AND collation_name <> 'utf8mb4_bin' ORDER BY table_name

@@ -11,9 +11,9 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
 
-from django_mq.admin import columns
 from django_mq.admin.messages.failures import WORDS
 from django_mq.delivery.consumer.handlers import TASK_HEADERS
+from django_mq.diagnosis.language import second_text
 from django_mq.models import Message
 from tests.admin.conftest import list_of, page_of
 
@@ -203,4 +203,4 @@ def test_a_rejected_task_says_the_exception_that_is_known(site: str, browse: Cli
 )
 def test_times_with_seconds_have_the_format_of_the_language(language: str, shown: str) -> None:
     with translation.override(language), timezone.override(UTC):
-        assert columns.second_text(datetime(2026, 11, 28, 15, 46, 29, tzinfo=UTC)) == shown
+        assert second_text(datetime(2026, 11, 28, 15, 46, 29, tzinfo=UTC)) == shown

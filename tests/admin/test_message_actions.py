@@ -245,7 +245,7 @@ def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: 
         READY: ["reschedule", "prioritise", "move", "cancel"],
         CLAIMED: ["release", "stop"],
         DEAD: ["redrive", "acknowledge", "move", "cancel"],
-        PARKED: ["deliver_now", "move", "cancel"],
+        PARKED: ["deliver_now", "reschedule", "prioritise", "move", "cancel"],
     }
 
 

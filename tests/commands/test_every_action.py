@@ -35,6 +35,7 @@ COMMANDS = {
     ("message", "stop"): f"mq_cancel --running {ONE}",
     ("message", "download_json"): f"mq_download --match {ONE}",
     ("message", "download_csv"): f"mq_download --csv --match {ONE}",
+    ("act", "undo"): "mq_acts --undo 1",
     ("queue", "pause"): "mq_pause orders",
     ("queue", "resume"): "mq_resume orders",
     ("queue", "redrive"): "mq_redrive orders",
