@@ -113,7 +113,8 @@ class Sessions(Part, subjects.Sessions):
 
     def _renewal(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         given = {name: getattr(heartbeat, name) for name in RENEWED} | {"queues": json.dumps(heartbeat.queues)}
-        given["running"] = json.dumps(heartbeat.running) if heartbeat.running else None
+        shown = [each if each.begun else each[:4] for each in heartbeat.running]  # four as in earlier releases
+        given["running"] = json.dumps(shown) if shown else None
         renewed = self.rows("renew", session=session_id, **given)
         return self._answer(session_id, heartbeat, renewed[0]) if renewed else None
 
