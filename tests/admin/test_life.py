@@ -75,6 +75,21 @@ def test_a_message_keeps_its_address_through_queues_and_acts_until_it_is_history
     ]
 
 
+def test_the_page_of_a_message_that_waits_says_what_its_queue_waits_for(
+    site: str, browse: Client, login_with: Callable[..., Client], make: Make
+) -> None:
+    paused = make.queue("paused", paused=True, paused_reason="the provider is down")
+    make.queue("lonely")
+    unserved, stopped = (publish(name, {}, using=site) for name in ("lonely", "paused"))
+    page = browse.get(address(unserved)).content.decode()
+    assert "Its queue now:" in page
+    assert "No worker takes from it." in page
+    assert "the provider is down" in browse.get(address(stopped)).content.decode()
+    dead = make.message(Message.Status.DEAD, paused)
+    assert "Its queue now:" not in browse.get(address(dead.message_id)).content.decode()
+    assert "Its queue now:" not in login_with("view_message").get(address(unserved)).content.decode()
+
+
 def test_the_id_of_a_celery_task_leads_to_all_of_its_messages(site: str, browse: Client, make: Make) -> None:
     task, begin = str(uuid4()), timezone.now() - timedelta(minutes=5)
     early = {"published_at": begin, "ready_at": begin, "claimed_at": begin, "finished_at": begin}

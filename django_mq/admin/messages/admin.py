@@ -39,6 +39,7 @@ from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedPaginator, MessageRows, posts_action
 from django_mq.admin.panels import panels_of
+from django_mq.admin.queues import now
 from django_mq.admin.table import IdSearch, ReadOnly, alias
 from django_mq.diagnosis.language import LOCAL, time_text
 from django_mq.diagnosis.messages import criteria, finder, indexes
@@ -308,8 +309,14 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
                 "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
                 "attempts": attempts,
                 "panels": [*retries.of_message(row), *panels_of(request, row)],
+                "waits": self._waits(request, row),
             }
         )
+
+    def _waits(self, request: HttpRequest, message: Message) -> dict[str, str] | None:
+        """Return what limits the queue of a message that waits for a worker, if the user may view queues."""
+        waits = message.state in {Message.Status.READY, Message.Status.PARKED} and not message.is_dead_letter
+        return now.limiting(self, request, message.queue_id) if waits and self.may(request, "view_queue") else None
 
     def _buttons_for(self, request: HttpRequest, message: Message) -> list[tuple[str, str]]:
         """Return the actions that fit the message and that the user has permission for."""

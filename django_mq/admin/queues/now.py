@@ -29,7 +29,7 @@ from django_mq.diagnosis.state.alerts import LATE_SECONDS
 from django_mq.diagnosis.state.fleet import Use, fleet, supplies
 from django_mq.diagnosis.state.limit_words import limit_sentence
 from django_mq.diagnosis.state.limiting import fills_of, gauges_of, limit_now
-from django_mq.diagnosis.state.overview import states_of
+from django_mq.diagnosis.state.overview import states_of, with_facts
 from django_mq.diagnosis.state.unwanted import unwanted
 from django_mq.diagnosis.state.waiting_keys import numbers_of_waiting, waiting_keys
 from django_mq.engine.decisions.limiting_factor import Factor
@@ -106,8 +106,7 @@ def parts(page: TableAdmin, request: HttpRequest, figures: QueueFigures) -> dict
     sees_keys = page.may(request, "view_message")
     past = series(SPANS["hour"], queue=name, using=alias())
     return {
-        "factor": _factor(page, request, limit, names_keys=sees_keys),
-        "delivery": delivery_column(figures.state, figures.supply.awake, figures.unwanted, short=True),
+        "factor": _factor(page, request, figures, limit, names_keys=sees_keys),
         "tiles": [*_counts(page, request, figures.state), *_rates(past)],
         "past": past,
         "charts": _charts(page, request, figures, past),
@@ -120,7 +119,21 @@ def parts(page: TableAdmin, request: HttpRequest, figures: QueueFigures) -> dict
     }
 
 
-def _factor(page: TableAdmin, request: HttpRequest, limit: LimitNow, *, names_keys: bool) -> dict[str, str]:
+def limiting(page: TableAdmin, request: HttpRequest, queue_id: int) -> dict[str, str]:
+    """Return what limits a queue now, for the page of a message that waits in it."""
+    queue = with_facts(Queue.objects.using(alias())).get(pk=queue_id)
+    figures = figures_of(queue, columns.measure([queue])[queue.name])
+    fills = fills_of(queue.name, figures.waiting, using=alias())
+    limit = limit_now(figures.state, figures.supply, figures.unwanted, figures.waiting, fills)
+    found = _factor(page, request, figures, limit, names_keys=page.may(request, "view_message"))
+    if found["address"].startswith("#"):
+        found["address"] = f"{page.page_address(Queue, queue.pk)}{found['address']}"
+    return found
+
+
+def _factor(
+    page: TableAdmin, request: HttpRequest, figures: QueueFigures, limit: LimitNow, *, names_keys: bool
+) -> dict[str, str]:
     """Return what limits the queue now: a sentence, its style, and where to act."""
     name = limit.state.name
     label, address = "", ""
@@ -136,6 +149,7 @@ def _factor(page: TableAdmin, request: HttpRequest, limit: LimitNow, *, names_ke
     style = "bad" if limit.factor in BAD else "warn" if is_late or limit.factor in WARNS else ""
     return {
         "name": limit.factor.value,
+        "delivery": delivery_column(figures.state, figures.supply.awake, figures.unwanted, short=True),
         "sentence": limit_sentence(limit, names_keys=names_keys),
         "style": style,
         "label": label,
