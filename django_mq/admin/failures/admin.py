@@ -118,7 +118,7 @@ class FailureGroupAdmin(ReadOnly, ActionAdmin):
             return ""
         return _("new since %(version)s") % {"version": group.deploy.version}
 
-    @admin.display(description=gettext_lazy("number"), ordering="failures")
+    @admin.display(description=gettext_lazy("failures"), ordering="failures")
     def number(self, group: FailureGroup) -> str:
         return exact(group.failures)
 
