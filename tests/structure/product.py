@@ -623,6 +623,39 @@ def figures_of_the_past() -> None:
     store.database.clock_offset = timedelta(0)
 
 
+def operators() -> None:
+    """Move messages and put them back, and look at the first screen and at queues with limits."""
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    from django_mq.acts import recorder
+    from django_mq.acts.operators import of_site
+    from django_mq.acts.undo import undo
+    from django_mq.api import pause, publish
+    from django_mq.delivery.operator import actions
+    from django_mq.delivery.operator.actions import rows_of
+    from django_mq.models import Message, Queue
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import claim, declare, open_session
+
+    store: Any = shared_store("default")
+    for name, options in (("moved", {}), ("to", {}), ("one at a time", {"max_in_flight": 1})):
+        declare(store, name, **options)
+        publish(name, 1)
+    publish("one at a time", 2)
+    claim(store, open_session(store), "one at a time")
+    rows = rows_of(Message.objects.filter(queue__name="moved"))
+    act = recorder.new_act(of_site("operator"), "message", "move")
+    recorder.perform(act, rows, lambda: actions.move(rows, "to", using="default"), using="default")
+    undo(act, recorder.new_act(of_site("operator"), "act", "undo"), using="default")
+    pause("to")
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("operator"))
+    pages = [f"{queue.pk}/change/" for queue in Queue.objects.filter(name__in=("moved", "to", "one at a time"))]
+    for page in ("overview/", "charts/", *pages):
+        assert browser.get(f"/admin/django_mq/queue/{page}").status_code == 200, page
+
+
 def _end_all(store: Any, worker: int, queue: str, *, dies: bool) -> None:
     """Let a session claim what is ready, and accept it, or let it die."""
     from django_mq.engine.decisions.verdict import Verdict
