@@ -629,6 +629,7 @@ def operators() -> None:
     from django.test import Client
 
     from django_mq.acts import recorder
+    from django_mq.acts.models import Act
     from django_mq.acts.operators import of_site
     from django_mq.acts.undo import undo
     from django_mq.api import pause, publish
@@ -654,6 +655,7 @@ def operators() -> None:
     pages = [f"{queue.pk}/change/" for queue in Queue.objects.filter(name__in=("moved", "to", "one at a time"))]
     for page in ("overview/", "charts/", *pages):
         assert browser.get(f"/admin/django_mq/queue/{page}").status_code == 200, page
+    Act.objects.all().delete()
 
 
 def _end_all(store: Any, worker: int, queue: str, *, dies: bool) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
 #: Models that rows of others refer to: they go after those, in this order.
-REFERRED_TO = ("StagedRedrive", "FailureGroup", "Queue", "WorkerSession")
+REFERRED_TO = ("Act", "StagedRedrive", "FailureGroup", "Queue", "WorkerSession")
 
 
 def stored_environment(store: Store) -> Environment:
