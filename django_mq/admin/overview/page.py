@@ -63,7 +63,7 @@ LEVELS: Mapping[UrgencyLevel, StrOrPromise] = {
     UrgencyLevel.PROBLEM: gettext_lazy("problem"),
     UrgencyLevel.NOTICE: gettext_lazy("notice"),
     UrgencyLevel.WELL: gettext_lazy("running"),
-    UrgencyLevel.IDLE: gettext_lazy("is idle"),
+    UrgencyLevel.IDLE: gettext_lazy("resting"),
 }
 
 READY, SCHEDULED, CLAIMED, DEAD = (
