@@ -49,8 +49,8 @@ def test_no_text_breaks_a_page_or_gets_into_its_markup(hostile: str, browse: Cli
     assert {name: size for name, size in sizes.items() if size > 400_000} == {}
 
 
-#: A negative duration or age in a cell, as in "-3,599 s".
-NEGATIVE = re.compile(r"[-\N{MINUS SIGN}]\s?\d[\d,.]*\s?(ms|s|min|h|d|days?)\b")
+#: A negative duration or age in a cell, as in "-3,599 s", and no part of an id, as in "9b1f-427d-".
+NEGATIVE = re.compile(r"(?<!\w)[-\N{MINUS SIGN}]\s?\d[\d,.]*\s?(ms|s|min|h|d|days?)\b")
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
