@@ -596,13 +596,15 @@ def figures_of_the_past() -> None:
     from django.conf import settings as site
     from django.test import override_settings
 
-    from django_mq.models import History, Queue, SearchKey
+    from django_mq.models import History, Queue, Rollup, SearchKey
     from django_mq.rollups import duty as rollups
     from django_mq.stores.registry import shared_store
     from django_mq.tenants import duty as tenants
     from tests.stores.builders import declare
 
     store: Any = shared_store("default")
+    # A worker may have summed these minutes up.
+    Rollup.objects.all().delete()
     declare(store, "sums")
     Queue.objects.filter(name="sums").update(other_options={"search": "tenant"})
     given = {"queue_name": "sums", "priority": 4, "outcome": 1, "attempts": 0}
@@ -623,8 +625,38 @@ def figures_of_the_past() -> None:
     store.database.clock_offset = timedelta(0)
 
 
+def many_keys() -> None:
+    """Let more keys than a claim reads wait for a rate and for a slot, some of them held or allowed more."""
+    from django_mq.engine.decisions.keyed_limits import MOST_KNOWN, Allowed
+    from django_mq.engine.decisions.rates import Rate
+    from django_mq.engine.decisions.verdict import Verdict
+    from django_mq.limits import concurrency, throttle
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import claim, declare, look, open_session, pass_time, publish, settle
+
+    store: Any = shared_store("default")
+    declare(store, "many keys")
+    throttle("many keys", amount=1, seconds=5, key="header:tenant", weight="weight", name="rate")
+    concurrency("many keys", 1, key="header:tenant", name="slots")
+    weights = (1, True, 10**400)
+    for number in range(2 * (MOST_KNOWN + 20)):
+        headers = {"tenant": number % (MOST_KNOWN + 20), "weight": weights[number % len(weights)]}
+        publish(store, "many keys", headers=json.dumps(headers))
+    store.rates.hold("many keys", "rate", "3", 30.0)
+    store.rates.allow("many keys", "rate", "5", Allowed(Rate(1000.0, 1.0, burst=1000)))
+    worker = open_session(store, deadline_seconds=3600)
+    begun = claim(store, worker, "many keys", credit=1000, slots=1000)
+    look(store, worker, "many keys", credit=1000, slots=1000)
+    for message in begun[5:15]:
+        settle(store, worker, message, Verdict.ACCEPT)
+    for seconds in (6, 61):
+        pass_time(store, seconds)
+        look(store, worker, "many keys", credit=1000, slots=1000)
+    store.database.clock_offset = timedelta(0)
+
+
 def operators() -> None:
-    """Move messages and put them back, and look at the first screen and at queues with limits."""
+    """Move messages and put them back, and look at the first screen, at charts and at every queue."""
     from django.contrib.auth.models import User
     from django.test import Client
 
@@ -635,25 +667,32 @@ def operators() -> None:
     from django_mq.api import pause, publish
     from django_mq.delivery.operator import actions
     from django_mq.delivery.operator.actions import rows_of
-    from django_mq.models import Message, Queue
+    from django_mq.engine.decisions.verdict import Verdict
+    from django_mq.models import Consumer, Message, Queue
     from django_mq.stores.registry import shared_store
-    from tests.stores.builders import claim, declare, open_session
+    from tests.stores.builders import claim, declare, open_session, settle
 
     store: Any = shared_store("default")
-    for name, options in (("moved", {}), ("to", {}), ("one at a time", {"max_in_flight": 1})):
-        declare(store, name, **options)
+    worker = open_session(store, queues=("moved", "one at a time"))
+    declare(store, "one at a time", max_in_flight=1)
+    for name in ("moved", "to"):
+        declare(store, name)
+    for name in ("moved", "moved", "moved", "one at a time", "one at a time"):
         publish(name, 1)
-    publish("one at a time", 2)
-    claim(store, open_session(store), "one at a time")
+    claim(store, worker, "one at a time")
+    for name in ("moved", "one at a time"):
+        Consumer.objects.create(session_id=worker, queue_name=name, credit_limit=5)
     rows = rows_of(Message.objects.filter(queue__name="moved"))
     act = recorder.new_act(of_site("operator"), "message", "move")
     recorder.perform(act, rows, lambda: actions.move(rows, "to", using="default"), using="default")
+    [dead] = claim(store, worker, "to", credit=1)
+    settle(store, worker, dead, Verdict.DEAD)
+    claim(store, worker, "to", credit=1)
     undo(act, recorder.new_act(of_site("operator"), "act", "undo"), using="default")
     pause("to")
     browser = Client()
     browser.force_login(User.objects.create_superuser("operator"))
-    pages = [f"{queue.pk}/change/" for queue in Queue.objects.filter(name__in=("moved", "to", "one at a time"))]
-    for page in ("overview/", "charts/", *pages):
+    for page in ("overview/", "charts/", *(f"{pk}/change/" for pk in Queue.objects.values_list("pk", flat=True))):
         assert browser.get(f"/admin/django_mq/queue/{page}").status_code == 200, page
     Act.objects.all().delete()
 

@@ -79,6 +79,7 @@ AT_WORK: Final = (
     product.periodic_messages,
     product.failures_and_alerts,
     product.figures_of_the_past,
+    product.many_keys,
     product.operators,
 )
 
