@@ -71,6 +71,22 @@ def test_a_span_has_the_steps_that_are_kept_for_it(site: str, browse: Client, ma
     assert [chart.title for chart in page.context["charts"]][-1] == "Held by type, 95 %"
 
 
+def test_the_times_of_a_type_stand_beside_those_of_the_day_before(site: str, browse: Client, make: Make) -> None:
+    make.queue()
+    minute = running() - timedelta(minutes=2)
+    past(timedelta(minutes=1), minute, "orders", "old", accepted=30, failed=0)
+    past(timedelta(minutes=1), minute - timedelta(days=1), "orders", "old", accepted=30, failed=0)
+    past(timedelta(minutes=1), minute - timedelta(minutes=1), "mails", "new", accepted=30, failed=0)
+
+    charts = browse.get(CHARTS, {"beside": "yesterday"}).context["charts"]
+
+    lines = {line["label"]: line for line in json.loads(charts[-1].data)["lines"]}
+    now, before = lines["old"]["values"], lines["old"]["before"]
+    assert [text != "-" for text in before] == [text != "-" for text in now]
+    assert sum(text != "-" for text in before) == 1
+    assert set(lines["new"]["before"]) <= {"-"}
+
+
 def test_figures_lead_to_the_messages_of_their_step(site: str, browse: Client, make: Make) -> None:
     make.queue()
     minute = running() - timedelta(minutes=2)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from django import forms
 from django.http import Http404
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from django_mq.admin.table import TableAdmin
     from django_mq.rollups.series import HeatMap, Point, Series
 
+T = TypeVar("T")
 #: The earlier times that charts show beside the chosen one.
 BESIDE: Final = {"yesterday": timedelta(days=1), "week": timedelta(days=7)}
 #: What the heat maps show if the charts show an hour.
@@ -55,6 +56,8 @@ RATES: Final = (*TRAFFIC, *FAILURES)
 #: The most marks of the list below the charts.
 MOST_LISTED: Final = 20
 PERCENTILES: Final = ("p50", "p95", "p99")
+#: Types of an earlier time among which those of now are looked for.
+MOST_TYPES_BEFORE: Final = 20
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
@@ -67,7 +70,8 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     until = moment(request.GET.get("until", ""))
     past = series(span, queue=name, until=until, using=alias())
     beside = request.GET.get("beside", "")
-    before = _before(past, span, beside, name)
+    earlier = _earlier(past, span, beside, name)
+    before = earlier.before(past) if earlier else None
     links = _Links(admin, request, name)
     given = {
         "queue": name or "",
@@ -91,7 +95,7 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         past=past,
         charts=[
             *charts(past.points, axis, before, rates=TRAFFIC),
-            *_more_charts(past, axis, before, queue, links),
+            *_more_charts(past, axis, earlier, queue, links),
         ],
         happened=[
             axis.text(mark) for mark in sorted(axis.marks, key=attrgetter("time"), reverse=True)[:MOST_LISTED]
@@ -179,14 +183,16 @@ def _lines(
 
 
 def _more_charts(
-    past: Series, axis: Axis, before: Before | None, queue: Queue | None, links: _Links
+    past: Series, axis: Axis, earlier: _Earlier | None, queue: Queue | None, links: _Links
 ) -> list[Chart]:
     """Draw what failed, what is in flight against its limit, what waits, what died, and the runs of types."""
     name = queue.name if queue else None
     limit = queue.max_in_flight if queue else slots_in_use(fleet(using=alias())).of
     dead = [Line("failed", _("died"), [point.dead for point in past.points])]
+    before = earlier.before(past) if earlier else None
+    then = earlier.types(past, name) if earlier else {}
     types = [
-        Line(f"type{number}", one.type or "-", one.run_p95)
+        Line(f"type{number}", one.type or "-", one.run_p95, before=then.get(one.type, ()))
         for number, one in zip(count(1), busiest_types(past, queue=name, using=alias()), strict=False)
     ]
     failed = _lines(past.points, before, FAILURES, unknown=True)
@@ -211,15 +217,34 @@ def depths(points: Sequence[Point], axis: Axis, limit: int | None, label: str) -
     ]
 
 
-def _before(past: Series, span: Span, beside: str, queue: str | None) -> Before | None:
-    """Return the values of an earlier time by figure, for the times of a series."""
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """A series as long as the one that is shown, and how much earlier it is."""
+
+    series: Series
+    shift: timedelta
+
+    def before(self, past: Series) -> Before:
+        """Return the values of this series by figure, for the times of the one that is shown."""
+        points = self._shifted(past, self.series.points)
+        return lambda name: [None if point is None else getattr(point, name) for point in points]
+
+    def types(self, past: Series, queue: str | None) -> dict[str, list[float | None]]:
+        """Return how long the messages of each type were held, for the times of the series that is shown."""
+        found = busiest_types(self.series, queue=queue, most=MOST_TYPES_BEFORE, using=alias())
+        return {one.type: self._shifted(past, one.run_p95) for one in found}
+
+    def _shifted(self, past: Series, values: Sequence[T | None]) -> list[T | None]:
+        known = dict(zip((point.time for point in self.series.points), values, strict=True))
+        return [known.get(begin_of(point.time - self.shift, self.series.step)) for point in past.points]
+
+
+def _earlier(past: Series, span: Span, beside: str, queue: str | None) -> _Earlier | None:
+    """Return what is drawn beside a series; None if nothing is."""
     shift = BESIDE.get(beside)
     if shift is None:
         return None
-    earlier = series(span, queue=queue, until=past.end - shift, using=alias())
-    known = {point.time: point for point in earlier.points}
-    points = [known.get(begin_of(point.time - shift, earlier.step)) for point in past.points]
-    return lambda name: [None if point is None else getattr(point, name) for point in points]
+    return _Earlier(series(span, queue=queue, until=past.end - shift, using=alias()), shift)
 
 
 def _heats(
