@@ -120,7 +120,7 @@ def _acts(names: list[str]) -> list[Act]:
         Act(
             began_at=now - timedelta(minutes=number * 7),
             user_name=f"operator-{number % 9}",
-            door="admin",
+            interface="admin",
             model="queue",
             name=("pause", "resume", "redrive")[number % 3],
             about=names[number % len(names)],
