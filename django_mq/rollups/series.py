@@ -5,7 +5,7 @@ A minute that no worker has summed up is unknown. It is not a minute without tra
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -19,7 +19,7 @@ from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -275,70 +275,48 @@ def _percentiles(rows: Sequence[Mapping[str, Any]], *percents: int) -> dict[str,
     return found
 
 
-TYPE_SUMS = ("accepted", "failed", "run_seconds")
 #: The queues whose histograms are read: 30 days of 300 queues are 40,000 of them.
 MOST_QUEUES = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeFigures:
-    """What a type brought in a span: its messages, and how long they were held."""
-
-    type: str
-    accepted: int
-    failed: int
-    run_seconds: float
-    #: A point for each step of the span.
-    run_p95: list[float | None]
-    run_p50: float | None
-    run_p99: float | None
-
-
-def busiest_types(past: Series, *, queue: str | None = None, most: int = 5, using: str) -> list[TypeFigures]:
-    """Return the types that took the workers most time, the first one took most.
-
-    Percentiles are those of the ``MOST_QUEUES`` queues in which these types took most time.
-    """
+def busiest_types(past: Series, *, queue: str | None = None, most: int = 5, using: str) -> list[str]:
+    """Return the types that took the workers most time, the first one took most."""
     rows = _of_queue(_rows(past, using), queue)
-    summed = rows.values("type").annotate(
-        all_accepted=Sum("accepted"), all_failed=Sum("failed"), all_run_seconds=Sum("run_seconds")
-    )
-    first = summed.order_by("-all_run_seconds", "-all_accepted", "type")
-    every = first.values_list("type", "all_accepted", "all_failed", "all_run_seconds")[:most]
-    found = {type_: dict(zip(TYPE_SUMS, values, strict=True)) for type_, *values in every}
-    theirs = rows.filter(type__in=found)
-    busy = theirs.values("queue_name").annotate(time=Sum("run_seconds")).order_by("-time", "queue_name")
-    queues = list(busy.values_list("queue_name", flat=True)[:MOST_QUEUES])
-    texts: dict[str, dict[datetime, list[str]]] = {name: defaultdict(list) for name in found}
-    read = theirs.filter(queue_name__in=queues).values_list("type", "begins_at", "runs")
-    for type_, begins_at, runs in read:
-        texts[type_][begin_of(begins_at, past.step)].append(runs)
-    return [_type_figures(name, sums, texts[name], past) for name, sums in found.items()]
+    summed = rows.values("type").annotate(time=Sum("run_seconds"), number=Sum("accepted"))
+    return list(summed.order_by("-time", "-number", "type").values_list("type", flat=True)[:most])
 
 
-def _type_figures(
-    name: str, sums: Mapping[str, Any], texts: Mapping[datetime, list[str]], past: Series
-) -> TypeFigures:
-    steps = {time: merged(found) for time, found in texts.items()}
-    whole = Counter[str]()
-    for step in steps.values():
-        whole.update(step)
-    return TypeFigures(
-        type=name,
-        **sums,
-        run_p95=[quantile(steps.get(point.time, {}), 95) for point in past.points],
-        run_p50=quantile(whole, 50),
-        run_p99=quantile(whole, 99),
-    )
+def held_by_type(
+    past: Series, types: Collection[str], *, queue: str | None = None, using: str
+) -> dict[str, list[float | None]]:
+    """Return how long the messages of each of these types were held, 95 % of them, in seconds: one value per step.
+
+    Of all queues, the ``MOST_QUEUES`` in which these types took most time are read.
+    """
+    rows = _of_queue(_rows(past, using), queue).filter(type__in=types)
+    if queue is None:
+        busy = rows.values("queue_name").annotate(time=Sum("run_seconds")).order_by("-time", "queue_name")
+        rows = rows.filter(queue_name__in=list(busy.values_list("queue_name", flat=True)[:MOST_QUEUES]))
+    texts: dict[tuple[str, datetime], list[str]] = defaultdict(list)
+    for type_, begins_at, runs in rows.values_list("type", "begins_at", "runs"):
+        texts[type_, begin_of(begins_at, past.step)].append(runs)
+    return {
+        type_: [quantile(merged(texts.get((type_, point.time), ())), 95) for point in past.points]
+        for type_ in types
+    }
 
 
 def _rows(past: Series, using: str) -> QuerySet[Rollup]:
     """Return what covers a series, in no order."""
+    return Rollup.objects.using(using).filter(within(past.parts)).order_by()
+
+
+def within(parts: Iterable[Part]) -> Q:
+    """Return the condition of the rows of these lengths and times."""
     covering = Q(pk__in=())
-    for length, first, end in past.parts:
-        seconds = int(length.total_seconds())
-        covering |= Q(seconds=seconds, begins_at__gte=first, begins_at__lt=end)
-    return Rollup.objects.using(using).filter(covering).order_by()
+    for length, first, end in parts:
+        covering |= Q(seconds=int(length.total_seconds()), begins_at__gte=first, begins_at__lt=end)
+    return covering
 
 
 def _of_queue(rows: QuerySet[Rollup], queue: str | None) -> QuerySet[Rollup]:

@@ -6,13 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Q, Sum
+from django.db.models import Sum
 
 from django_mq.engine.histograms import merged, quantile
 from django_mq.engine.rollups import HOUR, MINUTE, SIX_HOURS, begin_of
 from django_mq.engine.tenants import ALL_QUEUES, KEPT, MOST, TenantRow
 from django_mq.models import TenantStep
-from django_mq.rollups.series import PATIENCE, Part, Span, running_minute
+from django_mq.rollups.series import PATIENCE, Part, Span, running_minute, within
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def top_tenants(
     known_until = parts[-1][-1] if parts else None
     waiting_at = marks.filter(seconds=0).values_list("begins_at", flat=True).first()
     of_queue = rows.filter(queue_name=queue or ALL_QUEUES)
-    past = of_queue.filter(_within(parts))
+    past = of_queue.filter(within(parts))
     waiting = of_queue.none() if waiting_at is None else of_queue.filter(seconds=0)
     by_kind = _by_kind(past, waiting, is_counted=waiting_at is not None)
     others = by_kind[TenantRow.OTHERS]
@@ -103,7 +103,7 @@ def top_tenants(
         waiting_at=waiting_at,
         is_late=known_until is None or now - known_until > PATIENCE,
         is_cut=any(getattr(others, name) for name in SUMS),
-        is_sample=marks.filter(_within(parts), every__gt=1).exists(),
+        is_sample=marks.filter(within(parts), every__gt=1).exists(),
     )
 
 
@@ -121,13 +121,6 @@ def _covering(marks: QuerySet[TenantStep], span: Span, now: datetime) -> tuple[d
                 parts.append((length, first, newest + length))
                 first = newest + length
     return begin, parts
-
-
-def _within(parts: Iterable[Part]) -> Q:
-    covering = Q(pk__in=())
-    for length, first, end in parts:
-        covering |= Q(seconds=int(length.total_seconds()), begins_at__gte=first, begins_at__lt=end)
-    return covering
 
 
 def _first(

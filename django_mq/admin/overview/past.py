@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -30,13 +29,14 @@ from django_mq.rollups.series import (
     Span,
     busiest_types,
     failures_by_type,
+    held_by_type,
     recent_rates,
     series,
     waits_by_queue,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
@@ -56,8 +56,6 @@ RATES: Final = (*TRAFFIC, *FAILURES)
 #: The most marks of the list below the charts.
 MOST_LISTED: Final = 20
 PERCENTILES: Final = ("p50", "p95", "p99")
-#: Types of an earlier time among which those of now are looked for.
-MOST_TYPES_BEFORE: Final = 20
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
@@ -95,7 +93,8 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         past=past,
         charts=[
             *charts(past.points, axis, before, rates=TRAFFIC),
-            *_more_charts(past, axis, earlier, queue, links),
+            *_more_charts(past, axis, before, queue, links),
+            _types_chart(past, axis, earlier, name),
         ],
         happened=[
             axis.text(mark) for mark in sorted(axis.marks, key=attrgetter("time"), reverse=True)[:MOST_LISTED]
@@ -183,25 +182,17 @@ def _lines(
 
 
 def _more_charts(
-    past: Series, axis: Axis, earlier: _Earlier | None, queue: Queue | None, links: _Links
+    past: Series, axis: Axis, before: Before | None, queue: Queue | None, links: _Links
 ) -> list[Chart]:
-    """Draw what failed, what is in flight against its limit, what waits, what died, and the runs of types."""
-    name = queue.name if queue else None
+    """Draw what failed, what is in flight against its limit, what waits, and what died."""
     limit = queue.max_in_flight if queue else slots_in_use(fleet(using=alias())).of
     dead = [Line("failed", _("died"), [point.dead for point in past.points])]
-    before = earlier.before(past) if earlier else None
-    then = earlier.types(past, name) if earlier else {}
-    types = [
-        Line(f"type{number}", one.type or "-", one.run_p95, before=then.get(one.type, ()))
-        for number, one in zip(count(1), busiest_types(past, queue=name, using=alias()), strict=False)
-    ]
     failed = _lines(past.points, before, FAILURES, unknown=True)
     attempts = replace(axis, address=links.attempts())
     return [
         draw(_("Failures a second"), failed, unit="/s", axis=attempts),
         *depths(past.points, axis, limit, _("limit") if queue else _("slots")),
         draw(_("Died"), dead, unit="", axis=attempts),
-        draw(_("Held by type, 95 %"), types, unit="s", axis=axis),
     ]
 
 
@@ -217,6 +208,18 @@ def depths(points: Sequence[Point], axis: Axis, limit: int | None, label: str) -
     ]
 
 
+def _types_chart(past: Series, axis: Axis, earlier: _Earlier | None, queue: str | None) -> Chart:
+    """Draw how long the messages of the types that took most time were held."""
+    types = busiest_types(past, queue=queue, using=alias())
+    held = held_by_type(past, types, queue=queue, using=alias())
+    before = earlier.held(past, types, queue) if earlier else {}
+    lines = [
+        Line(f"type{number}", type_ or "-", held[type_], before=before.get(type_, ()))
+        for number, type_ in enumerate(types, 1)
+    ]
+    return draw(_("Held by type, 95 %"), lines, unit="s", axis=axis)
+
+
 @dataclass(frozen=True, slots=True)
 class _Earlier:
     """A series as long as the one that is shown, and how much earlier it is."""
@@ -229,10 +232,10 @@ class _Earlier:
         points = self._shifted(past, self.series.points)
         return lambda name: [None if point is None else getattr(point, name) for point in points]
 
-    def types(self, past: Series, queue: str | None) -> dict[str, list[float | None]]:
-        """Return how long the messages of each type were held, for the times of the series that is shown."""
-        found = busiest_types(self.series, queue=queue, most=MOST_TYPES_BEFORE, using=alias())
-        return {one.type: self._shifted(past, one.run_p95) for one in found}
+    def held(self, past: Series, types: Collection[str], queue: str | None) -> dict[str, list[float | None]]:
+        """Return how long the messages of these types were held, for the times of the series that is shown."""
+        found = held_by_type(self.series, types, queue=queue, using=alias())
+        return {type_: self._shifted(past, values) for type_, values in found.items()}
 
     def _shifted(self, past: Series, values: Sequence[T | None]) -> list[T | None]:
         known = dict(zip((point.time for point in self.series.points), values, strict=True))
