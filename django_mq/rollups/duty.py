@@ -18,6 +18,7 @@ from django_mq.engine.rollups import (
     to_recount,
     with_few_types,
 )
+from django_mq.formats import COUNT_LIMIT
 from django_mq.stores.sql.rollups import NO_MARK, MinuteMark
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 #: How far back the duty looks for the mark of the arrivals, and for minutes to count again.
 LOOK_BACK = 2 * HOUR
-#: The highest count of messages in a state of a queue; counting stops there.
-MOST_COUNTED = 10_000
 
 
 def now_of(store: Any) -> datetime:
@@ -52,7 +51,7 @@ def _sum_up_one(store: Any, minute: datetime, marks: Mapping[datetime, MinuteMar
     newest = store.rollups.newest_message() if is_newest else None
     figures, counted = store.rollups.sums(minute, _mark_before(marks, minute))
     if is_newest:
-        for queue, counts in store.queues.counts(limit=MOST_COUNTED).items():
+        for queue, counts in store.queues.counts(limit=COUNT_LIMIT).items():
             if counts.ready or counts.claimed or (queue, "") in figures:
                 of_queue = figures.setdefault((queue, ""), Figures())
                 of_queue.ready, of_queue.claimed = counts.ready, counts.claimed

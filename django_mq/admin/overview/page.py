@@ -347,7 +347,7 @@ def _urgency(state: QueueState, rates: Rates | None, has_problem: bool, has_noti
         waited_seconds=state.waited_seconds,
         dead=state.new_dead_letters,
         failed=rates.failed if rates else 0.0,
-        held=state.ready + state.scheduled + state.retrying + state.parked + state.claimed + state.dead,
+        held=state.held,
         moved=rates.arrived + rates.accepted if rates else 0.0,
     )
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.limiting import LimitGauge, LimitNow
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.diagnosis.state.waiting_keys import WaitingKey
+    from django_mq.engine.decisions.claim_limits import Fill
     from django_mq.rollups.series import Series
     from django_mq.stores.records import Counts
 
@@ -99,8 +100,7 @@ def _of_queue(worker: WorkerStatus, queue: str) -> WorkerStatus:
 def parts(page: TableAdmin, request: HttpRequest, figures: QueueFigures) -> dict[str, Any]:
     """Return the context of the parts that the user may view."""
     name = figures.queue.name
-    fills = fills_of(name, figures.waiting, using=alias())
-    limit = limit_now(figures.state, figures.supply, figures.unwanted, figures.waiting, fills)
+    fills, limit = _limit(figures)
     waiting = numbers_of_waiting([name], using=alias()) if figures.waiting else []
     gauges = gauges_of(fills, {limit_name: number for _queue, limit_name, number in waiting})
     sees_keys = page.may(request, "view_message")
@@ -123,12 +123,17 @@ def limiting(page: TableAdmin, request: HttpRequest, queue_id: int) -> dict[str,
     """Return what limits a queue now, for the page of a message that waits in it."""
     queue = with_facts(Queue.objects.using(alias())).get(pk=queue_id)
     figures = figures_of(queue, columns.measure([queue])[queue.name])
-    fills = fills_of(queue.name, figures.waiting, using=alias())
-    limit = limit_now(figures.state, figures.supply, figures.unwanted, figures.waiting, fills)
+    _fills, limit = _limit(figures)
     found = _factor(page, request, figures, limit, names_keys=page.may(request, "view_message"))
     if found["address"].startswith("#"):
         found["address"] = f"{page.page_address(Queue, queue.pk)}{found['address']}"
     return found
+
+
+def _limit(figures: QueueFigures) -> tuple[Sequence[Fill], LimitNow]:
+    """Return how full the limits by key of the queue are, and what limits it."""
+    fills = fills_of(figures.queue.name, figures.waiting, using=alias())
+    return fills, limit_now(figures.state, figures.supply, figures.unwanted, figures.waiting, fills)
 
 
 def _factor(
@@ -389,14 +394,13 @@ def _gauge(name: str, label: str, used: float, of: float, note: str = "") -> Gau
 def _own_limits(figures: QueueFigures) -> list[Gauge]:
     """Return what the options of the queue and its workers allow, and how much of it is used."""
     state, supply, queue = figures.state, figures.supply, figures.queue
-    held = state.ready + state.scheduled + state.retrying + state.parked + state.claimed + state.dead
     receivers = state.max_receivers or 0
     found = [
         ("in-flight", _("most in flight"), state.claimed, state.most_claimed),
         ("receivers", _("most consumers"), min(state.consumers, receivers), receivers),
         ("slots", _("slots of its workers"), supply.slots.used, supply.slots.of),
         ("credit", _("max in flight of its consumers"), supply.credit.used, supply.credit.of),
-        ("messages", _("maximum messages"), max(held, queue.held_messages or 0), state.max_messages or 0),
+        ("messages", _("maximum messages"), max(state.held, queue.held_messages or 0), state.max_messages or 0),
         ("bytes", _("maximum bytes"), queue.held_bytes or 0, queue.max_bytes or 0),
     ]
     return [_gauge(name, label, used, of) for name, label, used, of in found if of]

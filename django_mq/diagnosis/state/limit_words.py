@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_mq.diagnosis.language import LOCAL, time_text
-from django_mq.diagnosis.state.alerts import Alert, AlertKind
+from django_mq.diagnosis.state.alerts import STOPPED, Alert
 from django_mq.diagnosis.state.sentences import sentence, waiting_sentence
 from django_mq.engine.decisions.limiting_factor import Factor
 
@@ -17,20 +17,12 @@ if TYPE_CHECKING:
 
     from django_mq.diagnosis.state.limiting import LimitNow
 
-#: What keeps a queue from delivering has a sentence already.
-STOPPED = {
-    Factor.UNSERVED: AlertKind.UNSERVED,
-    Factor.QUIET: AlertKind.QUIET,
-    Factor.UNWANTED: AlertKind.UNWANTED,
-}
-
 
 def limit_sentence(now: LimitNow, *, names_keys: bool = True) -> str:
     """Return what limits the delivery of a queue; names of keys only if the reader may view messages."""
     if now.factor in STOPPED:
-        return sentence(Alert(kind=STOPPED[now.factor], queue=now.state, unwanted=now.unwanted))
-    if now.factor is Factor.PAUSED:
-        return f"{_('The queue is paused.')} {sentence(Alert(kind=AlertKind.PAUSED, queue=now.state))}"
+        said = sentence(Alert(kind=STOPPED[now.factor], queue=now.state, unwanted=now.unwanted))
+        return f"{_('The queue is paused.')} {said}" if now.factor is Factor.PAUSED else said
     if now.factor is Factor.EMPTY:
         return _empty(now)
     words = _keys(now, names_keys=names_keys) if now.factor is Factor.KEYS else WORDS[now.factor](now)

@@ -120,6 +120,11 @@ class QueueState:
         return max(0, self.dead_letters - most)
 
     @property
+    def held(self) -> int:
+        """How many messages the queue holds, in any state."""
+        return self.ready + self.scheduled + self.retrying + self.parked + self.claimed + self.dead
+
+    @property
     def waited_seconds(self) -> float:
         """How long the oldest message has waited for a worker; 0 if none is ready or the queue rests."""
         return 0.0 if self.rests else self.oldest_ready_seconds or 0.0
