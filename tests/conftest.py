@@ -30,6 +30,7 @@ from tests.services.postgresql import PostgreSQL
 from tests.services.redis import Redis, find_free_port
 from tests.services.server import UnavailableError, in_ci
 from tests.settings.databases import from_url, to_url
+from tests.support.leaks import tell_where_leaks_begin
 from tests.support.tables import empty_tables
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ hypothesis_settings.register_profile(
     phases=[phase for phase in Phase if phase is not Phase.explain],
 )
 hypothesis_settings.load_profile("any machine")
+
+tell_where_leaks_begin()
 
 
 #: Processes that share a run of the whole suite, each with servers of its own.
