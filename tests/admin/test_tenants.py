@@ -52,7 +52,8 @@ def of_tenant(name: str, message_id: UUID) -> None:
 
 def a_past(make: Make) -> None:
     """Write messages of some tenants that ended in the last minutes, failed, or wait, and one without a tenant."""
-    end = timezone.now().replace(second=0, microsecond=0) - timedelta(seconds=30)
+    # In the last minute but one: the last one is summed up some seconds after its end.
+    end = timezone.now().replace(second=0, microsecond=0) - timedelta(seconds=90)
     for number in range(42):
         claimed = end - timedelta(seconds=1 + number % 3)
         times = {"ready_at": claimed - timedelta(seconds=number), "claimed_at": claimed, "finished_at": end}
