@@ -28,6 +28,7 @@ from django_mq.delivery.operator.verbs import (
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import count_of, existing, queue_name
+from django_mq.engine.decisions.bulk import Done
 from django_mq.engine.decisions.unique import Unique, debounce
 from django_mq.engine.states import State
 from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
@@ -41,6 +42,7 @@ __all__ = [
     "BrowsedMessage",
     "Cancelled",
     "Decline",
+    "Done",
     "Effect",
     "OutgoingMessage",
     "ReceivedMessage",

@@ -86,6 +86,8 @@ class Settings:
     AUTO_DECLARE: bool = False
     #: Largest body in bytes.
     MAX_BODY_BYTES: int = 1024 * 1024
+    #: Largest result of a handler whose result is kept, as JSON, in bytes.
+    MAX_RESULT_BYTES: int = 1024 * 1024
     #: A worker session that is not renewed for so long is reaped, and its messages are given back.
     SESSION_SECONDS: float = 15.0
     #: How long at most a second process renews the session of a worker whose own heartbeat cannot run; 0 = there
@@ -158,8 +160,9 @@ class Settings:
         yield from self._text_problems()
         yield from self._numbers_out_of_range()
         yield from self._sidecar_problems()
-        if self.MAX_BODY_BYTES > LARGEST_BODY_BYTES:
-            yield f"MAX_BODY_BYTES is {self.MAX_BODY_BYTES!r}; at most {LARGEST_BODY_BYTES} can be stored"
+        for name in ("MAX_BODY_BYTES", "MAX_RESULT_BYTES"):
+            if getattr(self, name) > LARGEST_BODY_BYTES:
+                yield f"{name} is {getattr(self, name)!r}; at most {LARGEST_BODY_BYTES} can be stored"
         if self.CREDIT_BYTES is not None and not is_byte_credit(self.CREDIT_BYTES):
             yield f"CREDIT_BYTES is {shown(self.CREDIT_BYTES)}; give a number of bytes, 1 or more, or leave it out"
         if 0 < self.SESSION_SECONDS < 2:

@@ -314,7 +314,11 @@ class UnknownTask(MQError, LookupError):
 
 
 class ResultNotSerialisable(MQError, TypeError):
-    """The task has run, but JSON cannot express its return value."""
+    """The handler or the task has run, but JSON cannot express its return value."""
+
+
+class ResultTooLarge(MQError, ValueError):
+    """The handler has run, but what it returned is larger than MAX_RESULT_BYTES."""
 
 
 class MessageRemoved(MQError):

@@ -11,10 +11,18 @@ from django_mq import conf, signals
 from django_mq.delivery.consumer.attempt import named, settled_together
 from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
-from django_mq.engine.decisions.bulk import alike, parts_after
+from django_mq.engine.decisions.bulk import Done, alike, parts_after
 from django_mq.engine.decisions.interruption import Interruption
 from django_mq.engine.decisions.verdict import ACCEPT, DECLINE, RELEASE
-from django_mq.errors import CorruptMessage, HandlerTimeout, LeaseLost, MiddlewareMisused, WrongOutcomes, shown
+from django_mq.errors import (
+    CorruptMessage,
+    HandlerTimeout,
+    LeaseLost,
+    MiddlewareMisused,
+    MQError,
+    WrongOutcomes,
+    shown,
+)
 from django_mq.seams.middleware import Execution, surrounded
 from django_mq.stores.records import Settlement
 
@@ -187,9 +195,17 @@ class BulkCall:
         if result is None:
             return [(attempt, accepted(attempt)) for attempt in attempts]
         outcomes = outcomes_of(result_of(result), len(attempts))
-        for attempt, error in zip(attempts, outcomes, strict=True):
-            attempt.error = error
+        for attempt, each in zip(attempts, outcomes, strict=True):
+            attempt.error = self._kept(attempt, each) if isinstance(each, Done) else each
         return [(attempt, attempt.conclude()) for attempt in attempts]
+
+    def _kept(self, attempt: Delivery, done: Done) -> BaseException | None:
+        """Note the result of a message; return why it cannot be kept, None if it can."""
+        try:
+            attempt.keep(result_of(done.result))
+        except MQError as error:
+            return error
+        return None
 
     def _note_commit(self) -> None:
         self._is_committed = True
@@ -277,13 +293,13 @@ def released(attempt: Delivery) -> Settlement:
     return Settlement(claimed.id, claimed.claim, RELEASE, told_to=claimed.told_to)
 
 
-def outcomes_of(result: Any, number: int) -> Sequence[BaseException | None]:
+def outcomes_of(result: Any, number: int) -> Sequence[BaseException | Done | None]:
     """Return the outcome of each message from what a handler of many has returned. Raises WrongOutcomes."""
     is_of_each = isinstance(result, list | tuple) and len(result) == number
-    if is_of_each and all(each is None or isinstance(each, BaseException) for each in result):
-        outcomes: Sequence[BaseException | None] = result
+    if is_of_each and all(each is None or isinstance(each, BaseException | Done) for each in result):
+        outcomes: Sequence[BaseException | Done | None] = result
         return outcomes
     raise WrongOutcomes(
         f"The handler returned {shown(result)} for {number} messages; return None if all are done, or a list with"
-        " None or an error for each message, in their order."
+        " None, Done(result) or an error for each message, in their order."
     )

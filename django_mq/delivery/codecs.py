@@ -31,7 +31,14 @@ from django_mq import conf
 from django_mq.engine.decisions.interruption import ERRORS, EndRequest
 from django_mq.engine.decisions.retries import releases_in
 from django_mq.engine.states import State
-from django_mq.errors import BodyNotSerialisable, CorruptMessage, LostKey, shown
+from django_mq.errors import (
+    BodyNotSerialisable,
+    CorruptMessage,
+    LostKey,
+    ResultNotSerialisable,
+    ResultTooLarge,
+    shown,
+)
 from django_mq.seams.middleware import named
 from django_mq.stores.clock import clock
 from django_mq.stores.records import headers_in
@@ -205,6 +212,26 @@ def encode_json(value: Any, what: str, encode: Callable[[Any], str] = _encode) -
         return encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise BodyNotSerialisable(f"The {what} cannot be written as JSON: {error}") from error
+
+
+def encode_result(value: Any) -> str:
+    """Return what a handler has returned as JSON, as a body is written.
+
+    Raises ResultNotSerialisable or ResultTooLarge.
+    """
+    try:
+        text = encode_json(value, "result of the handler", _encode_body)
+    except BodyNotSerialisable as error:
+        raise ResultNotSerialisable(
+            f"{error}. The handler has run; return numbers, texts, lists and dictionaries."
+        ) from error
+    size, most = len(text), conf.load().MAX_RESULT_BYTES  # the encoder writes ASCII
+    if size > most:
+        raise ResultTooLarge(
+            f"The result of the handler has {size} bytes, more than MAX_RESULT_BYTES allows ({most}). The handler"
+            " has run; store the result elsewhere and return a reference, or raise the setting."
+        )
+    return text
 
 
 @lru_cache(maxsize=64)

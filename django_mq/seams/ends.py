@@ -28,6 +28,12 @@ def concerns(mark: str, end: End, listening: Sequence[Listening]) -> bool:
     return any(each.name in names and end in each.ends for each in listening)
 
 
+def wants_result(mark: str, listening: Sequence[Listening]) -> bool:
+    """Whether one of these listenings is told what the handler of a message with this mark has returned."""
+    names = mark.split()
+    return any(each.returns and each.name in names for each in listening)
+
+
 def told(
     ended: Sequence[tuple[str, Ended]], listening: Sequence[Listening]
 ) -> Iterator[tuple[Listening, list[Ended]]]:

@@ -71,6 +71,9 @@ class Listening:
     #: Is called with the store, whose transaction is open, and with what has ended. It may be called again with
     #: the same ends. What it has written is undone if it raises an exception.
     tell: Callable[[Any, Sequence[Ended]], None]
+    #: Whether ``Ended.returned`` says what the handler has returned. If that is not JSON, or is too large, the
+    #: message is dead.
+    returns: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

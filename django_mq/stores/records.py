@@ -330,6 +330,8 @@ class Settlement:
     park_key: str = ""
     #: How the run went, where the verdict does not say so.
     outcome: RunOutcome | None = None
+    #: What the handler has returned, as JSON, if a listening asks for it.
+    returned: str | None = None
 
     @property
     def receipt(self) -> Receipt:

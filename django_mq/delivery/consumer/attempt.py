@@ -18,7 +18,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from django_mq import conf, signals
-from django_mq.delivery.codecs import ReceivedMessage
+from django_mq.delivery.codecs import ReceivedMessage, encode_result
 from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.consumer.unit_of_work import leave_transactions, transactions
 from django_mq.delivery.validation import moment
@@ -37,7 +37,7 @@ from django_mq.errors import (
     StoreError,
     WorkerLost,
 )
-from django_mq.seams.ends import with_mark
+from django_mq.seams.ends import wants_result, with_mark
 from django_mq.seams.middleware import Execution, asurrounded, surrounded
 from django_mq.stores.clock import clock
 from django_mq.stores.records import Failure, Lease, Settlement
@@ -73,6 +73,8 @@ class Delivery:
     receipt: Any = None
     message: ReceivedMessage = field(init=False)
     error: BaseException | None = field(default=None, init=False)
+    #: What the handler has returned, as JSON, if that is asked for.
+    returned: str | None = field(default=None, init=False)
     #: What is written before the verdict, in a worker that settles for its handlers.
     first: Write | None = field(default=None, init=False)
     #: Whether the acknowledgement is already written.
@@ -185,17 +187,28 @@ class Delivery:
         _ = message.headers, message.body  # a corrupt message does not reach the handler
         lease = self.lease
         if not self.handler.transactional or lease is None:
-            return result_of(self.handler.call(message))
+            return self.keep(result_of(self.handler.call(message)))
         accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
         with settled_together(lease, self._note_commit) as settlements:
-            result = result_of(self.handler.call(message))
+            result = self.keep(result_of(self.handler.call(message)))
+            accept.returned = self.returned
             settlements.append(accept)
         return result
 
     async def acall(self, message: ReceivedMessage) -> Any:
         """Call the handler, a coroutine function."""
         _ = message.headers, message.body  # a corrupt message does not reach the handler
-        return result_of(await self.handler.call(message))
+        return self.keep(result_of(await self.handler.call(message)))
+
+    def keep(self, result: Any) -> Any:
+        """Note what the handler has returned, if a listening asks for it, and return it.
+
+        Raises ResultNotSerialisable or ResultTooLarge.
+        """
+        mark = self.claimed.told_to
+        if mark is not None and result is not None and wants_result(mark, conf.extensions().ends):
+            self.returned = encode_result(result)
+        return result
 
     @property
     def is_settled_later(self) -> bool:
@@ -279,7 +292,9 @@ class Delivery:
         if error is None:  # nearly every message
             if logger.isEnabledFor(logging.DEBUG):
                 self._log(logging.DEBUG, "Handler %s has handled message %s of queue %r")
-            return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
+            settlement = Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
+            settlement.returned = self.returned
+            return settlement
         decision = self._decide(error)
         if decision.verdict is Verdict.CANCEL:
             text = "Handler %s was cancelled while it ran on message %s of queue %r: %r"

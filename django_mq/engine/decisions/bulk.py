@@ -7,7 +7,7 @@ until the one at fault stands alone: only such an attempt counts.
 from __future__ import annotations
 
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from django_mq.engine.decisions.verdict import Ending
 
@@ -29,6 +29,12 @@ _GIVING_BACK: Final = frozenset({Ending.RELEASED, Ending.DECLINED})
 def is_wait(value: object) -> bool:
     """Whether a handler may name this number of seconds."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_SECONDS
+
+
+class Done(NamedTuple):
+    """What a handler of many returns for a message that it has handled, with the result of this message."""
+
+    result: Any
 
 
 class Gathered(Protocol):

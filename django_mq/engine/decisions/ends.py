@@ -69,6 +69,8 @@ class Ended(NamedTuple):
     new_row: int | None = None
     #: Of a Celery task. One that is acknowledged when it begins is told as accepted at its end, without its body.
     outcome: RunOutcome | None = None
+    #: What a handler or a task of Django has returned, as JSON, for a listening that ``returns``.
+    returned: str | None = None
 
 
 #: The listening that is told of deaths for the handlers with ``on_dead``.

@@ -11,7 +11,16 @@ from enum import Enum, auto
 from random import random as system_random
 from typing import Final, NamedTuple, Protocol
 
-from django_mq.errors import Cancelled, CorruptMessage, Decline, Reject, Release, ResultNotSerialisable, Skip
+from django_mq.errors import (
+    Cancelled,
+    CorruptMessage,
+    Decline,
+    Reject,
+    Release,
+    ResultNotSerialisable,
+    ResultTooLarge,
+    Skip,
+)
 
 
 class Ending(Enum):
@@ -140,7 +149,7 @@ def if_cancelled(given: Verdict) -> Verdict:
 
 
 #: A further attempt would end in the same way.
-_FINAL: Final = (Reject, CorruptMessage, ResultNotSerialisable)
+_FINAL: Final = (Reject, CorruptMessage, ResultNotSerialisable, ResultTooLarge)
 
 
 def ending_of(error: BaseException, *, cancelled: bool = False) -> Ending:

@@ -203,11 +203,11 @@ class SharedBroker:
             self.ended[ended.row, end] = row.message.told_to, ended
 
     def note_outcome(self, settlement: Settlement) -> None:
-        """Add how the run went to the end that is noted for a settlement."""
+        """Add how the run went, and what it returned, to the end that is noted for a settlement."""
         place = settlement.id, END_OF_VERDICT[settlement.verdict]
         if place in self.ended:
             told_to, ended = self.ended[place]
-            self.ended[place] = told_to, ended._replace(outcome=settlement.outcome)
+            self.ended[place] = told_to, ended._replace(outcome=settlement.outcome, returned=settlement.returned)
 
     def begin_run(self, row: LiveMessage) -> None:
         """Keep what is told at the end of a run whose message is accepted now."""

@@ -153,7 +153,7 @@ class Settlements(Part, subjects.Settlements):
         if settlement.verdict is Verdict.BEGIN:
             self.broker.begin_run(row)
         self._end(row, settlement, owner)
-        if settlement.outcome is not None:
+        if settlement.outcome is not None or settlement.returned is not None:
             self.broker.note_outcome(settlement)
         return True
 

@@ -4,6 +4,7 @@ Each claimed native message becomes a message of the task ``django_mq.deliver``,
 events and instrumentation are Celery's own. The worker's main process is the parent, its pool process the child:
 
     the handler returned                  the parent accepts, in a batch, with its next claim
+    its result is asked for               the child has settled: Celery's answer to the parent has no such value
     a transactional handler returned      the child has settled, in the handler's transaction
     the handler raised                    the child has settled, with the traceback; the parent announces it
     the handler declined                  the parent declines, so that its next claim knows
@@ -19,6 +20,7 @@ import base64
 import json
 from dataclasses import asdict, fields, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from django_mq.integrations.celery.deliveries import TransportConsumers
     from django_mq.stores.records import Receipt, Settlement
 
+#: What the task returns where the child has accepted the message.
+ACCEPTED = "accepted"
 #: Exit status of a child that its parent has ended.
 EX_TERMINATED = 143
 
@@ -65,6 +69,8 @@ class NativeMessage(ClaimedMessage):
         self.settled: Settlement | None = None
         #: Whether the handler has declined it, which the child does not settle.
         self.declined = False
+        #: Whether the child has accepted it, with what the handler returned.
+        self.accepted = False
         #: Why the attempt failed, where the child has not settled.
         self.cause: BaseException | None = None
         super().__init__(_payload(claimed, session, handler), channel=channel)
@@ -76,7 +82,7 @@ class NativeMessage(ClaimedMessage):
             return
         ending = Ending.DECLINED if self.declined else Ending.REVOKED if self.revoked else RETURNED
         settlement = judged(self.claimed, ending, self._policy)
-        is_written = self.handler.transactional and ending is RETURNED
+        is_written = (self.handler.transactional or self.accepted) and ending is RETURNED
         self.session.settle(settlement, is_written=is_written)
 
     def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
@@ -170,6 +176,17 @@ class Settled(Ignore):
 class HandlerRequest(Request):
     """One run of a handler, in the parent."""
 
+    def __init__(self, message: Any, *args: Any, **options: Any) -> None:
+        super().__init__(message, *args, **options)
+        if message.claimed.told_to is not None:
+            # Not a method: Celery makes a class for each task, which replaces it.
+            self.on_success = partial(self._succeed, self.on_success)  # type: ignore[method-assign]
+
+    def _succeed(self, succeed: Callable[..., Any], result: Any, **options: Any) -> None:
+        """Note whether the child has accepted the message, before Celery acknowledges it."""
+        self.message.accepted = result[1] == repr(ACCEPTED)
+        succeed(result, **options)
+
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """Note whether the child has settled, before Celery acknowledges or rejects the message."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
@@ -223,8 +240,11 @@ class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
 
 @shared_task(name=DELIVER, base=DeliverTask, bind=True)
-def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> None:
-    """Run a handler in a pool process. Raises what the handler raised, or Settled if it chose its outcome so."""
+def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> str | None:
+    """Run a handler in a pool process, and return whether this process has accepted the message with a result.
+
+    Raises what the handler raised, or Settled if it chose its outcome so.
+    """
     claimed = unpack(packed)
     # Celery's tasks use this thread's connections, too.
     with unit_of_work(is_alone=False):
@@ -238,14 +258,15 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
         finally:
             del _attempts[claimed.receipt]
     is_accepted = settlement.verdict is Verdict.ACCEPT
-    if attempt.settled or (is_accepted and not handler.transactional):
-        return
+    if attempt.settled or (is_accepted and not handler.transactional and settlement.returned is None):
+        return None
     if settlement.verdict is Verdict.DECLINE:
         raise Declined  # the parent settles: its next claim must know
     with unit_of_work():
         shared_store(alias).settlements.settle(session_id, [settlement])
     if is_accepted:
-        return  # by a middleware, which has not called the transactional handler or has caught its error
+        # Or by a middleware, which has not called the transactional handler or has caught its error.
+        return None if settlement.returned is None else ACCEPTED
     # The parent announces it; the traceback is in the database.
     task.request.settled = settled = replace(settlement, reason="", failure=None)
     raise for_celery(attempt.error, settled)

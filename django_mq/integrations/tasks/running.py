@@ -56,11 +56,11 @@ UNCOUNTED, LAST = ("released", "declined"), ("dead", "cancelled")
 SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus.FAILED
 
 
-def run_task(message: ReceivedMessage) -> None:
-    """Run the task of a message. Raises what the task raises, and UnknownTask."""
+def run_task(message: ReceivedMessage) -> Any:
+    """Run the task of a message, and return its value. Raises what the task raises, and UnknownTask."""
     result = _begin(message)
     if result is None:
-        return
+        return _earlier_value(message)
     task, backend = result.task, result.task.get_backend()
     if backend.our_options.TRANSACTIONAL:
         # After the commit, with the result as it is then, and before the task's own functions, which may raise.
@@ -72,13 +72,14 @@ def run_task(message: ReceivedMessage) -> None:
         _fail(result, error, message, backend)
         raise
     _succeed(result, value, message, backend)
+    return value
 
 
-async def arun_task(message: ReceivedMessage) -> None:
-    """Run the task of a message on the event loop. Raises what the task raises, and UnknownTask."""
+async def arun_task(message: ReceivedMessage) -> Any:
+    """Run the task of a message on the event loop, and return its value. Raises as ``run_task``."""
     result = await sync_to_async(_begin)(message) if _is_repeated(message) else _begin(message)
     if result is None:
-        return
+        return await sync_to_async(_earlier_value)(message)
     task, backend = result.task, result.task.get_backend()
     try:
         # In any thread: the attempt is not to keep one while the task waits.
@@ -90,6 +91,7 @@ async def arun_task(message: ReceivedMessage) -> None:
         await sync_to_async(_fail)(result, error, message, backend)
         raise
     await sync_to_async(_succeed)(result, value, message, backend)
+    return value
 
 
 def _begin(message: ReceivedMessage) -> Any:
@@ -101,6 +103,13 @@ def _begin(message: ReceivedMessage) -> Any:
     if row is not None and row.successful:
         return None
     return _begun(task, message, row, is_repeated=is_repeated)
+
+
+def _earlier_value(message: ReceivedMessage) -> Any:
+    """Return what a task has returned that has succeeded before."""
+    task = unpack(message.body, queue=message.queue)
+    row = row_of(message.id, task.get_backend().database)
+    return None if row is None else record_in(row.record)["value"]
 
 
 def _is_repeated(message: ReceivedMessage) -> bool:

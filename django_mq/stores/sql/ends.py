@@ -62,6 +62,7 @@ class Marked(NamedTuple):
 
 
 NO_OUTCOMES: Mapping[int, RunOutcome] = MappingProxyType({})
+NOTHING_RETURNED: Mapping[int, str] = MappingProxyType({})
 #: By row id.
 Marks: TypeAlias = dict[int, Marked]
 
@@ -143,12 +144,14 @@ class Ends(Part):
         ends: dict[int, End],
         new_rows: dict[int, int | None] | None = None,
         outcomes: Mapping[int, RunOutcome] = NO_OUTCOMES,
+        returned: Mapping[int, str] = NOTHING_RETURNED,
     ) -> None:
         """Tell these ends of marked messages when the transaction that is open ends."""
         for id_, end in ends.items():
             if id_ in marks:
                 new_row = None if new_rows is None else new_rows.get(id_)
-                ended = marks[id_].ended(id_, end, new_row)._replace(outcome=outcomes.get(id_))
+                ended = marks[id_].ended(id_, end, new_row)
+                ended = ended._replace(outcome=outcomes.get(id_), returned=returned.get(id_))
                 self._waiting[id_, end] = marks[id_].told_to, ended
         if self._waiting and self.database.blocks:
             self.database.ending = self._tell, self._waiting.clear

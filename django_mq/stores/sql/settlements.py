@@ -181,7 +181,8 @@ class Settlements(Part, subjects.Settlements):
             told = {item.id: END_OF_VERDICT[item.verdict] for item in ended}
             told |= {id_: End.REPLACED for id_ in leaving if leaving[id_] and id_ in done}
             outcomes = {item.id: item.outcome for item in ended if item.outcome is not None}
-            self.ends.tell(marks, told, outcomes=outcomes)
+            returned = {item.id: item.returned for item in ended if item.returned is not None}
+            self.ends.tell(marks, told, outcomes=outcomes, returned=returned)
         return done
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002
