@@ -33,6 +33,8 @@ from django_mq.engine.decisions.unique import Unique, debounce
 from django_mq.engine.states import State
 from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
 from django_mq.periodic.decorator import periodic
+from django_mq.replies.calls import acall, call
+from django_mq.replies.reader import KeptResult, aget_result, aresult_of, get_result, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +46,7 @@ __all__ = [
     "Decline",
     "Done",
     "Effect",
+    "KeptResult",
     "OutgoingMessage",
     "ReceivedMessage",
     "Reject",
@@ -51,7 +54,9 @@ __all__ = [
     "Retry",
     "Skip",
     "Unique",
+    "acall",
     "acancel",
+    "aget_result",
     "amove",
     "announce",
     "apublish",
@@ -59,11 +64,14 @@ __all__ = [
     "aredrive",
     "arelease",
     "areschedule",
+    "aresult_of",
     "browse",
+    "call",
     "cancel",
     "consumer",
     "debounce",
     "free_groups",
+    "get_result",
     "move",
     "pause",
     "periodic",
@@ -73,6 +81,7 @@ __all__ = [
     "redrive",
     "release",
     "reschedule",
+    "result_of",
     "resume",
 ]
 

@@ -34,6 +34,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.models.queue import add_options  # noqa: PLC0415 - as above
         from django_mq.periodic import models  # noqa: F401, PLC0415 - as above
         from django_mq.periodic.extension import EXTENSION as PERIODIC  # noqa: PLC0415 - as above
+        from django_mq.replies.extension import EXTENSION as REPLIES  # noqa: PLC0415 - as above
         from django_mq.rollups.extension import EXTENSION as ROLLUPS  # noqa: PLC0415 - as above
         from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
         from django_mq.tenants.extension import EXTENSION as TENANTS  # noqa: PLC0415 - as above
@@ -49,6 +50,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(TENANTS)
         conf.add_extension(ACTS)
         conf.add_extension(TILES)
+        conf.add_extension(REPLIES)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

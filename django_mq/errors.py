@@ -321,6 +321,30 @@ class ResultTooLarge(MQError, ValueError):
     """The handler has run, but what it returned is larger than MAX_RESULT_BYTES."""
 
 
+class UnknownResult(MQError, LookupError):
+    """The message is in no queue, and no result of it is kept."""
+
+
+class ResultFailed(MQError):
+    """The message has ended, but its handler has not returned: it is dead, has expired, or was removed."""
+
+    def __init__(self, message_id: Any, status: str, reason: str = "") -> None:
+        because = f": {reason}" if reason else ""
+        super().__init__(f"Message {message_id} has no result, it is {status}{because}")
+        self.message_id, self.status, self.reason = message_id, status, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message_id, self.status, self.reason)
+
+
+class ResultTimeout(MQError, TimeoutError):
+    """The message has not ended in time."""
+
+
+class WaitInTransaction(MQError):
+    """A transaction is open, in which waiting for a result would be in vain."""
+
+
 class MessageRemoved(MQError):
     """The message was not handled to the end: it was cancelled, purged or replaced, has expired, or is dead."""
 

@@ -60,6 +60,8 @@ UNKNOWN: Final = SafeUUID.unknown
 _make, _set = object.__new__, object.__setattr__
 
 
+#: The header that says for how many seconds the result of a message is kept.
+KEEP_RESULT: Final = "mq_keep_result_seconds"
 #: The property with the id of a message of Celery or Kombu.
 MESSAGE_ID: Final = "mq_message_id"
 #: Tables that put the version, and the variant, into a random byte.

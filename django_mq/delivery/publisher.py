@@ -14,9 +14,10 @@ from asgiref.sync import sync_to_async
 
 from django_mq import conf, signals
 from django_mq.delivery import hints, validation
-from django_mq.delivery.codecs import encode_body, encode_headers, new_message_id, new_uuids
+from django_mq.delivery.codecs import KEEP_RESULT, encode_body, encode_headers, new_message_id, new_uuids
 from django_mq.delivery.queues import declare, explained, may_declare
 from django_mq.engine.decisions.backoff import Backoff
+from django_mq.engine.decisions.ends import KEPT
 from django_mq.engine.decisions.routing import queues_reached
 from django_mq.engine.decisions.unique import Unique, claim_of
 from django_mq.engine.message import Message
@@ -69,6 +70,7 @@ class OutgoingMessage:
     group_key: str | None = None
     dedup_id: str | None = None
     unique: Unique | None = None
+    keep_result_seconds: timedelta | float | None = None
     content_type: str | None = None
 
 
@@ -103,7 +105,8 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
         validation.check_lifetime(deliver_at, expires_at)
         validation.check_lifetime(delay_seconds, ttl_seconds)
     body, content_type = encode_body(outgoing.body, outgoing.content_type)
-    headers = _checked_headers(outgoing.headers)
+    kept = outgoing.keep_result_seconds
+    headers = _checked_headers(outgoing.headers if kept is None else _with_keeping(outgoing.headers, kept))
     validation.check_size(body)
     message_id = validation.message_id(outgoing.message_id) or new_message_id()
     return NewMessage(
@@ -122,6 +125,7 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
         delay_seconds=delay_seconds,
         expires_at=expires_at,
         ttl_seconds=ttl_seconds,
+        told_to=None if kept is None else KEPT,
         exchange=target if outgoing.exchange is not None else "",
     )
 
@@ -159,6 +163,14 @@ def with_headers(message: NewMessage, headers: Mapping[str, Any]) -> NewMessage:
     return replace(message, headers=_checked_headers(headers))
 
 
+def _with_keeping(headers: Mapping[str, Any] | None, given: timedelta | float) -> Mapping[str, Any] | None:
+    """Return the headers with that for how long the result is kept. Raises InvalidMessage."""
+    seconds = validation.seconds(given, "keep_result_seconds")
+    if seconds == 0:
+        raise InvalidMessage("keep_result_seconds is 0; give the time for which the result is kept.")
+    return {**(headers or {}), KEEP_RESULT: seconds} if isinstance(headers, Mapping | None) else headers
+
+
 def _checked_headers(given: Mapping[str, Any] | None) -> str:
     if given is None:
         return NO_HEADERS
@@ -191,6 +203,7 @@ def publish(
     group_key: str | None = None,
     dedup_id: str | None = None,
     unique: Unique | None = None,
+    keep_result_seconds: timedelta | float | None = None,
     content_type: str | None = None,
     using: str | None = None,
 ) -> UUID:
@@ -205,7 +218,8 @@ def publish(
     binding that matches ``routing_key``, or to none. A queue takes a ``dedup_id``
     once, as long as it remembers it: publishing it again raises DuplicateMessage. ``unique`` says what
     happens if another message has the same key: if this message is dropped, or replaces that one, the id of
-    that one is returned.
+    that one is returned. With ``keep_result_seconds``, what the handler returns is kept for so long after the end
+    of the message: see ``get_result``.
 
     Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
     UnknownQueue, QueueClosed, QueueFull, DuplicateMessage, UniqueKeyHeld; and StoreUnavailable.
@@ -227,6 +241,7 @@ def publish(
         group_key=group_key,
         dedup_id=dedup_id,
         unique=unique,
+        keep_result_seconds=keep_result_seconds,
         content_type=content_type,
     )
     if exchange is not None or is_watched():

@@ -20,8 +20,19 @@ if TYPE_CHECKING:
 PACKAGE = Path(django_mq.__file__).parent
 #: Folders whose texts people read, in the admin or on a terminal.
 FOLDERS = (
-    *("acts", "admin", "alerts", "diagnosis", "failures", "limits", "management", "periodic", "rollups", "search"),
-    *("templatetags", "tiles", "unique"),
+    *(
+        "acts",
+        "admin",
+        "alerts",
+        "diagnosis",
+        "failures",
+        "limits",
+        "management",
+        "periodic",
+        "replies",
+        "rollups",
+    ),
+    *("search", "templatetags", "tiles", "unique"),
 )
 #: Filters of Django that write them in a second way. A date for a machine, ``date:"c"``, is none.
 FILTERS = re.compile(

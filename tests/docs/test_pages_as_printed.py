@@ -98,6 +98,18 @@ from django_mq.api import consumer
 def send_receipt(message):
     print("receipt for order", message.body["order"])
 """
+#: What the page prints later, for the worker that runs beside it.
+PRICES = """
+import sys
+from django_mq.api import Reject, consumer
+
+if "mq_worker" in sys.argv:
+    @consumer("prices")
+    def reply(message):
+        if message.body["article"] == 7:
+            return 12.5
+        raise Reject("no such article")
+"""
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql"}
 ON_POSTGRESQL = f"""
 DATABASES["default"] = {POSTGRESQL!r}
@@ -171,6 +183,14 @@ PAGES = (
         "messages/many-at-once.md",
         after="python manage.py mq_publish prices '{\"price\": -1}'\npython manage.py mq_worker --until-empty",
         prints=("2 clicks on /tea", "1 visitors", "a negative price"),
+    ),
+    Page("messages/keep-results.md", prints=("the price is 12.5",)),
+    Page(
+        "messages/call-and-wait.md",
+        settings='DJANGO_MQ = {"QUEUES": {"prices": {}}}',
+        files={"orders/consumers.py": PRICES},
+        beside="python manage.py mq_worker",
+        prints=("the price is 12.5", "no price: Reject: no such article"),
     ),
     Page("messages/unique-messages.md", after="python manage.py mq_queues", prints=("the report of customer 17",)),
     Page(

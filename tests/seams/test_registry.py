@@ -16,6 +16,7 @@ from django_mq.errors import UnusableExtension
 from django_mq.failures.extension import EXTENSION as FAILURES
 from django_mq.integrations.celery.beat import EXTENSION as BEAT
 from django_mq.periodic.extension import EXTENSION as PERIODIC
+from django_mq.replies.extension import EXTENSION as REPLIES
 from django_mq.rollups.extension import EXTENSION as ROLLUPS
 from django_mq.search.extension import EXTENSION as SEARCH
 from django_mq.tenants.extension import EXTENSION as TENANTS
@@ -29,7 +30,22 @@ if TYPE_CHECKING:
 
 HERE = "tests.seams.values"
 #: Those of django_mq itself, which the settings do not name.
-OURS = (TYPED, DEATHS, UNIQUE, FAILURES, RUNNING, PERIODIC, SEARCH, ALERTS, ROLLUPS, TENANTS, ACTS, TILES, BEAT)
+OURS = (
+    TYPED,
+    DEATHS,
+    UNIQUE,
+    FAILURES,
+    RUNNING,
+    PERIODIC,
+    SEARCH,
+    ALERTS,
+    ROLLUPS,
+    TENANTS,
+    ACTS,
+    TILES,
+    REPLIES,
+    BEAT,
+)
 
 
 def test_without_extensions_nothing_is_added_to_those_of_django_mq(settings: Settings) -> None:

@@ -45,6 +45,7 @@ class PublishOptions(TypedDict, total=False):
     group_key: str | None
     dedup_id: str | None
     unique: Unique | None
+    keep_result_seconds: timedelta | float | None
     content_type: str | None
     using: str | None
 

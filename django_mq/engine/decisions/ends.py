@@ -75,6 +75,20 @@ class Ended(NamedTuple):
 
 #: The listening that is told of deaths for the handlers with ``on_dead``.
 ON_DEAD: Final = "on_dead"
+#: The listening that keeps results of messages.
+KEPT: Final = "replies"
+#: What a kept result says of its message, for each end after which it is written. Before, the message is waiting.
+#: A dead letter that is redriven ends once more.
+WAITING: Final = "waiting"
+SUCCEEDED: Final = "succeeded"
+STATUS_OF_END: Final[Mapping[End, str]] = {
+    End.ACCEPTED: SUCCEEDED,
+    End.DEAD: "dead",
+    End.EXPIRED: "expired",
+    End.CANCELLED: "cancelled",
+    End.PURGED: "purged",
+    End.REPLACED: "replaced",
+}
 #: The end that each verdict is.
 END_OF_VERDICT: Final[Mapping[Verdict, End]] = {
     Verdict.ACCEPT: End.ACCEPTED,

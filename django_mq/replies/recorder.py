@@ -1,0 +1,69 @@
+"""Write results in the transaction that ends their messages, and delete them when their time is over."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django_mq import conf
+from django_mq.delivery.codecs import KEEP_RESULT
+from django_mq.engine.decisions.ends import STATUS_OF_END
+from django_mq.replies.models import MessageResult
+from django_mq.stores.clock import clock
+from django_mq.stores.records import headers_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.engine.decisions.ends import Ended
+
+
+def keep(store: Any, ended: Sequence[Ended]) -> None:
+    """Write the results of messages that have ended. A queue in memory keeps none."""
+    if not store.features.durable:
+        return
+    connection, now = store.database.connection, clock.now()
+    fields = MessageResult._meta.local_concrete_fields
+    quote = connection.ops.quote_name
+    table, columns = quote(MessageResult._meta.db_table), ", ".join(quote(each.column) for each in fields)
+    places = ", ".join(["%s"] * len(fields))
+    for each in ended:
+        seconds = headers_in(each.headers).get(KEEP_RESULT)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+            continue  # another publisher has written it
+        value, content_encoding = encoded(each.returned)
+        row = MessageResult(
+            message_id=each.message_id,
+            queue_name=each.queue,
+            status=STATUS_OF_END[each.end],
+            value=value,
+            content_encoding=content_encoding,
+            finished_at=now,
+            expires_at=now + timedelta(seconds=seconds),
+        )
+        values = [field.get_db_prep_save(getattr(row, field.attname), connection=connection) for field in fields]
+        with connection.cursor() as cursor:
+            # It has a row already if it was a dead letter, or if it has copies in several queues.
+            cursor.execute(f"DELETE FROM {table} WHERE {quote('message_id')} = %s", values[:1])
+            cursor.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", values)
+
+
+def encoded(value: str | None) -> tuple[str | None, str]:
+    """Return a result as it is stored, with its content encoding: as middleware changes the bodies of messages."""
+    encoders = conf.middleware().encoders
+    if value is None or not encoders:
+        return value, ""
+    body, content_encoding = value.encode(), "utf-8"
+    for encode in encoders:
+        body, content_encoding = encode(body, content_encoding)
+    return base64.b64encode(body).decode(), content_encoding
+
+
+def prune(store: Any, limit: int) -> int:
+    """Delete results whose time is over; return how many."""
+    if not store.features.durable:
+        return 0
+    results = MessageResult.objects.using(store.alias)
+    old = list(results.filter(expires_at__lte=clock.now()).values_list("pk", flat=True)[:limit])
+    return results.filter(pk__in=old).delete()[0] if old else 0
