@@ -13,7 +13,7 @@ import pytest
 from celery.events import EventReceiver
 from django.utils import timezone
 
-from django_mq.api import Effect, cancel, publish
+from django_mq.api import Effect, cancel, get_result, publish
 from django_mq.models import Attempt, History, WorkerSession
 from tests.conftest import skip_or_fail
 from tests.integrations.celery.live.hearing import publish_until
@@ -114,6 +114,19 @@ def test_the_success_of_a_transactional_handler_is_no_void_settlement(shop: Site
     assert "of 'booked'" in worker.log
 
     assert set(outcomes(shop).values()) == {History.Outcome.ACCEPTED}
+    assert "void" not in worker.log
+
+
+def test_a_result_is_kept_by_the_process_of_the_pool_and_no_settlement_is_void(shop: Site) -> None:
+    with watched(shop) as worker:
+        ids = send(shop, *["answer"] * 5, "well", keep_result_seconds=60)
+        for each in ids[:5]:
+            assert get_result(each, timeout_seconds=PATIENCE_SECONDS, using=shop.alias) == {"of": each}
+        assert get_result(ids[5], timeout_seconds=PATIENCE_SECONDS, using=shop.alias) is None
+        ended(shop, finished=6, dead=0)
+        assert worker.stop() == 0
+
+    assert len(shop.diary(name="answer")) == 5
     assert "void" not in worker.log
 
 

@@ -101,6 +101,7 @@ def _wait(message: Any) -> None:
 
 
 DEEDS = {
+    "answer": lambda message: {"of": str(message.id)},
     "well": lambda message: None,
     "fail": _fail,
     "release": _release,
