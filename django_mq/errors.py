@@ -349,6 +349,21 @@ class MessageRemoved(MQError):
     """The message was not handled to the end: it was cancelled, purged or replaced, has expired, or is dead."""
 
 
+# Durable handlers.
+
+
+class NotDurable(MQError, AttributeError):
+    """Only a message of a handler with ``durable=True`` has steps, sleeps and events."""
+
+
+class StepMisused(MQError):
+    """A durable handler asks for something where it cannot have it, such as a step in another step."""
+
+
+class UnusableEvent(MQError, ValueError):
+    """The name, the key or the payload of an event cannot be stored."""
+
+
 # The data pipeline.
 
 
@@ -381,6 +396,18 @@ class ChosenOutcome(Exception):
 
 class Reject(ChosenOutcome):
     """Dead-letter the message now, without further attempts."""
+
+
+class StepMismatch(Reject):
+    """The code of a durable handler asks for another step than the one that is recorded at this place."""
+
+
+class UnusableResult(Reject):
+    """A step has run, but its result cannot be recorded: it is no JSON, or too large."""
+
+
+class EventTimedOut(Reject):
+    """The event has not come in time."""
 
 
 class Skip(ChosenOutcome):
@@ -420,6 +447,13 @@ class RateLimited(Release):
 
 class WorkerStopping(Release):
     """The worker ends: give the message back to its place, uncounted."""
+
+
+class Suspended(BaseException):
+    """The attempt ends here, and its message is parked: a durable handler lets this pass.
+
+    It is no Exception, as little as asyncio's CancelledError is one: a handler that catches errors goes on.
+    """
 
 
 class Cancelled(ChosenOutcome):

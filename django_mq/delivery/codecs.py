@@ -35,6 +35,7 @@ from django_mq.errors import (
     BodyNotSerialisable,
     CorruptMessage,
     LostKey,
+    NotDurable,
     ResultNotSerialisable,
     ResultTooLarge,
     shown,
@@ -365,6 +366,12 @@ class OwnDelivery(Protocol):
         """Name what becomes of the message if the call ends with this error; None if the handler returns."""
 
 
+#: What only messages of durable handlers have.
+OF_DURABLE: Final = frozenset(
+    {"step", "sleep", "wait_for", "patched", "step_key", "astep", "asleep", "await_for", "apatched"}
+)
+
+
 class ReceivedMessage(DecodedMessage):
     """One delivery of a message to a handler. A message that cannot be decoded becomes a dead letter."""
 
@@ -433,6 +440,13 @@ class ReceivedMessage(DecodedMessage):
 
     def __repr__(self) -> str:
         return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in OF_DURABLE:
+                raise NotDurable(f"This message has no {name}: declare its handler with durable=True.")
+            raise AttributeError(f"A message has no {name!r}.", name=name, obj=self)
 
 
 class BrowsedMessage(DecodedMessage):

@@ -123,6 +123,9 @@ class Extension:
     #: arguments, or None for the message; the first one that returns something counts. They raise TypeError, with
     #: the end of a sentence, for a function that cannot be a handler.
     arguments: tuple[Callable[[Callable[..., Any], bool], Arguments | None], ...] = ()
+    #: Functions that are called with each handler that is declared with options of extensions. They return it, or
+    #: another one in its place, and raise TypeError, with the end of a sentence, if it cannot have them.
+    handlers: tuple[Callable[[Any], Any], ...] = ()
     #: Functions that are called with the values in a body that Django's encoder does not know. They return such a
     #: value as JSON has it, or NotImplemented.
     encoders: tuple[Callable[[Any], Any], ...] = ()

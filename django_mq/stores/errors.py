@@ -23,6 +23,10 @@ def unsupported(rule: str) -> UnsupportedRule:
     return UnsupportedRule(f"This store does not support {rule}; leave it out, or use queues in memory.")
 
 
+def unsupported_in_memory(rule: str) -> UnsupportedRule:
+    return UnsupportedRule(f"Queues in memory do not support {rule}; use a database.")
+
+
 def several_queues() -> StoreError:
     return StoreError("A claim for a consumer names the one queue of that consumer; claim for each queue apart.")
 

@@ -35,6 +35,7 @@ from django_mq.errors import (
     Release,
     Retry,
     StoreError,
+    Suspended,
     WorkerLost,
 )
 from django_mq.seams.ends import wants_result, with_mark
@@ -220,8 +221,8 @@ class Delivery:
 
     def _take(self, error: BaseException) -> None:
         """Note why the call has failed, unless its transaction was committed before."""
-        if not self.settled:
-            self.error = error
+        if not self.settled or isinstance(error, Suspended):
+            self.error, self.settled = error, isinstance(error, Suspended)  # the message is parked by then
             return
         self._log(
             logging.ERROR,
@@ -402,7 +403,7 @@ def settled_together(lease: Lease, note_commit: Callable[[], object]) -> Iterato
 
 def named(decided: Verdict, *, counted: bool = False) -> str:
     """Return the name that signals and middleware have for a verdict."""
-    if decided is Verdict.RELEASE:
+    if decided in (Verdict.RELEASE, Verdict.PARK):
         return "retried" if counted else "released"
     if decided is Verdict.DECLINE:
         return "declined"

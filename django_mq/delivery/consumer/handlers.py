@@ -111,6 +111,11 @@ class Handler:
     added: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
+    def settles_itself(self) -> str:
+        """What says that its own transactions accept its messages: "transactional"; blank if they do not."""
+        return "transactional" if self.transactional else ""
+
+    @property
     def name(self) -> str:
         """The function's dotted name, for the operator."""
         return ".".join(_place_of(self.function))
@@ -270,7 +275,7 @@ def consumer(
             on_dead=on_dead is not None,
             added=added,
         )
-        _add_with(handler, on_dead)
+        _add_with(_changed(handler), on_dead)
         return HandlerFunction(function, handler)
 
     decorator: Any = register
@@ -315,6 +320,16 @@ def add(handler: Handler) -> None:
             " of them, give each of them shared=True."
         )
     _handlers[queue] = [*others, handler]
+
+
+def _changed(handler: Handler) -> Handler:
+    """Return the handler as extensions change it. Raises ConfigurationError."""
+    for change in conf.extensions().handlers if handler.added else ():
+        try:
+            handler = change(handler)
+        except TypeError as error:
+            raise _refusal(handler.queue, handler.function, str(error)) from None
+    return handler
 
 
 def _arguments(queue: str, function: Any, *, many: bool) -> Arguments | None:
@@ -436,19 +451,19 @@ def _for(selector: str) -> str:
 
 
 def check_transactions(handlers: Iterable[Handler], alias: str) -> None:
-    """Raise ConfigurationError for a transactional handler where Django commits no transactions."""
+    """Raise ConfigurationError for a handler with transactions where Django commits none."""
     for handler in handlers:
-        if not handler.transactional:
+        if not (kind := handler.settles_itself):
             continue
         if alias == MEMORY:
             raise ConfigurationError(
-                f"{handler.name} is transactional, but its queue is in memory, where there are no transactions;"
+                f"{handler.name} is {kind}, but its queue is in memory, where there are no transactions;"
                 " use a database."
             )
         if not connections[alias].settings_dict["AUTOCOMMIT"]:
             raise ConfigurationError(
-                f"{handler.name} is transactional, but AUTOCOMMIT is False in DATABASES[{alias!r}], and Django"
-                " would not commit its transaction; leave AUTOCOMMIT out."
+                f"{handler.name} is {kind}, but AUTOCOMMIT is False in DATABASES[{alias!r}], and Django would"
+                " not commit its transactions; leave AUTOCOMMIT out."
             )
 
 

@@ -20,6 +20,7 @@ from django_mq.errors import (
     ResultNotSerialisable,
     ResultTooLarge,
     Skip,
+    Suspended,
 )
 
 
@@ -39,6 +40,8 @@ class Ending(Enum):
     REJECTED = auto()
     #: An operator or a publisher has cancelled the message.
     REVOKED = auto()
+    #: The handler goes on later.
+    SUSPENDED = auto()
 
 
 class Verdict(Enum):
@@ -113,6 +116,7 @@ _DECIDED: Final = {
     Ending.DECLINED: Decision(DECLINE),
     Ending.REJECTED: Decision(Verdict.DEAD, counted=True),
     Ending.REVOKED: Decision(Verdict.CANCEL),
+    Ending.SUSPENDED: Decision(PARK),
 }
 
 
@@ -161,6 +165,8 @@ def ending_of(error: BaseException, *, cancelled: bool = False) -> Ending:
         return Ending.REJECTED
     if isinstance(error, Skip):
         return Ending.RETURNED
+    if isinstance(error, Suspended):
+        return Ending.SUSPENDED
     if cancelled or isinstance(error, Cancelled):
         return Ending.REVOKED
     if isinstance(error, Release):

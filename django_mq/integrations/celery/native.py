@@ -82,7 +82,7 @@ class NativeMessage(ClaimedMessage):
             return
         ending = Ending.DECLINED if self.declined else Ending.REVOKED if self.revoked else RETURNED
         settlement = judged(self.claimed, ending, self._policy)
-        is_written = (self.handler.transactional or self.accepted) and ending is RETURNED
+        is_written = (bool(self.handler.settles_itself) or self.accepted) and ending is RETURNED
         self.session.settle(settlement, is_written=is_written)
 
     def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
@@ -258,12 +258,13 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> s
         finally:
             del _attempts[claimed.receipt]
     is_accepted = settlement.verdict is Verdict.ACCEPT
-    if attempt.settled or (is_accepted and not handler.transactional and settlement.returned is None):
+    if is_accepted and (attempt.settled or (not handler.settles_itself and settlement.returned is None)):
         return None
     if settlement.verdict is Verdict.DECLINE:
         raise Declined  # the parent settles: its next claim must know
-    with unit_of_work():
-        shared_store(alias).settlements.settle(session_id, [settlement])
+    if not attempt.settled:
+        with unit_of_work():
+            shared_store(alias).settlements.settle(session_id, [settlement])
     if is_accepted:
         # Or by a middleware, which has not called the transactional handler or has caught its error.
         return None if settlement.returned is None else ACCEPTED

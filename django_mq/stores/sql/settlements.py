@@ -223,6 +223,10 @@ class Settlements(Part, subjects.Settlements):
         id_, claim = receipt
         self.rows("mark", session=session_id, id=id_, claim=claim, told_to=told_to)
 
+    def hold(self, session_id: int, receipt: Receipt) -> bool:
+        id_, claim = receipt
+        return bool(self.rows("hold", session=session_id, id=id_, claim=claim))
+
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         if held := self._held(session_id, settlements):
             self.ends.after(

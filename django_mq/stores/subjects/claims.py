@@ -87,6 +87,14 @@ class Settlements(ABC):
         A settlement that ``marks`` does the same with its verdict.
         """
 
+    def hold(self, session_id: int, receipt: Receipt) -> bool:
+        """Lock a claimed message until the caller's transaction ends; whether the session may settle it.
+
+        What the transaction writes then commits before another session has the message, or never. Raises
+        UnsupportedRule.
+        """
+        raise errors.unsupported_in_memory("a durable handler")
+
     @abstractmethod
     def record_attempt(
         self,

@@ -54,6 +54,12 @@ UPDATE django_mq_message SET told_to = %(told_to)s
 WHERE id = %(id)s AND coalesce(session_id, %(session)s) = %(session)s AND abs(claim) = %(claim)s
 {returning:id}
 
+-- name: hold. Locks a message that a session holds, or has held last.
+-- Locks: the row. Index: the primary key. Returns: its id if the message has the claim token.
+SELECT id FROM django_mq_message
+WHERE id = %(id)s AND coalesce(session_id, %(session)s) = %(session)s AND abs(claim) = %(claim)s
+{for_update}
+
 -- name: _mark. A marked message as it is before its end: id, listenings, message id, queue, type, headers, properties,
 -- body, content type and content encoding.
 m.id, m.told_to, m.message_id, q.name, m.type, m.headers{as:text}, m.properties{as:text}, m.body, m.content_type,
