@@ -5,7 +5,9 @@ from django_mq.api import publish, publish_many, consumer, browse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import sync_to_async
 
 from django_mq import conf
 from django_mq.delivery import hints
@@ -28,6 +30,7 @@ from django_mq.delivery.operator.verbs import (
 from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import count_of, existing, queue_name
+from django_mq.durable.message import DurableMessage
 from django_mq.engine.decisions.bulk import Done
 from django_mq.engine.decisions.unique import Unique, debounce
 from django_mq.engine.states import State
@@ -38,6 +41,8 @@ from django_mq.replies.reader import KeptResult, aget_result, aresult_of, get_re
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import timedelta
+    from uuid import UUID
 
 __all__ = [
     "Answer",
@@ -45,6 +50,7 @@ __all__ = [
     "Cancelled",
     "Decline",
     "Done",
+    "DurableMessage",
     "Effect",
     "KeptResult",
     "OutgoingMessage",
@@ -56,6 +62,7 @@ __all__ = [
     "Unique",
     "acall",
     "acancel",
+    "aemit",
     "aget_result",
     "amove",
     "announce",
@@ -70,6 +77,8 @@ __all__ = [
     "cancel",
     "consumer",
     "debounce",
+    "emit",
+    "forget_steps",
     "free_groups",
     "get_result",
     "move",
@@ -80,6 +89,7 @@ __all__ = [
     "purge",
     "redrive",
     "release",
+    "rename_step",
     "reschedule",
     "result_of",
     "resume",
@@ -140,3 +150,58 @@ def purge(queue: str, *, using: str | None = None) -> int:
     from django_mq.delivery.operator import recalls  # noqa: PLC0415 - models; an app may not be installed
 
     return recalls.purge(existing(queue), using=using or conf.load().DATABASE)
+
+
+# Durable handlers.
+
+
+def emit(
+    event: str,
+    key: str = "",
+    payload: Any = None,
+    *,
+    ttl_seconds: timedelta | float | None = None,
+    using: str | None = None,
+) -> bool:
+    """Emit an event to the durable handlers that wait for it, now or later, in the caller's transaction.
+
+    The first one of a name and a key counts, for as long as it is kept: ``ttl_seconds``, by default the setting
+    ``DURABLE_EVENT_SECONDS``. Return whether this was the first one; a later one changes nothing. Raises
+    UnusableEvent for a name, a key or a payload that cannot be stored.
+    """
+    from django_mq.durable import events  # noqa: PLC0415 - models; an app may not be installed
+
+    return events.emit(event, key, payload, ttl_seconds=ttl_seconds, alias=using or conf.load().DATABASE)
+
+
+async def aemit(
+    event: str,
+    key: str = "",
+    payload: Any = None,
+    *,
+    ttl_seconds: timedelta | float | None = None,
+    using: str | None = None,
+) -> bool:
+    """Emit from async code: like ``emit``, in a transaction of its own."""
+    return await sync_to_async(emit)(event, key, payload, ttl_seconds=ttl_seconds, using=using)
+
+
+def rename_step(queue: str, old: str, new: str, *, using: str | None = None) -> int:
+    """Give a step another name in all messages of a queue that have done it; return how many records changed.
+
+    Call it in a migration of the release that renames the step in the code, while no worker of the queue runs.
+    Raises StepMisused for a name that a step cannot have.
+    """
+    from django_mq.durable import changes  # noqa: PLC0415 - as above
+
+    return changes.rename_step(queue, old, new, alias=using or conf.load().DATABASE)
+
+
+def forget_steps(queue: str, message_id: UUID | str, *, place: int = 1, using: str | None = None) -> int:
+    """Forget what a message has done from a place on, 1 for all; return how many records were removed.
+
+    What is forgotten is done again when the message is delivered next: redrive a dead letter afterwards.
+    """
+    from django_mq.durable import changes  # noqa: PLC0415 - as above
+
+    return changes.forget_steps(queue, message_id, place=place, alias=using or conf.load().DATABASE)

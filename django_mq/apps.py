@@ -30,6 +30,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.alerts import models as of_alerts  # noqa: F401, PLC0415 - as above
         from django_mq.alerts.extension import EXTENSION as ALERTS  # noqa: PLC0415 - as above
         from django_mq.diagnosis.state.running import EXTENSION as RUNNING  # noqa: PLC0415 - as above
+        from django_mq.durable.extension import EXTENSION as DURABLE  # noqa: PLC0415 - as above
         from django_mq.failures.extension import EXTENSION as FAILURES  # noqa: PLC0415 - as above
         from django_mq.models.queue import add_options  # noqa: PLC0415 - as above
         from django_mq.periodic import models  # noqa: F401, PLC0415 - as above
@@ -40,6 +41,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.tenants.extension import EXTENSION as TENANTS  # noqa: PLC0415 - as above
         from django_mq.tiles.extension import EXTENSION as TILES  # noqa: PLC0415 - as above
 
+        conf.add_extension(DURABLE)
         conf.add_extension(FAILURES)
         conf.add_extension(RUNNING)
         conf.add_extension(PERIODIC)

@@ -192,6 +192,10 @@ PAGES = (
         beside="python manage.py mq_worker",
         prints=("the price is 12.5", "no price: Reject: no such article"),
     ),
+    Page(
+        "messages/durable-handlers.md",
+        prints=("charge order 7", "send R-7", "visited"),
+    ),
     Page("messages/unique-messages.md", after="python manage.py mq_queues", prints=("the report of customer 17",)),
     Page(
         "messages/several-handlers.md",

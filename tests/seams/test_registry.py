@@ -12,6 +12,7 @@ from django_mq.alerts.extension import EXTENSION as ALERTS
 from django_mq.checks import check_settings
 from django_mq.deaths import EXTENSION as DEATHS
 from django_mq.diagnosis.state.running import EXTENSION as RUNNING
+from django_mq.durable.extension import EXTENSION as DURABLE
 from django_mq.errors import UnusableExtension
 from django_mq.failures.extension import EXTENSION as FAILURES
 from django_mq.integrations.celery.beat import EXTENSION as BEAT
@@ -34,6 +35,7 @@ OURS = (
     TYPED,
     DEATHS,
     UNIQUE,
+    DURABLE,
     FAILURES,
     RUNNING,
     PERIODIC,

@@ -303,6 +303,40 @@ def shared_handlers() -> None:
     forget("orders")
 
 
+def durable_handlers() -> None:
+    """Let durable handlers do steps, sleep, wait for events, and meet records of other code."""
+    from django_mq.api import consumer, emit, publish
+    from django_mq.delivery.consumer.handlers import forget, handler_of
+    from django_mq.delivery.consumer.worker import Worker
+    from django_mq.delivery.queues import declare
+    from django_mq.errors import EventTimedOut
+    from django_mq.stores.registry import shared_store
+
+    runs: list[Any] = []
+
+    def handle(message: Any) -> None:
+        runs.append(message)
+        if message.patched("new"):
+            message.step("one", int)
+        message.step("other" if message.body == "changed" and len(runs) > 2 else "one", int)
+        message.patched("newer")
+        message.sleep(seconds=0)
+        with suppress(EventTimedOut):
+            message.wait_for("never", timeout_seconds=0)
+        message.wait_for("paid", message.body)
+        message.sleep(days=1)
+
+    declare(shared_store("default"), "durable")
+    consumer("durable", durable=True)(handle)
+    for body in ("kept", "changed"):
+        publish("durable", body)
+    for _ in range(2):
+        Worker([handler_of("durable")], threads=1).run(until_empty=True)
+        for key in ("kept", "changed"):
+            emit("paid", key)
+    forget("durable")
+
+
 def handlers_with_rules() -> None:
     """Let handlers with selectors and credit in bytes consume a queue, and decline, fail and sort messages."""
     from django.core.management import call_command

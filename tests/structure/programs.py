@@ -72,6 +72,7 @@ AT_WORK: Final = (
     product.celery_message,
     product.interfaces,
     product.shared_handlers,
+    product.durable_handlers,
     product.handlers_with_rules,
     product.handlers_with_retries,
     product.limited_handlers,

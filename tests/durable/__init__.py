@@ -1,0 +1,1 @@
+"""Durable handlers: replay, events, deaths at every statement."""
