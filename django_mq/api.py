@@ -38,11 +38,14 @@ from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
 from django_mq.periodic.decorator import periodic
 from django_mq.replies.calls import acall, call
 from django_mq.replies.reader import KeptResult, aget_result, aresult_of, get_result, result_of
+from django_mq.workflows.declared import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import timedelta
     from uuid import UUID
+
+    from django_mq.workflows.context import Results, StepContext
 
 __all__ = [
     "Answer",
@@ -60,6 +63,7 @@ __all__ = [
     "Retry",
     "Skip",
     "Unique",
+    "Workflow",
     "acall",
     "acancel",
     "aemit",
@@ -75,6 +79,7 @@ __all__ = [
     "browse",
     "call",
     "cancel",
+    "cancel_workflow",
     "consumer",
     "debounce",
     "emit",
@@ -93,6 +98,9 @@ __all__ = [
     "reschedule",
     "result_of",
     "resume",
+    "retry_workflow",
+    "step_of",
+    "workflow_results",
 ]
 
 
@@ -205,3 +213,46 @@ def forget_steps(queue: str, message_id: UUID | str, *, place: int = 1, using: s
     from django_mq.durable import changes  # noqa: PLC0415 - as above
 
     return changes.forget_steps(queue, message_id, place=place, alias=using or conf.load().DATABASE)
+
+
+# Workflows.
+
+
+def step_of(message: ReceivedMessage, *, using: str | None = None) -> StepContext:
+    """Return the step of a workflow that a handler runs: its input, and what the steps before it have returned.
+
+    Raises UnknownWorkflow for a message that is no step.
+    """
+    from django_mq.workflows import context  # noqa: PLC0415 - models; an app may not be installed
+
+    return context.step_of(message, using=using)
+
+
+def workflow_results(workflow_id: UUID | str, *, using: str | None = None) -> Results:
+    """Return what the steps of a workflow have returned until now, by name. Raises UnknownWorkflow."""
+    from django_mq.workflows import verbs  # noqa: PLC0415 - as above
+
+    return verbs.workflow_results(workflow_id, using=using)
+
+
+def cancel_workflow(workflow_id: UUID | str, *, reason: str = "", using: str | None = None) -> None:
+    """Stop a workflow: nothing more begins, its messages are cancelled, and what has succeeded is undone.
+
+    Handlers that run are asked to end, after the commit. Raises UnknownWorkflow, and WorkflowRefused for a
+    workflow that has ended.
+    """
+    from django_mq.workflows import verbs  # noqa: PLC0415 - as above
+
+    verbs.cancel_workflow(workflow_id, reason=reason, using=using)
+
+
+def retry_workflow(workflow_id: UUID | str, *, using: str | None = None) -> None:
+    """Run again what has not succeeded of a workflow that has failed, or was cancelled.
+
+    What has succeeded is kept, unless it was undone. It has no deadline then. Raises UnknownWorkflow;
+    WorkflowRefused for a workflow that runs, has succeeded, or is a step of another one; and WorkflowRuns if
+    another one has its unique key now.
+    """
+    from django_mq.workflows import verbs  # noqa: PLC0415 - as above
+
+    verbs.retry_workflow(workflow_id, using=using)

@@ -40,6 +40,7 @@ class DjangoMQConfig(AppConfig):
         from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
         from django_mq.tenants.extension import EXTENSION as TENANTS  # noqa: PLC0415 - as above
         from django_mq.tiles.extension import EXTENSION as TILES  # noqa: PLC0415 - as above
+        from django_mq.workflows.extension import EXTENSION as WORKFLOWS  # noqa: PLC0415 - as above
 
         conf.add_extension(DURABLE)
         conf.add_extension(FAILURES)
@@ -53,6 +54,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(ACTS)
         conf.add_extension(TILES)
         conf.add_extension(REPLIES)
+        conf.add_extension(WORKFLOWS)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

@@ -53,6 +53,10 @@ class WrongSchedule(ConfigurationError, ValueError):
     """A periodic message has a cron line, an interval or a time zone with which it cannot be due."""
 
 
+class WrongWorkflow(ConfigurationError, ValueError):
+    """A workflow, or a step of it, is declared in a way that cannot be."""
+
+
 class TargetGone(MQError):
     """What a periodic message publishes does not exist, or not here."""
 
@@ -121,6 +125,23 @@ class PublishingStopped(PublishError):
         super().__init__(f"{where}: {why} Published before it: {published:,}.")
         #: How many messages are published, all of the lines before.
         self.published = published
+
+
+class WorkflowRuns(PublishError):
+    """A workflow of this name and key runs already."""
+
+    def __init__(self, message: str | None = None, *, workflow_id: Any = None) -> None:
+        super().__init__(message)
+        #: The id of the one that runs; None if it has ended meanwhile.
+        self.workflow_id = workflow_id
+
+
+class UnknownWorkflow(MQError, LookupError):
+    """There is no workflow of this id, or no code declares one of this name."""
+
+
+class WorkflowRefused(MQError):
+    """The workflow is in no state in which it can be retried or cancelled."""
 
 
 class QueueInUse(MQError):

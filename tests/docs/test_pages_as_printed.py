@@ -196,6 +196,7 @@ PAGES = (
         "messages/durable-handlers.md",
         prints=("charge order 7", "send R-7", "visited"),
     ),
+    Page("messages/workflows.md", after="python manage.py mq_doctor", prints=("analysed 3 pages: 63 letters",)),
     Page("messages/unique-messages.md", after="python manage.py mq_queues", prints=("the report of customer 17",)),
     Page(
         "messages/several-handlers.md",

@@ -24,6 +24,7 @@ from django_mq.tenants.extension import EXTENSION as TENANTS
 from django_mq.tiles.extension import EXTENSION as TILES
 from django_mq.typed.extension import EXTENSION as TYPED
 from django_mq.unique.extension import EXTENSION as UNIQUE
+from django_mq.workflows.extension import EXTENSION as WORKFLOWS
 from tests.seams import values
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ OURS = (
     ACTS,
     TILES,
     REPLIES,
+    WORKFLOWS,
     BEAT,
 )
 

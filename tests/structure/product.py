@@ -575,6 +575,57 @@ def periodic_messages() -> None:
     PeriodicMessage.objects.all().delete()
 
 
+def workflows() -> None:
+    """Run a graph with each kind of step, retry it, cancel it, and refuse graphs that cannot be."""
+    from django_mq.api import Workflow, cancel_workflow, consumer, retry_workflow, step_of
+    from django_mq.delivery.consumer.handlers import forget, registered
+    from django_mq.delivery.consumer.worker import Worker
+    from django_mq.engine.decisions.workflows import StepRule, outcome, problems_of
+    from django_mq.stores.registry import shared_store
+    from django_mq.workflows import declared
+    from django_mq.workflows.graphs import graph_in
+    from tests.stores.builders import declare
+
+    fails = True
+
+    @consumer("steps", max_attempts=1)
+    def handle(message: Any) -> Any:
+        step = step_of(message)
+        if fails and step.name == "bad":
+            raise ValueError("no")
+        return [1, 2] if step.name == "list" else step.results.input
+
+    declare(shared_store("default"), "steps")
+    inner, flow = Workflow("inner"), Workflow("flow")
+    inner.step("only", "steps")
+    flow.step("list", "steps", compensate="steps")
+    flow.step("each", "steps", for_each="list", compensate="steps")
+    flow.step("whole", inner, after=["each"])
+    flow.step("skipped", "steps", after=["list"], when=lambda _results: False)
+    flow.step("behind", "steps", after=["skipped"])
+    flow.step("bad", "steps", after=["whole", "behind"])
+    flow.step("never", "steps", after=["bad"])
+    flow.step("sorry", "steps", after=["bad"], runs_on="failure")
+    started = flow.start()
+    for again in (True, False):
+        Worker(registered("steps"), threads=1, using="default").run(until_empty=True)
+        fails = False
+        if again:
+            retry_workflow(started)
+    cancel_workflow(flow.start())
+    assert graph_in(flow.graph).layers
+    outcome([], was_stopped=True)
+    for rules in (
+        [],
+        [StepRule(name="a"), StepRule(name="a", after=("c",))],
+        [StepRule(name="a", after=("b",)), StepRule(name="b", after=("a",))],
+    ):
+        list(problems_of(rules))
+    forget("steps")
+    for each in (inner, flow):
+        declared.forget(each.name)
+
+
 def failures_and_alerts() -> None:
     """Put failures in groups, redrive a group in stages, show what runs long, and send alerts to a webhook."""
     from django.conf import settings as site

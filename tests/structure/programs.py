@@ -78,6 +78,7 @@ AT_WORK: Final = (
     product.limited_handlers,
     product.fair_handlers,
     product.periodic_messages,
+    product.workflows,
     product.failures_and_alerts,
     product.figures_of_the_past,
     product.many_keys,

@@ -1,0 +1,15 @@
+"""Workflows: graphs of steps with dependencies, whose messages are published as others end.
+
+declared.py   how code declares a workflow and its steps, and what finds a declaration by its name
+graphs.py     the graph of a workflow as its row has it
+values.py     results and inputs as rows have them
+models.py     the rows
+statements.py the SQL, over the connection over which a message ends
+locked.py     a run whose rows are locked: how it begins, goes on, ends, is undone, and is run again
+starter.py    how a run is written, in the transaction of the caller
+ends.py       what the end of a message means for its step
+context.py    what a handler is told of the step that it runs
+verbs.py      cancel and retry
+duty.py       deadlines, ends that were missed, and old rows
+extension.py  how all this enters
+"""
