@@ -36,6 +36,8 @@ class DjangoMQConfig(AppConfig):
         from django_mq.periodic import models  # noqa: F401, PLC0415 - as above
         from django_mq.periodic.extension import EXTENSION as PERIODIC  # noqa: PLC0415 - as above
         from django_mq.replies.extension import EXTENSION as REPLIES  # noqa: PLC0415 - as above
+        from django_mq.results import models as of_results  # noqa: F401, PLC0415 - as above
+        from django_mq.results.extension import EXTENSION as RESULTS  # noqa: PLC0415 - as above
         from django_mq.rollups.extension import EXTENSION as ROLLUPS  # noqa: PLC0415 - as above
         from django_mq.search.extension import EXTENSION as SEARCH  # noqa: PLC0415 - as above
         from django_mq.tenants.extension import EXTENSION as TENANTS  # noqa: PLC0415 - as above
@@ -55,6 +57,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(TILES)
         conf.add_extension(REPLIES)
         conf.add_extension(WORKFLOWS)
+        conf.add_extension(RESULTS)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

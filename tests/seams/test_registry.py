@@ -18,6 +18,7 @@ from django_mq.failures.extension import EXTENSION as FAILURES
 from django_mq.integrations.celery.beat import EXTENSION as BEAT
 from django_mq.periodic.extension import EXTENSION as PERIODIC
 from django_mq.replies.extension import EXTENSION as REPLIES
+from django_mq.results.extension import EXTENSION as RESULTS
 from django_mq.rollups.extension import EXTENSION as ROLLUPS
 from django_mq.search.extension import EXTENSION as SEARCH
 from django_mq.tenants.extension import EXTENSION as TENANTS
@@ -48,6 +49,7 @@ OURS = (
     TILES,
     REPLIES,
     WORKFLOWS,
+    RESULTS,
     BEAT,
 )
 

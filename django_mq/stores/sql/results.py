@@ -1,4 +1,4 @@
-"""The results of Django's tasks, which have no queue: Django's models read them."""
+"""The results of Django's tasks and of Celery's, which have no queue: Django's models read them."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ class TaskResults(Part):
     def write_removed(self, **columns: Any) -> None:
         """Write the result of a task whose message was removed, unless there is one."""
         self.database.insert("write_result_of_removed", **columns)
+
+    def store(self, **columns: Any) -> None:
+        """Write the state of a Celery task, unless it has succeeded before."""
+        self.rows("store_result", **columns)
+
+    def join_chord(self, **columns: Any) -> bool:
+        """Write that a member of a chord has ended; return whether it is new."""
+        return bool(self.database.insert("join_chord", **columns))

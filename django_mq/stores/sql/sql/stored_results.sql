@@ -1,0 +1,27 @@
+-- name: store_result. Writes the state and the result of a Celery task, in place of the last ones; but a success
+-- stays.
+-- Locks: the result's row. Index: task_id. Returns: nothing.
+INSERT INTO django_mq_result (
+    task_id, message_id, status, result, content_type, content_encoding, traceback, children, group_id, parent_id,
+    name, args, kwargs, worker, queue, retries, stamps, done_at, expires_at)
+VALUES (
+    %(task_id)s, %(message_id)s, %(status)s, %(result)s, %(content_type)s, %(content_encoding)s, %(traceback)s,
+    %(children)s, %(group_id)s, %(parent_id)s, %(name)s, %(args)s, %(kwargs)s, %(worker)s, %(queue)s, %(retries)s,
+    %(stamps)s, %(done_at)s, %(expires_at)s)
+ON CONFLICT (task_id) DO UPDATE SET
+    message_id = excluded.message_id, status = excluded.status, result = excluded.result,
+    content_type = excluded.content_type, content_encoding = excluded.content_encoding,
+    traceback = excluded.traceback, children = excluded.children, group_id = excluded.group_id,
+    parent_id = excluded.parent_id, name = excluded.name, args = excluded.args, kwargs = excluded.kwargs,
+    worker = excluded.worker, queue = excluded.queue, retries = excluded.retries, stamps = excluded.stamps,
+    done_at = excluded.done_at, expires_at = excluded.expires_at
+WHERE django_mq_result.status <> 'SUCCESS'
+
+-- name: join_chord. Writes that a member of a chord has ended, unless that is written.
+-- Locks: the new row. Index: the constraint django_mq_chordmember_once. Returns: one row if it was not there.
+INSERT INTO django_mq_chordmember (
+    group_id, task_id, position, status, result, content_type, content_encoding, expires_at)
+VALUES (
+    %(group_id)s, %(task_id)s, %(position)s, %(status)s, %(result)s, %(content_type)s, %(content_encoding)s,
+    %(expires_at)s)
+{unless_taken:group_id, position, task_id} {returning:id}
