@@ -106,8 +106,10 @@ def test_each_of_several_broker_urls_is_checked(settings: Settings) -> None:
     assert len(check_broker_url()) == 2
 
 
-@pytest.mark.parametrize("value", ["django-mq://", "django-mq:///jobs", "django-mq", "django_mq://"])
-def test_a_result_backend_that_is_the_broker_is_an_error_that_says_what_to_use(
+@pytest.mark.parametrize(
+    "value", ["django-mq:///jobs", "django_mq://", "django-mq:///:memory:", "django-mq://host"]
+)
+def test_a_result_backend_that_keeps_no_results_is_an_error_that_says_what_to_write(
     settings: Settings, value: str
 ) -> None:
     settings.CELERY_RESULT_BACKEND = value
@@ -116,10 +118,13 @@ def test_a_result_backend_that_is_the_broker_is_an_error_that_says_what_to_use(
 
     assert found.id == "django_mq.E012"
     assert f"CELERY_RESULT_BACKEND is {value!r}" in found.msg
-    assert "django-celery-results" in str(found.hint)
+    assert "Write django-mq://" in str(found.hint)
 
 
-@pytest.mark.parametrize("value", ["django-db", "redis://", "rpc://", "django_mq_results.Backend", "", None])
+@pytest.mark.parametrize(
+    "value",
+    ["django-mq://", "django-mq", "django-db", "redis://", "rpc://", "django_mq_results.Backend", "", None],
+)
 def test_another_result_backend_passes(settings: Settings, value: str | None) -> None:
     settings.CELERY_RESULT_BACKEND = value
 

@@ -131,6 +131,10 @@ PAGES = (
         prints=("receipt for order 7 attempt 1",),
     ),
     Page("celery/switch.md", settings=FRESH, after="celery -A shop worker"),
+    Page(
+        "celery/keep-results.md",
+        prints=("PENDING", "3", "Call get() after the transaction."),
+    ),
     Page("celery/replace-celery-once.md", after="python manage.py mq_queues"),
     Page(
         "celery/replace-celery-beat.md",

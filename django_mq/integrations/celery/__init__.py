@@ -1,7 +1,8 @@
 """Celery workers as consumers: the Kombu transport and the worker step.
 
     url.py        the broker URL and its scheme; known.py is the entry point that registers it with Kombu
-    checks.py     the checks of broker URLs and result backends; results.py is what Celery finds as such a backend
+    checks.py     the checks of broker URLs and result backends
+    result_backend.py  results and chords; results.py is what Celery finds as such a backend
     transport.py  the Kombu transport and its channel, which put the parts of one connection together
     message.py    Kombu's message to a row and back
     publisher.py  what a transport writes, messages and declarations, and over which connection

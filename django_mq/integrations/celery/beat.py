@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import ConfigurationError
+from django_mq.integrations.celery.results import end_chords
 from django_mq.integrations.celery.url import BEAT_ENTRY, SCHEME
 from django_mq.periodic.beat import BEAT, BeatEntry, cron_of, found
 from django_mq.periodic.declared import follow, source_of
@@ -115,5 +116,9 @@ def declare_beat(store: Store, _limit: int) -> int:
 
 
 EXTENSION = Extension(
-    name="celery", duties=(Duty(name="declare_beat", run=declare_beat, interval_seconds=math.inf),)
+    name="celery",
+    duties=(
+        Duty(name="declare_beat", run=declare_beat, interval_seconds=math.inf),
+        Duty(name="end_chords", run=end_chords, limit=20, interval_seconds=30),
+    ),
 )

@@ -11,8 +11,8 @@ from django.db import DatabaseError
 
 from django_mq import conf
 from django_mq.errors import BrokerURLError, ConfigurationError
-from django_mq.integrations.celery.results import INSTEAD
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
+from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SHOWN = 10
 #: A broker URL that means this transport, however it is spelt.
 BROKER_URL = re.compile(r"django[-_. ]?mq\b:?", re.IGNORECASE)
+
+#: What to write instead of a wrong result backend.
+RESULTS_HINT = f"Write {SCHEME}:// for the default database, or {SCHEME}:///ALIAS for another one."
 
 
 def register() -> None:
@@ -47,11 +50,11 @@ def check_broker_url(**_: Any) -> list[checks.CheckMessage]:
 
 
 def check_result_backend(**_: Any) -> list[checks.CheckMessage]:
-    """E012: a result backend that is the broker URL, as some projects write it for Redis."""
+    """E012: a result backend of ours that keeps no results: in memory, or with a wrong URL."""
     return [
-        checks.Error(f"{name} is {value!r}, but django_mq keeps no results.", hint=INSTEAD, id="django_mq.E012")
+        checks.Error(f"{name} is {value!r}{problem}", hint=RESULTS_HINT, id="django_mq.E012")
         for name in sorted(dir(settings))
-        if name.endswith("RESULT_BACKEND") and _is_ours(value := getattr(settings, name))
+        if name.endswith("RESULT_BACKEND") and (problem := _result_problem(value := getattr(settings, name)))
     ]
 
 
@@ -70,6 +73,20 @@ def check_beat(databases: Sequence[str] | None = None, **_: Any) -> list[checks.
     problem = f"celery beat publishes what the workers publish as periodic messages, and is dropped: {shown}."
     hint = "Stop celery beat, or delete the periodic messages."
     return [checks.Warning(problem, hint=hint, id="django_mq.W012")]
+
+
+def _result_problem(value: Any) -> str | None:
+    if not _is_ours(value):
+        return None
+    if not value.startswith(f"{SCHEME}://"):
+        return None if value == SCHEME else ", which Celery does not read as the URL of django_mq."
+    try:
+        address = parse(value)
+        check_alias(address)
+    except BrokerURLError as error:
+        return f": {error}"
+    in_memory = (address.alias or conf.load().DATABASE) == MEMORY
+    return ", and the queues in memory keep no results." if in_memory else None
 
 
 def _is_ours(value: Any) -> bool:

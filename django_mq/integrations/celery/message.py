@@ -55,10 +55,12 @@ DEDUP_ID = "x-dedup-id"
 TRIED = "mq_tried"
 #: Property of a message that was published without a priority: its task sees 0, as with other transports of Kombu.
 UNSAID = "mq_unsaid"
+#: Property of a received message: its id, for the row of its result.
+OWN_ID = "mq_own_id"
 #: Headers that only describe the arguments, for people.
 SHOWN = ("argsrepr", "kwargsrepr")
 #: Properties that have columns of their own, or make sense in this process only.
-NOT_STORED = frozenset({"priority", "correlation_id", "body_encoding", "delivery_tag", MESSAGE_ID, TRIED})
+NOT_STORED = frozenset({"priority", "correlation_id", "body_encoding", "delivery_tag", MESSAGE_ID, OWN_ID, TRIED})
 #: The other properties that AMQP has a field for, and Kombu's own.
 AMQP = frozenset(
     {"app_id", "delivery_info", "delivery_mode", "expiration", "reply_to", "timestamp", "type", "user_id"}
@@ -278,6 +280,7 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
     properties.update(
         delivery_tag=f"{claimed.id}.{claimed.claim}", priority=priority, correlation_id=claimed.correlation_id
     )
+    properties[OWN_ID] = str(claimed.message_id)
     return {
         "body": bytes(body),
         "content-type": claimed.content_type,

@@ -1,22 +1,36 @@
-"""The answer to ``django-mq://`` as a result backend: django_mq keeps no results.
-
-Celery finds ``no_backend`` by an entry point, and calls it with the first ``delay()`` and when a worker starts.
-"""
+"""What Celery finds by an entry point for ``django-mq://`` as a result backend, and what its workers end."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-from django_mq.errors import ConfigurationError
+import django
+from django.apps import apps
 
 if TYPE_CHECKING:
-    from typing import NoReturn
-
-#: What to write instead.
-INSTEAD = "Use 'django-db' of django-celery-results, Redis or 'rpc://'. If nothing reads results, leave it out."
+    from django_mq.integrations.celery.result_backend import DatabaseResults
+    from django_mq.stores.base import Store
 
 
-def no_backend(app: Any, url: str | None = None, **_: Any) -> NoReturn:
-    """Raise ConfigurationError, in place of a result backend."""
-    given = url or app.conf.result_backend
-    raise ConfigurationError(f"The result backend is {given!r}, but django_mq keeps no results. {INSTEAD}")
+def result_backend(app: Any, url: str | None = None, **options: Any) -> DatabaseResults:
+    """Return the backend of an app. Raises ConfigurationError, and BrokerURLError for a wrong URL."""
+    if not apps.ready and not apps.loading:
+        django.setup()  # the Celery command line does not call it
+    from django_mq.integrations.celery.result_backend import DatabaseResults  # noqa: PLC0415 - models
+
+    return DatabaseResults(app=app, url=url, **options)
+
+
+def end_chords(store: Store, limit: int) -> int:
+    """End chords whose process has died after their last member, in a worker of Celery; return how many."""
+    if "celery" not in sys.modules or not store.features.durable:
+        return 0
+    from celery import current_app  # noqa: PLC0415 - not in programs without Celery
+
+    from django_mq.integrations.celery.result_backend import DatabaseResults  # noqa: PLC0415 - as above
+
+    backend = current_app.backend
+    if not isinstance(backend, DatabaseResults) or backend.alias != store.alias:
+        return 0
+    return backend.finish_abandoned(limit)

@@ -1,0 +1,542 @@
+"""The result backend for ``django-mq://``: Celery finds it by ``results.py``, which loads the apps first.
+
+    a worker ── mark_as_done ──> the result, the count of its chord and the chord's body, in one transaction
+    a program ── get() ── looks, and sleeps until a hint comes (``django_mq/results/waiting.py``)
+
+A chord that fails, or whose broker is not in this database, is ended after the commit, by the process that has
+counted the last member. If it dies before, another member that runs again does it, or a duty of a Celery worker.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import threading
+import time
+from collections import UserList
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from celery import canvas as _canvas
+from celery import result as _result
+from celery import states
+from celery.app.task import Context
+from celery.backends import base as _base
+from celery.exceptions import ChordError
+from celery.exceptions import TimeoutError as ResultTimeout
+from django.db import InterfaceError, OperationalError, connections, transaction
+from kombu.exceptions import EncodeError
+from kombu.serialization import loads
+
+from django_mq import conf
+from django_mq.engine.decisions.chords import ChordEnd
+from django_mq.errors import BrokerURLError, ConfigurationError, StoreUnavailable, WaitInTransaction
+from django_mq.integrations.celery.message import OWN_ID
+from django_mq.integrations.celery.url import SCHEME, check_alias, parse
+from django_mq.results import chords, results, waiting
+from django_mq.results.models import NO_POSITION
+from django_mq.results.pruning import prune_in
+from django_mq.stores.clock import clock
+from django_mq.stores.records import told
+from django_mq.stores.registry import MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
+
+logger = logging.getLogger("django_mq.celery")
+
+# The types that are known of these leave out what a backend uses.
+base: Any = _base
+canvas: Any = _canvas
+celery_result: Any = _result
+
+#: The content encoding of what is no text; it is stored in base64.
+BINARY: Final = "binary"
+#: The time between two looks of a program that hears no hints, unless ``interval`` says another.
+INTERVAL_SECONDS: Final = 0.5
+#: How many expired rows of each table ``cleanup`` deletes in one statement.
+PRUNED: Final = 1000
+
+
+class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc]  # as above
+    """Results in the database of the queues."""
+
+    supports_native_join = True
+    supports_autoexpire = False
+    supports_result_compression = True
+    supports_failure_expires = True
+    persistent = True
+
+    def __init__(self, app: Any, url: str | None = None, **kwargs: Any) -> None:
+        super().__init__(app=app, url=url or f"{SCHEME}://", **kwargs)
+        address = parse(self.url if "://" in self.url else None)
+        check_alias(address)
+        self.alias: str = address.alias or conf.load().DATABASE
+        if self.alias == MEMORY:
+            raise ConfigurationError(
+                "Results are kept in a database, and the result backend names the memory: "
+                f"write {SCHEME}:// or {SCHEME}:///ALIAS."
+            )
+        failures = app.conf.get("result_failure_expires")
+        self._failure_expires = self.expires if failures is None else self.prepare_expires(failures)
+        chords = app.conf.get("result_chord_expires")
+        self._chord_expires = self.expires if chords is None else self.prepare_expires(chords)
+        # As Celery's backend for databases, if the project says nothing.
+        if not app.conf.value_set_for("result_backend_always_retry"):
+            self.always_retry = True
+        if not app.conf.value_set_for("result_backend_max_retries"):
+            self.max_retries = 3
+        # The chords that this thread ends after its transaction.
+        self._ending = threading.local()
+
+    # Errors.
+
+    def exception_safe_to_retry(self, exc: BaseException) -> bool:
+        """Whether to try again: not in a transaction, which is broken."""
+        is_outage = isinstance(exc, (OperationalError, InterfaceError, StoreUnavailable))
+        return is_outage and not connections[self.alias].in_atomic_block
+
+    def on_backend_retryable_error(self, exc: BaseException) -> None:  # noqa: ARG002
+        connections[self.alias].close_if_unusable_or_obsolete()
+
+    # What is stored.
+
+    def _expiry(self, seconds: float | timedelta | None) -> datetime | None:
+        if isinstance(seconds, timedelta):
+            seconds = seconds.total_seconds()
+        return clock.now() + timedelta(seconds=seconds) if seconds else None
+
+    def _packed(self, value: Any) -> str:
+        """Return what the serialiser makes of a value, as text. Raises EncodeError."""
+        payload = self.encode(value)
+        if isinstance(payload, bytes):
+            payload = base64.b64encode(payload).decode() if self._is_binary else payload.decode()
+        return str(payload)
+
+    @property
+    def _is_binary(self) -> bool:
+        return bool(getattr(self, "compression", None)) or self.content_encoding == BINARY
+
+    @property
+    def _stored_encoding(self) -> str:
+        return BINARY if self._is_binary else self.content_encoding
+
+    def _unpacked(self, text: str, content_type: str, content_encoding: str) -> Any:
+        """Return the value that was stored so. What the app does not accept is refused by Kombu."""
+        if not text:
+            return None
+        payload: Any = base64.b64decode(text) if content_encoding == BINARY else text
+        if content_type == self.content_type:
+            return self.decode(payload)
+        return loads(payload, content_type=content_type, content_encoding=content_encoding, accept=self.accept)
+
+    def _store_result(
+        self, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None, **_: Any
+    ) -> Any:
+        meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
+        packed = self._packed(meta["result"])
+        most = conf.load().MAX_BODY_BYTES
+        if len(packed) > most:
+            raise EncodeError(
+                f"The result of task {task_id} has {len(packed)} bytes; DJANGO_MQ['MAX_BODY_BYTES'] allows "
+                f"{most}. Store it elsewhere, and return where it is."
+            )
+        expires = self._failure_expires if state == states.FAILURE else self.expires
+        results.store(
+            using=self.alias,
+            task_id=str(task_id),
+            status=state,
+            result=packed,
+            content_type=self.content_type,
+            content_encoding=self._stored_encoding,
+            traceback=None if meta["traceback"] is None else told(str(meta["traceback"])),
+            children=self._packed(meta["children"]) if meta.get("children") else "",
+            group_id=meta.get("group_id") or "",
+            parent_id=meta.get("parent_id") or "",
+            message_id=_message_id(request),
+            done_at=clock.now() if state in states.READY_STATES else None,
+            expires_at=self._expiry(expires),
+            **self._extended(meta),
+        )
+        if state in states.READY_STATES:
+            waiting.announce(str(task_id), using=self.alias)
+        return result
+
+    def _extended(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns of ``result_extended``."""
+        if "kwargs" not in meta:
+            return {}
+        stamped = {name: meta.get(name) for name in meta.get("stamped_headers") or ()}
+        return {
+            "name": meta["name"] or "",
+            "args": self._packed(meta["args"]),
+            "kwargs": self._packed(meta["kwargs"]),
+            "worker": meta["worker"] or "",
+            "queue": meta["queue"] or "",
+            "retries": meta["retries"],
+            "stamps": self._packed({"stamped_headers": list(stamped), "stamps": stamped}) if stamped else "",
+        }
+
+    def _get_task_meta_for(self, task_id: str) -> dict[str, Any]:
+        row = results.find(str(task_id), using=self.alias)
+        if row is None:
+            return {"status": states.PENDING, "result": None}
+        return self._meta(row)
+
+    def _meta(self, row: Any) -> dict[str, Any]:
+        """Return a stored result as Celery's other backends return theirs."""
+
+        def unpacked(text: str) -> Any:
+            return self._unpacked(text, row.content_type, row.content_encoding)
+
+        meta = {
+            "task_id": row.task_id,
+            "status": row.status,
+            "result": unpacked(row.result),
+            "traceback": row.traceback,
+            "children": unpacked(row.children) or [],
+            "date_done": row.done_at.isoformat() if row.done_at else None,
+        }
+        meta |= {name: value for name in ("group_id", "parent_id") if (value := getattr(row, name))}
+        if row.kwargs:
+            meta |= {name: getattr(row, name) for name in ("name", "worker", "queue", "retries")}
+            meta |= {"args": unpacked(row.args), "kwargs": unpacked(row.kwargs)}
+        if row.stamps:
+            stamps = unpacked(row.stamps)
+            meta |= {"stamped_headers": stamps["stamped_headers"], **stamps["stamps"]}
+        decoded: dict[str, Any] = self.meta_from_decoded(meta)
+        return decoded
+
+    def task_result_exists(self, task_id: str) -> bool:
+        """Whether something is stored for this task."""
+        return results.find(str(task_id), using=self.alias) is not None
+
+    def _forget(self, task_id: str) -> None:
+        results.forget(str(task_id), using=self.alias)
+
+    def cleanup(self) -> None:
+        """Delete what has expired."""
+        while PRUNED in prune_in(self.alias, PRUNED).values():
+            pass
+
+    # Groups.
+
+    def _save_group(self, group_id: str, result: Any) -> Any:
+        results.save_group(
+            using=self.alias,
+            group_id=str(group_id),
+            members=self._packed({"result": result.as_tuple()}),
+            content_type=self.content_type,
+            content_encoding=self._stored_encoding,
+            expires_at=self._expiry(self.expires),
+        )
+        return result
+
+    def _restore_group(self, group_id: str) -> dict[str, Any] | None:
+        row = results.find_group(str(group_id), using=self.alias)
+        if row is None:
+            return None
+        meta: dict[str, Any] = self._unpacked(row.members, row.content_type, row.content_encoding)
+        return meta | {"result": celery_result.result_from_tuple(meta["result"], self.app)}
+
+    def _delete_group(self, group_id: str) -> None:
+        results.delete_group(str(group_id), using=self.alias)
+
+    # Waiting.
+
+    def on_task_call(self, producer: Any, task_id: str) -> dict[str, Any]:  # noqa: ARG002
+        """Remember the task if it is published in a transaction, which ``get`` cannot wait in."""
+        connection = connections[self.alias]
+        if connection.in_atomic_block:
+            savepoints = set(connection.savepoint_ids)
+            # The hints of the transaction are behind the first one, and want to stay the last.
+            for waiting_for in reversed(connection.run_on_commit[-3:]):
+                begun, callback = waiting_for[:2]
+                if isinstance(callback, PublishedTasks) and begun == savepoints:
+                    callback.task_ids.add(task_id)
+                    break
+            else:
+                transaction.on_commit(PublishedTasks({task_id}), using=self.alias, robust=True)
+        return {}
+
+    def _refuse_to_wait(self, task_ids: Iterable[str]) -> None:
+        """Raise WaitInTransaction if one of the tasks was published in the open transaction."""
+        connection = connections[self.alias]
+        if not connection.in_atomic_block:
+            return
+        published = [each[1].task_ids for each in connection.run_on_commit if isinstance(each[1], PublishedTasks)]
+        for task_id in task_ids:
+            if any(task_id in ids for ids in published):
+                raise WaitInTransaction(
+                    f"Task {task_id} was published in the transaction that waits for its result, so no worker "
+                    "sees it before the commit. Call get() after the transaction."
+                )
+
+    def wait_for_pending(
+        self, result: Any, *, callback: Any = None, propagate: bool = True, **options: Any
+    ) -> Any:
+        """Wait for the result of a task, and return it or raise its error."""
+        for _ in self.get_many({result.id}, **options):
+            pass  # the result reads it again, from the cache where it is a success
+        return result.maybe_throw(propagate=propagate, callback=callback)
+
+    def wait_for(self, task_id: str, **options: Any) -> Any:
+        """Wait for a task, and return what is stored."""
+        [(_, meta)] = self.get_many({task_id}, **options)
+        return meta
+
+    def get_many(
+        self,
+        task_ids: Iterable[str],
+        *,
+        timeout: float | None = None,
+        interval: float | None = INTERVAL_SECONDS,
+        on_message: Any = None,
+        on_interval: Any = None,
+        max_iterations: int | None = None,
+        READY_STATES: frozenset[str] = states.READY_STATES,  # noqa: N803 - Celery's name
+        **_: Any,
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the results of tasks as they end. Raises WaitInTransaction."""
+        self._ensure_not_eager()
+        wanted = {str(task_id) for task_id in task_ids}
+        known = {task_id: self._cache[task_id] for task_id in wanted if self.is_cached(task_id)}
+        yield from known.items()
+        wanted.difference_update(known)
+        if not wanted:
+            return
+        began, looks = time.monotonic(), 0
+        with waiting.WAITERS.waiting_for(wanted) as pause:
+            while True:
+                for meta in self._ready(wanted, READY_STATES):
+                    wanted.discard(meta["task_id"])
+                    if on_message is not None:
+                        on_message(meta)
+                    yield meta["task_id"], meta
+                looks += 1
+                if not wanted or looks == max_iterations:
+                    return
+                self._refuse_to_wait(wanted)
+                left = _left(timeout, began)
+                if on_interval is not None:
+                    on_interval()
+                pause.wait(INTERVAL_SECONDS if interval is None else interval, left)
+
+    def _ready(self, task_ids: set[str], ready: frozenset[str]) -> list[dict[str, Any]]:
+        """Return what is stored of these tasks, as far as they have ended."""
+
+        def look() -> list[Any]:
+            return list(results.find_many(task_ids, using=self.alias, status__in=ready))
+
+        found = [self._meta(row) for row in self._ensure_retryable(look)]
+        for meta in found:
+            if meta["status"] == states.SUCCESS:  # others may change: the task may be redriven
+                self._cache[meta["task_id"]] = meta
+        return found
+
+    # Chords.
+
+    def set_chord_size(self, group_id: str, chord_size: int) -> None:
+        """Store how many members a chord has."""
+        chords.begin(group_id, chord_size, expires_at=self._expiry(self._chord_expires), using=self.alias)
+
+    def apply_chord(self, header_result_args: Any, body: Any, **_: Any) -> None:  # noqa: ARG002
+        """Save the members of a chord that has groups in it: the body gets their results in this form."""
+        self.ensure_chords_allowed()
+        if not isinstance(header_result_args[1], UserList):  # a generator, which is not read here
+            header = self.app.GroupResult(*header_result_args)
+            if any(isinstance(each, celery_result.GroupResult) for each in header.results):
+                header.save(backend=self)
+
+    def add_to_chord(self, chord_id: str, result: Any) -> None:  # noqa: ARG002
+        """Let a chord wait for a member more."""
+        chords.add_member(chord_id, using=self.alias)
+
+    def mark_as_done(self, task_id: str, result: Any, request: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Store the result, and count the member of a chord, in one transaction."""
+        self._together(request, lambda: base.Backend.mark_as_done(self, task_id, result, request, *args, **kwargs))
+
+    def mark_as_failure(  # noqa: PLR0917 - Celery's arguments
+        self,
+        task_id: str,
+        exc: BaseException,
+        traceback: Any = None,
+        request: Any = None,
+        store_result: bool = True,
+        call_errbacks: bool = True,
+        state: str = states.FAILURE,
+    ) -> None:
+        """Store the failure, and count the member of a chord, in one transaction; then call what is linked."""
+        options = {"store_result": store_result, "call_errbacks": False, "state": state}
+        self._together(
+            request, lambda: base.Backend.mark_as_failure(self, task_id, exc, traceback, request, **options)
+        )
+        if request and call_errbacks and request.errbacks:
+            self._call_task_errbacks(request, exc, traceback)
+
+    def mark_as_revoked(self, task_id: str, reason: str = "", request: Any = None, **kwargs: Any) -> None:
+        """Store that a task was revoked, and count the member of a chord, in one transaction."""
+        self._together(request, lambda: base.Backend.mark_as_revoked(self, task_id, reason, request, **kwargs))
+
+    def _together(self, request: Any, mark: Callable[[], None]) -> None:
+        if not request or not (request.chord or getattr(request, "chain", None)):
+            mark()
+            return
+        endings: list[tuple[str, Any]] = []
+
+        def attempt() -> None:
+            endings.clear()
+            with self._noting(endings), transaction.atomic(using=self.alias):
+                mark()
+
+        self._ensure_retryable(attempt)
+        for group_id, body in endings:
+            self.finish_chord(group_id, body)
+
+    @contextmanager
+    def _noting(self, endings: list[tuple[str, Any]]) -> Iterator[None]:
+        before = getattr(self._ending, "chords", None)
+        self._ending.chords = endings
+        try:
+            yield
+        finally:
+            self._ending.chords = before
+
+    def on_chord_part_return(self, request: Any, state: str, result: Any, **_: Any) -> None:
+        """Count a member of a chord that has ended. The last one ends the chord."""
+        group_id = request.group
+        if not (group_id and request.id and request.chord):
+            return
+        endings = getattr(self._ending, "chords", None)
+        if endings is None:
+            self._together(request, lambda: self.on_chord_part_return(request, state, result))
+            return
+        position = request.group_index
+        verdict = chords.count(
+            group_id=group_id,
+            has_failed=state in states.PROPAGATE_STATES,
+            expires_at=self._expiry(self._chord_expires),
+            using=self.alias,
+            task_id=request.id,
+            position=NO_POSITION if position is None else position,
+            status=state,
+            result=self._packed(self.encode_result(result, state)),
+            content_type=self.content_type,
+            content_encoding=self._stored_encoding,
+        )
+        if verdict is ChordEnd.PUBLISH and self._publishes_here and self._publish_body(group_id, request.chord):
+            chords.end(group_id, using=self.alias)
+        elif verdict in (ChordEnd.PUBLISH, ChordEnd.FAIL):
+            chords.carry(group_id, self._packed(request.chord), using=self.alias)
+            endings.append((group_id, request.chord))
+
+    @property
+    def _publishes_here(self) -> bool:
+        """Whether a message commits with a result: the broker is in the same database."""
+        url = self.app.conf.broker_write_url or self.app.conf.broker_url
+        if isinstance(url, list | tuple):
+            url = url[0] if url else ""
+        first = str(url or "").split(";")[0]
+        if not first.startswith(f"{SCHEME}://"):
+            return False
+        try:
+            alias = parse(first).alias
+        except BrokerURLError:
+            return False
+        return (alias or conf.load().DATABASE) == self.alias
+
+    def _publish_body(self, group_id: str, body: Any) -> bool:
+        """Publish the body in the open transaction; return whether that was possible."""
+        try:
+            with transaction.atomic(using=self.alias):
+                callback = canvas.maybe_signature(body, app=self.app)
+                callback.delay(self._results_of(group_id))
+        except Exception:
+            logger.exception("The body of chord %s cannot be published with its last result.", group_id)
+            return False
+        return True
+
+    def finish_chord(self, group_id: str, body: Any) -> None:
+        """End a chord whose end is decided: publish its body, or fail it."""
+        callback = canvas.maybe_signature(body, app=self.app)
+        try:
+            try:
+                values = self._results_of(group_id)
+            except ChordError:
+                raise
+            except Exception as error:
+                raise ChordError(f"Join error: {error!r}") from error
+            try:
+                callback.delay(values)
+            except Exception as error:
+                raise ChordError(f"Callback error: {error!r}") from error
+        except ChordError as error:
+            logger.exception("Chord %r has failed.", group_id)
+            self.chord_error_from_stack(callback, error)
+            self._count_failed_body(callback, error)
+        chords.end(group_id, using=self.alias)
+
+    def _count_failed_body(self, callback: Any, error: ChordError) -> None:
+        """Count the body of a failed chord that is a member of another chord: it does not run, so no task does."""
+        options = callback.options
+        if options.get("chord") and options.get("task_id"):
+            body = Context(callback)
+            body.update(options, id=options["task_id"], group=options.get("group_id"))
+            self.on_chord_part_return(body, states.FAILURE, error)
+
+    def finish_abandoned(self, limit: int) -> int:
+        """End chords whose process has died before it could; return how many."""
+        abandoned = chords.take_abandoned(limit, using=self.alias)
+        for chord in abandoned:
+            self.finish_chord(chord.group_id, self._unpacked(chord.body, self.content_type, self._stored_encoding))
+        return len(abandoned)
+
+    def _results_of(self, group_id: str) -> list[Any]:
+        """Return the results of the members, in their places and groups. Raises ChordError for a failed one."""
+        values = []
+        for member in chords.members_of(group_id, using=self.alias):
+            value = self._unpacked(member.result, member.content_type, member.content_encoding)
+            if member.status in states.EXCEPTION_STATES:
+                value = self.exception_to_python(value)
+            if member.status in states.PROPAGATE_STATES:
+                error = ChordError(f"Dependency {member.task_id} raised {value!r}")
+                raise error from (value if isinstance(value, BaseException) else None)
+            values.append(value)
+        header = celery_result.GroupResult.restore(group_id, backend=self, app=self.app)
+        if header is None:
+            return values
+        header.on_ready()  # or it would wait
+        with celery_result.allow_join_result():
+            joined: list[Any] = header.join_native(timeout=self.app.conf.result_chord_join_timeout, propagate=True)
+        return joined
+
+    def __reduce__(self, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__reduce__(args, {**(kwargs or {}), "expires": self.expires, "url": self.url})
+
+
+class PublishedTasks:
+    """Which tasks a transaction has published. It waits for the commit, and goes with a rollback."""
+
+    def __init__(self, task_ids: set[str]) -> None:
+        self.task_ids = task_ids
+
+    def __call__(self) -> None:
+        """Do nothing: after the commit, workers see the tasks."""
+
+
+def _left(timeout: float | None, began: float) -> float | None:
+    """Return how long a program may still wait; raises Celery's TimeoutError if it may not."""
+    left = None if timeout is None else timeout - (time.monotonic() - began)
+    if left is not None and left <= 0:
+        raise ResultTimeout("The operation timed out.")
+    return left
+
+
+def _message_id(request: Any) -> UUID | None:
+    """Return the id of the message that a task runs for; None with other brokers."""
+    properties = getattr(request, "properties", None) or {}
+    found = properties.get(OWN_ID)
+    return UUID(found) if found else None

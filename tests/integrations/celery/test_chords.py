@@ -1,0 +1,286 @@
+"""Chords end once, when their last member has ended, in the transaction that stores its result."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from celery import Celery, _state, chain, chord, group, states
+from celery.app.task import Context
+from celery.exceptions import ChordError
+from celery.result import AsyncResult
+from django.db import connections, transaction
+
+from django_mq.engine.decisions.chords import ChordCount, ChordEnd, end_of, seconds_to_next_look
+from django_mq.integrations.celery.results import end_chords
+from django_mq.integrations.celery.url import register
+from django_mq.models import Message
+from django_mq.results.models import Chord, ChordMember
+from django_mq.stores.clock import clock
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_mq.testing import QueueTester
+
+SEEN: list[Any] = []
+
+
+def add(self: Any, *numbers: int) -> int:
+    return sum(numbers)
+
+
+def total(self: Any, numbers: Any) -> Any:
+    SEEN.append(numbers)
+    return numbers
+
+
+def fail(self: Any, *_: Any) -> None:
+    raise ValueError("on purpose")
+
+
+def replace(self: Any, number: int) -> None:
+    raise self.replace(chain(self.app.tasks["add"].s(number, 1), self.app.tasks["add"].s(10)))
+
+
+def grow(self: Any, number: int) -> int:
+    self.add_to_chord(self.app.tasks["add"].s(number, 100))
+    return number
+
+
+def note(self: Any, *given: Any) -> None:
+    SEEN.append("failed")
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Celery]]:
+    """Make the current app, with its results in a database."""
+    register()
+    monkeypatch.setattr(_state._tls, "current_app", None)
+    monkeypatch.setattr(_state, "default_app", None)
+    made: list[Celery] = []
+
+    def make(alias: str, broker: str = "") -> Celery:
+        url = f"django-mq:///{alias}"
+        app = Celery("unit", broker=broker or url, backend=url)
+        app.set_current()
+        for function in (add, total, fail, replace, grow, note):
+            app.task(name=function.__name__, shared=False, bind=True)(function)
+        app.task(name="quiet", shared=False, bind=True, ignore_result=True)(add)
+        made.append(app)
+        return app
+
+    SEEN.clear()
+    yield make
+    for app in made:
+        app.close()
+
+
+@pytest.mark.parametrize(
+    ("chord", "now", "end"),
+    [
+        (ChordCount(None, 0, 5, 0), 0, ChordEnd.WAIT),
+        (ChordCount(3, 0, 2, 1), 0, ChordEnd.WAIT),
+        (ChordCount(3, 0, 3, 0), 0, ChordEnd.PUBLISH),
+        (ChordCount(3, 1, 3, 0), 0, ChordEnd.WAIT),
+        (ChordCount(3, 1, 4, 2), 0, ChordEnd.FAIL),
+        (ChordCount(3, 0, 4, 0), 0, ChordEnd.PUBLISH),
+        (ChordCount(3, 0, 3, 0, ended=True), 0, ChordEnd.OVER),
+        (ChordCount(3, 0, 3, 0, True, 60), 59, ChordEnd.OVER),  # type: ignore[arg-type]
+        (ChordCount(3, 0, 3, 1, True, 60), 60, ChordEnd.FAIL),  # type: ignore[arg-type]
+    ],
+)
+def test_the_last_member_decides_how_a_chord_ends(chord: ChordCount, now: Any, end: ChordEnd) -> None:
+    assert end_of(chord, now) is end
+
+
+def test_a_program_without_hints_looks_less_and_less_often() -> None:
+    assert [seconds_to_next_look(waited, 0.5) for waited in (0, 1, 100)] == [0.005, 0.1, 0.5]
+    assert seconds_to_next_look(0, 0.001) == 0.001
+
+
+#: Canvases, and what their bodies get.
+CANVASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "members": (lambda t: chord([t.add.s(n) for n in range(12)], t.total.s()), list(range(12))),
+    "one member": (lambda t: chord([t.add.s(1)], t.total.s()), [1]),
+    "no member": (lambda t: chord([], t.total.s()), []),
+    "group and task": (lambda t: group(t.add.s(1), t.add.s(2)) | t.total.s(), [1, 2]),
+    "chains": (lambda t: chord([t.add.s(1) | t.add.s(2), t.add.s(4)], t.total.s()), [3, 4]),
+    # Celery takes the members of a group out of it, the last one first.
+    "a group within": (lambda t: chord([group(t.add.s(1), t.add.s(2)), t.add.s(3)], t.total.s()), [2, 1, 3]),
+    "a group at the end of a chain": (
+        lambda t: chord([t.add.s(1) | group(t.add.s(1), t.add.s(2)), t.add.s(3)], t.total.s()),
+        [[2, 3], 3],
+    ),
+    "chords within": (
+        lambda t: chord([chord([t.add.s(1), t.add.s(2)], t.total.s()), t.add.s(3)], t.total.s()),
+        [[1, 2], 3],
+    ),
+    "a chain of chords": (
+        lambda t: group(t.add.s(1), t.add.s(2)) | t.total.s() | group(t.total.s(), t.total.s()) | t.total.s(),
+        [[1, 2], [1, 2]],
+    ),
+    "ignored results": (lambda t: chord([t.quiet.s(1), t.quiet.s(2)], t.total.s()), [1, 2]),
+    "a replaced member": (lambda t: chord([t.replace.s(1), t.add.s(2)], t.total.s()), [12, 2]),
+    "the same task twice": (lambda t: chord([t.add.si(1, 1)] * 2, t.total.s()), [2, 2]),
+}
+
+
+class Tasks:
+    """The tasks of an app by their names."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def __getattr__(self, name: str) -> Any:
+        return self._app.tasks[name]
+
+
+@pytest.mark.parametrize("name", CANVASES)
+def test_the_body_gets_the_results_of_all_members(
+    database: str, make: Callable[..., Celery], mq: QueueTester, name: str
+) -> None:
+    app = make(database)
+    canvas, expected = CANVASES[name]
+
+    result = canvas(Tasks(app)).delay()
+    mq.drain()
+
+    assert result.get(timeout=0) == expected
+    assert SEEN[-1] == expected
+    assert not ChordMember.objects.using(database).exists()
+
+
+def test_a_member_can_add_another_one(database: str, make: Callable[..., Celery], mq: QueueTester) -> None:
+    t = Tasks(make(database))
+    result = chord([t.grow.s(1), t.add.s(2)], t.total.s()).delay()
+    mq.drain()
+
+    assert sorted(result.get(timeout=0)) == [1, 2, 101]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda t: t.fail.s(), "on purpose"),
+        (lambda t: t.fail.s() | t.add.s(1), "on purpose"),
+        (lambda t: t.add.s(1).set(countdown=60, expires=30), "expired"),
+        (lambda t: chord([t.fail.s(), t.add.s(1)], t.total.s()), "on purpose"),
+        (lambda t: t.add.s("x"), "unsupported operand"),
+    ],
+    ids=["fails", "chain fails", "expires", "chord fails", "wrong argument"],
+)
+def test_a_member_without_success_fails_the_body_when_all_have_ended(
+    database: str, make: Callable[..., Celery], mq: QueueTester, spoil: Any, words: str
+) -> None:
+    t = Tasks(make(database))
+    body = t.total.s()
+    body.link_error(t.note.si())
+    result = chord([t.add.s(1), spoil(t), t.add.s(2, 3)], body).delay()
+    mq.drain(raise_errors=False, ahead=timedelta(hours=1))
+
+    with pytest.raises(ChordError, match=words):
+        AsyncResult(result.id).get(timeout=0)  # without its parents, whose errors come first
+    assert SEEN == ["failed"]
+    assert not ChordMember.objects.using(database).exists()
+
+
+def ended(app: Celery, task_id: str, body: Any, value: Any = 1, position: int | None = None) -> None:
+    """A member has succeeded."""
+    made = Context(id=task_id, task="add", group="g", group_index=position, chord=body, errbacks=None)
+    app.backend.mark_as_done(task_id, value, made)
+
+
+def bodies(alias: str) -> int:
+    return Message.objects.using(alias).filter(type="total").count()
+
+
+def test_a_member_that_runs_again_counts_once(database: str, make: Callable[..., Celery]) -> None:
+    app = make(database)
+    body = app.tasks["total"].s()
+    app.backend.set_chord_size("g", 2)
+    for task_id in ("a", "a", "a"):
+        ended(app, task_id, body)
+    assert bodies(database) == 0
+
+    for task_id in ("b", "b", "a"):  # the last two after the end
+        ended(app, task_id, body)
+    assert bodies(database) == 1
+
+    app.backend.set_chord_size("g", 1)  # the same chord, applied again
+    ended(app, "a", body)
+    assert bodies(database) == 2
+
+
+def test_members_may_end_before_their_number_is_known(database: str, make: Callable[..., Celery]) -> None:
+    app = make(database)
+    body = app.tasks["total"].s()
+    ended(app, "a", body)
+    app.backend.set_chord_size("g", 2)
+    ended(app, "b", body)
+
+    assert bodies(database) == 1
+
+
+def test_result_count_and_body_commit_or_go_together(database: str, make: Callable[..., Celery]) -> None:
+    app = make(database)
+    body = app.tasks["total"].s()
+    app.backend.set_chord_size("g", 1)
+    with transaction.atomic(using=database):
+        ended(app, "a", body)
+        assert (bodies(database), app.backend.get_task_meta("a", cache=False)["status"]) == (1, states.SUCCESS)
+        transaction.set_rollback(True, using=database)
+    assert (bodies(database), app.backend.get_task_meta("a", cache=False)["status"]) == (0, states.PENDING)
+
+    ended(app, "a", body)
+    assert bodies(database) == 1
+
+
+def test_members_that_end_at_the_same_time_end_the_chord_once(
+    committed_database: str, make: Callable[..., Celery]
+) -> None:
+    app = make(committed_database)
+    body = app.tasks["total"].s()
+    members = 60
+    app.backend.set_chord_size("g", members)
+
+    def run(number: int) -> None:
+        try:
+            for _ in range(2):
+                ended(app, f"t{number}", body, number, number)
+        finally:
+            connections[committed_database].close()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(run, range(members)))
+
+    [message] = Message.objects.using(committed_database).filter(type="total")
+    assert str(list(range(members))) in bytes(message.body).decode()
+    assert Chord.objects.using(committed_database).get().counted == members
+
+
+def test_a_chord_whose_process_died_at_the_end_is_ended_by_a_worker(
+    database: str, make: Callable[..., Celery], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(database, broker="memory://")  # which does not commit with the result
+    body = app.tasks["total"].s()
+    body.freeze("body")
+    store = shared_store(database)
+    app.backend.set_chord_size("g", 2)
+    ended(app, "a", body)
+    with monkeypatch.context() as patch:
+        patch.setattr(app.backend, "finish_chord", lambda *_: None)  # as if it had been killed here
+        app.backend.mark_as_failure(
+            "b", ValueError("no"), request=Context(id="b", task="add", group="g", chord=body, errbacks=None)
+        )
+    assert end_chords(store, 10) == 0
+    assert AsyncResult("body", app=app).state == states.PENDING
+
+    monkeypatch.setattr(clock, "offset", timedelta(minutes=2))
+    assert end_chords(store, 10) == 1
+    assert end_chords(store, 10) == 0
+    with pytest.raises(ChordError, match="Dependency b raised ValueError"):
+        AsyncResult("body", app=app).get(timeout=0)
