@@ -68,6 +68,8 @@ class DurableRun:
         self._place = 0
         self._asked: Counter[tuple[StepKind, str, str]] = Counter()
         self._patches: dict[str, bool] = {}
+        #: Whether a task of async code asks for something.
+        self._is_busy = False
         #: The step that runs.
         self._running: Record | None = None
         #: The step that has raised an exception in this attempt.
@@ -115,15 +117,16 @@ class DurableRun:
             return self._record(*_called(asked, function, args, kwargs))
 
     async def astep(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        asked, reply = await sync_to_async(self._ask)(StepKind.STEP, name)
-        if reply.record is not None:
-            return decoded(reply.record.result)
-        with self._step(asked):
-            begin = time.monotonic()
-            call = function if iscoroutinefunction(function) else sync_to_async(function)
-            result = result_of(await call(*args, **kwargs))
-            done = asked._replace(result=encoded(result, name))
-            return await sync_to_async(self._record)(done, time.monotonic() - begin)
+        with self._alone("step"):
+            asked, reply = await sync_to_async(self._ask)(StepKind.STEP, name)
+            if reply.record is not None:
+                return decoded(reply.record.result)
+            with self._step(asked):
+                begin = time.monotonic()
+                call = function if iscoroutinefunction(function) else sync_to_async(function)
+                result = result_of(await call(*args, **kwargs))
+                done = asked._replace(result=encoded(result, name))
+                return await sync_to_async(self._record)(done, time.monotonic() - begin)
 
     def sleep(self, span: timedelta) -> None:
         try:
@@ -146,7 +149,8 @@ class DurableRun:
         self._suspend()
 
     async def asleep(self, span: timedelta) -> None:
-        await sync_to_async(self.sleep)(span)
+        with self._alone("sleep"):
+            await sync_to_async(self.sleep)(span)
 
     def wait_for(self, event: str, key: str, timeout_seconds: float | None) -> Any:
         events.check(event, key)
@@ -193,7 +197,8 @@ class DurableRun:
         return waited
 
     async def await_for(self, event: str, key: str, timeout_seconds: float | None) -> Any:
-        return await sync_to_async(self.wait_for)(event, key, timeout_seconds)
+        with self._alone("wait"):
+            return await sync_to_async(self.wait_for)(event, key, timeout_seconds)
 
     def patched(self, name: str) -> bool:
         if name in self._patches:
@@ -205,7 +210,8 @@ class DurableRun:
         return self._patches[name]
 
     async def apatched(self, name: str) -> bool:
-        return await sync_to_async(self.patched)(name)
+        with self._alone("patch"):
+            return await sync_to_async(self.patched)(name)
 
     @property
     def key(self) -> str:
@@ -264,6 +270,20 @@ class DurableRun:
                 " in the functions of steps."
             )
         return None
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        """Refuse what a task asks for while another task of the handler does: their order may change."""
+        if self._is_busy:
+            raise StepMisused(
+                f"Another task of the handler asks for something, and this one asks for a {what}: await one after"
+                " the other."
+            )
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
 
     @contextmanager
     def _step(self, asked: Record) -> Iterator[None]:

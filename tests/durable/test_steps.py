@@ -157,7 +157,7 @@ def test_with_transactional_a_step_and_its_record_commit_together(
 def test_nothing_is_kept_of_a_step_whose_message_another_worker_has(
     alias: str, mq: QueueTester, handle: Handle
 ) -> None:
-    rows, attempts = Queue.objects.using(alias), []
+    rows, attempts = Queue.objects.using(alias), list[Any]()
 
     def book() -> None:
         rows.create(name=f"booked {len(attempts)}", kind="fifo")
