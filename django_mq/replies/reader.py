@@ -22,8 +22,6 @@ from django_mq.errors import (
     UnsupportedDatabase,
     WaitInTransaction,
 )
-from django_mq.models import Message
-from django_mq.replies.models import MessageResult
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, timedelta
     from uuid import UUID
+
+    from django_mq.replies.models import MessageResult
 
 #: Time between two looks at the database.
 PAUSES = Backoff(base_seconds=0.005, multiplier=1.5, cap_seconds=0.25)
@@ -56,6 +56,9 @@ def result_of(message_id: UUID | str, *, using: str | None = None) -> KeptResult
 
     Raises UnknownResult if the message has ended and no result was kept, or if its time is over.
     """
+    from django_mq.models import Message  # noqa: PLC0415 - models; an app may not be installed
+    from django_mq.replies.models import MessageResult  # noqa: PLC0415 - as above
+
     id_ = validation.message_id(message_id)
     if id_ is None:
         raise InvalidMessage("message_id is missing; give the id that publish() has returned.")
