@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: A process that ends a chord outside of the transaction has so long, before another one does it.
 CARRIED_SECONDS: Final = 60
+#: The expiry of a chord moves on with its members, in steps of this.
+MOVED: Final = timedelta(minutes=10)
 
 
 def begin(group_id: str, size: int | None, *, expires_at: datetime | None, using: str) -> None:
@@ -58,7 +60,7 @@ def count(*, group_id: str, has_failed: bool, expires_at: datetime | None, using
     known = Chord.objects.using(using).filter(group_id=group_id)
     is_new = store_for(connections[using]).results.join_chord(group_id=group_id, expires_at=expires_at, **member)
     if is_new:
-        more = {"counted": F("counted") + 1, "failed": F("failed") + int(has_failed), "expires_at": expires_at}
+        more = {"counted": F("counted") + 1, "failed": F("failed") + int(has_failed)}
         if not known.filter(ended_at=None).update(**more):
             # The publisher has not announced it yet, or it is over: then the new row goes with it.
             new = Chord(group_id=group_id, expires_at=expires_at)
@@ -67,7 +69,12 @@ def count(*, group_id: str, has_failed: bool, expires_at: datetime | None, using
                 ChordMember.objects.using(using).filter(group_id=group_id, task_id=member["task_id"]).delete()
                 return ChordEnd.OVER
     chord = (known if is_new else known.select_for_update()).first()
-    return ChordEnd.OVER if chord is None else end_of(count_of(chord), clock.now())
+    if chord is None:
+        return ChordEnd.OVER
+    # Not each time: with a new value in an index, PostgreSQL keeps all versions of the row in the indexes.
+    if expires_at is not None and (chord.expires_at is None or expires_at - chord.expires_at > MOVED):
+        known.update(expires_at=expires_at)
+    return end_of(count_of(chord), clock.now())
 
 
 def count_of(chord: Chord) -> ChordCount:
