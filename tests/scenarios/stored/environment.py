@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.db import connections
+from django.db.models import ForeignKey
 
 from django_mq.inprocess.memory.broker import empty_brokers
-from django_mq.models import Queue
 from tests.scenarios.environment import Environment
 from tests.scenarios.stored.broker import StoredBroker
 from tests.scenarios.stored.consumer import StoredConsumer, StoredTarget
 from tests.scenarios.stored.site import Site
 
 if TYPE_CHECKING:
-    from django_mq.stores.base import Store
+    from django.db.models import Model
 
-#: Models that rows of others refer to: they go after those, in this order.
-REFERRED_TO = ("Act", "StagedRedrive", "FailureGroup", "Queue", "WorkerSession")
+    from django_mq.stores.base import Store
 
 
 def stored_environment(store: Store) -> Environment:
@@ -48,9 +48,15 @@ def empty(store: Store) -> None:
     if not store.features.durable:
         empty_brokers()
         return
-    # MariaDB checks each row that goes, not the statement.
-    Queue.objects.using(store.alias).update(dead_letter_queue=None, expiry_queue=None)
-    models = apps.get_app_config("django_mq").get_models()
-    last = {name: number for number, name in enumerate(REFERRED_TO, 1)}
-    for model in sorted(models, key=lambda each: last.get(each.__name__, 0)):
+    ours = set(apps.get_app_config("django_mq").get_models())
+    order: TopologicalSorter[type[Model]] = TopologicalSorter(dict.fromkeys(ours, ()))
+    for model in ours:
+        keys = [each for each in model._meta.local_concrete_fields if isinstance(each, ForeignKey)]
+        # MariaDB checks each row that goes, not the statement.
+        if loose := {key.name: None for key in keys if key.null}:
+            model._base_manager.using(store.alias).update(**loose)
+        for key in keys:
+            if not key.null and key.related_model in ours:
+                order.add(key.related_model, model)
+    for model in order.static_order():
         model._base_manager.using(store.alias).all()._raw_delete(store.alias)
