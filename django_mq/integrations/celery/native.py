@@ -178,7 +178,8 @@ class HandlerRequest(Request):
 
     def __init__(self, message: Any, *args: Any, **options: Any) -> None:
         super().__init__(message, *args, **options)
-        if message.claimed.told_to is not None:
+        # A message that was revoked while it waited comes as Kombu's own.
+        if isinstance(message, NativeMessage) and message.claimed.told_to is not None:
             # Not a method: Celery makes a class for each task, which replaces it.
             self.on_success = partial(self._succeed, self.on_success)  # type: ignore[method-assign]
 
