@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import sync_to_async
 
 from django_mq import conf
+from django_mq.batches.handle import BatchFigures, BatchHandle, batch, batch_state, current_batch, find_batch
 from django_mq.delivery import hints
 from django_mq.delivery.codecs import BrowsedMessage, ReceivedMessage
 from django_mq.delivery.consumer.handlers import consumer
@@ -31,6 +32,7 @@ from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_man
 from django_mq.delivery.queues import free_groups, pause, resume
 from django_mq.delivery.validation import count_of, existing, queue_name
 from django_mq.durable.message import DurableMessage
+from django_mq.engine.decisions.batches import BatchState
 from django_mq.engine.decisions.bulk import Done
 from django_mq.engine.decisions.unique import Unique, debounce
 from django_mq.engine.states import State
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "BatchFigures",
+    "BatchHandle",
+    "BatchState",
     "BrowsedMessage",
     "Cancelled",
     "Decline",
@@ -76,13 +81,17 @@ __all__ = [
     "arelease",
     "areschedule",
     "aresult_of",
+    "batch",
+    "batch_state",
     "browse",
     "call",
     "cancel",
     "cancel_workflow",
     "consumer",
+    "current_batch",
     "debounce",
     "emit",
+    "find_batch",
     "forget_steps",
     "free_groups",
     "get_result",

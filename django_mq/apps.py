@@ -29,6 +29,8 @@ class DjangoMQConfig(AppConfig):
         from django_mq.acts.extension import EXTENSION as ACTS  # noqa: PLC0415 - as above
         from django_mq.alerts import models as of_alerts  # noqa: F401, PLC0415 - as above
         from django_mq.alerts.extension import EXTENSION as ALERTS  # noqa: PLC0415 - as above
+        from django_mq.batches import models as of_batches  # noqa: F401, PLC0415 - as above
+        from django_mq.batches.extension import EXTENSION as BATCHES  # noqa: PLC0415 - as above
         from django_mq.diagnosis.state.running import EXTENSION as RUNNING  # noqa: PLC0415 - as above
         from django_mq.durable.extension import EXTENSION as DURABLE  # noqa: PLC0415 - as above
         from django_mq.failures.extension import EXTENSION as FAILURES  # noqa: PLC0415 - as above
@@ -58,6 +60,7 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(REPLIES)
         conf.add_extension(WORKFLOWS)
         conf.add_extension(RESULTS)
+        conf.add_extension(BATCHES)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

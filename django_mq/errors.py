@@ -114,6 +114,10 @@ class DuplicateMessage(PublishError):
     """A live message with this id is already in the queue, or its duplicate id or unique key is taken."""
 
 
+class BatchClosed(PublishError):
+    """The batch takes no more members: it is closed, cancelled, or has ended."""
+
+
 class UniqueKeyHeld(PublishError):
     """An open transaction has published a message with the same unique key, and has not ended in time."""
 
@@ -256,6 +260,14 @@ class SessionLost(StoreError):
 
 
 # Consuming.
+
+
+class UnknownBatch(MQError, LookupError):
+    """There is no batch with this id: it was rolled back, or is too old."""
+
+
+class BatchMisused(MQError):
+    """A batch was begun twice, or asked for where there is none."""
 
 
 class LeaseLost(MQError):

@@ -12,6 +12,7 @@ from django_mq import conf
 from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import new_message_ids
 from django_mq.delivery.publisher import check, declaring, is_watched, marked, publish_many, rules_of
+from django_mq.seams.middleware import within
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def publish_batch(
     one_by_one = (
         is_watched()
         or conf.middleware().publishing
+        or within.get()
         or any((outgoing.exchange, outgoing.message_id, outgoing.dedup_id, outgoing.unique))
         or declaring(store, [outgoing.queue], partial(rules_of, store, outgoing.queue)) is not None
     )

@@ -23,7 +23,7 @@ from django_mq.engine.decisions.unique import Unique, claim_of
 from django_mq.engine.message import Message
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue, shown
 from django_mq.seams.ends import mark_of
-from django_mq.seams.middleware import Publication, surrounded
+from django_mq.seams.middleware import Publication, surrounded, within
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import ApartThreads, in_test, works_for_event_loop
@@ -472,7 +472,7 @@ def passed(
     store: Store, messages: list[NewMessage], write: Callable[[list[NewMessage]], object]
 ) -> list[NewMessage]:
     """Write messages through the middleware of publishing; return what was written."""
-    middleware, ends = conf.middleware().publishing, conf.extensions().ends
+    middleware, ends = (*conf.middleware().publishing, *within.get()), conf.extensions().ends
     if not middleware:
         messages = marked(messages, ends)
         write(messages)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar
@@ -55,6 +56,8 @@ Proceed: TypeAlias = Callable[..., Any]
 PublishingMiddleware: TypeAlias = Callable[[Publication, Proceed], Any]
 AttemptMiddleware: TypeAlias = Callable[[Execution, Proceed], Any]
 AsyncAttemptMiddleware: TypeAlias = Callable[[Execution, Proceed], Awaitable[Any]]
+#: Middleware of publishing for the code that runs in this context only, inside of all other.
+within: ContextVar[tuple[PublishingMiddleware, ...]] = ContextVar("django_mq_publishing", default=())
 #: Returns the bytes and the content encoding that they had before; None for an encoding that is not its own.
 Decoder: TypeAlias = Callable[[bytes, str], tuple[bytes, str] | None]
 

@@ -70,8 +70,12 @@ def test_the_page_of_the_python_api_has_every_name_with_its_arguments_and_defaul
         assert set(documented) == own - {"over"}
     elif value is api.Answer:
         assert list(documented) == [*api.Answer._fields, "done"]
-    elif value is api.Effect:
-        assert list(documented) == [effect.value for effect in api.Effect]
+    elif value in (api.Effect, api.BatchState):
+        assert list(documented) == [each.value for each in value]
+    elif value is api.BatchFigures:
+        assert set(documented) == {*(field.name for field in fields(value)), "done"}
+    elif value is api.BatchHandle:
+        assert set(documented) == {"id", *(name for name in vars(value) if not name.startswith("_"))}
     elif value in (api.Cancelled, api.Decline, api.Reject, api.Skip):
         assert documented == {}  # they take what any exception takes
     else:

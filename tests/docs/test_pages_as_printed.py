@@ -201,6 +201,11 @@ PAGES = (
         prints=("charge order 7", "send R-7", "visited"),
     ),
     Page("messages/workflows.md", after="python manage.py mq_doctor", prints=("analysed 3 pages: 63 letters",)),
+    Page(
+        "messages/batches.md",
+        after="python manage.py mq_worker --until-empty",
+        prints=("2 members", "10 removed", "99 rows, 1 failed"),
+    ),
     Page("messages/unique-messages.md", after="python manage.py mq_queues", prints=("the report of customer 17",)),
     Page(
         "messages/several-handlers.md",

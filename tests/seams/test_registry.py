@@ -9,6 +9,7 @@ import pytest
 from django_mq import conf
 from django_mq.acts.extension import EXTENSION as ACTS
 from django_mq.alerts.extension import EXTENSION as ALERTS
+from django_mq.batches.extension import EXTENSION as BATCHES
 from django_mq.checks import check_settings
 from django_mq.deaths import EXTENSION as DEATHS
 from django_mq.diagnosis.state.running import EXTENSION as RUNNING
@@ -50,6 +51,7 @@ OURS = (
     REPLIES,
     WORKFLOWS,
     RESULTS,
+    BATCHES,
     BEAT,
 )
 

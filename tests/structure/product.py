@@ -530,6 +530,43 @@ def fair_handlers() -> None:
     forget("fair")
 
 
+def batches() -> None:
+    """Publish batches whose members end in every way, add to one, and let the maintenance look at them."""
+    from django_mq.api import Reject, batch, batch_state, cancel, current_batch, publish
+    from django_mq.batches.duty import look_again
+    from django_mq.engine.decisions.batches import MemberState, member_after
+    from django_mq.engine.decisions.ends import End, RunOutcome
+    from django_mq.engine.options import QueueOptions
+    from django_mq.errors import BatchMisused
+    from django_mq.stores.registry import shared_store
+
+    shared_store("default").queues.declare("members", QueueOptions(max_attempts=1).as_dict())
+
+    def handle(message: Any) -> None:
+        with suppress(BatchMisused), current_batch(message):
+            if message.body == 1:
+                publish("members", 2)
+        if message.body == 3:
+            raise Reject("no")
+
+    def begun(*bodies: int) -> Any:
+        with batch("structure", on_complete=("members", 0), on_failure=("members", 0)) as made:
+            ids = [publish("members", body) for body in bodies]
+        return made, ids
+
+    (good, _), (bad, _), (gone, ids) = begun(1), begun(1, 3), begun(1)
+    cancel(ids)
+    handle_all("members", handle)
+    look_again(shared_store("default"), 100)
+    assert [batch_state(each.id).state.value for each in (good, bad, gone)] == ["succeeded", "failed", "cancelled"]
+    assert batch_state(bad.id).done == 1
+    assert batch_state(bad.id).counts.ended == 3
+    bad.redrive()
+    handle_all("members", lambda _: None)
+    for outcome in RunOutcome:
+        member_after(MemberState.FAILED, End.ACCEPTED, outcome)
+
+
 def periodic_messages() -> None:
     """Publish what is due of rows with each rule for missed ticks and for runs that last, and follow code."""
     from django_mq.errors import MQError

@@ -77,6 +77,7 @@ AT_WORK: Final = (
     product.handlers_with_retries,
     product.limited_handlers,
     product.fair_handlers,
+    product.batches,
     product.periodic_messages,
     product.workflows,
     product.failures_and_alerts,

@@ -27,6 +27,7 @@ from django_mq.delivery.codecs import (
 )
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
+from django_mq.engine.decisions.batches import BATCHES, MEMBER_HEADER
 from django_mq.engine.decisions.dead_letters import DEATHS, DEFAULT_EXCHANGE, deaths_in
 from django_mq.engine.decisions.routing import address_in
 from django_mq.engine.decisions.verdict import Decision, Ending, Verdict, verdict
@@ -155,7 +156,8 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
 
 def _mark(headers: dict[str, Any]) -> str | None:
     """Return the listenings that want a task by its headers. Its retries have the same headers."""
-    return " ".join(filter(None, (mark_in(headers), headers.get(TICK) and LISTENING))) or None
+    marks = (mark_in(headers), headers.get(TICK) and LISTENING, headers.get(MEMBER_HEADER) and BATCHES)
+    return " ".join(filter(None, marks)) or None
 
 
 def body_of(message: dict[str, Any]) -> bytes:

@@ -10,6 +10,7 @@ from celery.exceptions import Reject
 from django.contrib.auth.models import Group
 from django.db import transaction
 
+from django_mq.api import current_batch
 from tests.journeys.project import diary
 from tests.journeys.project.app import app
 
@@ -109,3 +110,9 @@ def retrying(task: Any, name: Any, gate: str) -> None:
     diary.wait_at(gate)
     if task.request.retries == 0:
         raise task.retry(countdown=0)
+
+
+@app.task(bind=True, name="spreading", ignore_result=True)
+def spreading(task: Any, name: Any) -> None:
+    with current_batch(task):
+        plain.delay(f"{name} spread")

@@ -6,6 +6,8 @@ IN %(groups)s
 (m.group_key IS NULL OR coalesce(m.group_key NOT IN %(groups)s, true))
 -- name: _by
 FORCE INDEX ({it})
+-- name: _for_share
+LOCK IN SHARE MODE
 -- name: _returning. The store answers with one row for each that a statement touched.
 -- name: _unless_taken. A row that is there already is an error, which the store takes for no row.
 -- name: _at

@@ -8,6 +8,8 @@
 (
 -- name: _for_update
 FOR UPDATE
+-- name: _for_share
+FOR SHARE
 -- name: _skip_locked
 FOR UPDATE SKIP LOCKED
 -- name: _returning

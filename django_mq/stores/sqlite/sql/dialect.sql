@@ -9,6 +9,7 @@ IN (SELECT value FROM json_each(%(groups)s))
 -- name: _branch
 SELECT * FROM (
 -- name: _for_update. One connection writes at a time: there is no row to lock.
+-- name: _for_share. As for_update.
 -- name: _skip_locked. As for_update.
 -- name: _own_id
 id

@@ -1,0 +1,21 @@
+"""How batches enter: the ends of their members, and duties of the maintenance."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django_mq.batches.duty import INTERVAL_SECONDS, KEEP_DAYS, look_again, prune
+from django_mq.batches.ends import ENDS, note_ends
+from django_mq.engine.decisions.batches import BATCHES
+from django_mq.seams.extension import Duty, Extension, Listening
+
+EXTENSION: Final = Extension(
+    name="batches",
+    # Members are marked when they are written: no other publish asks.
+    ends=(Listening(name=BATCHES, ends=ENDS, wants=None, tell=note_ends),),
+    duties=(
+        Duty(name="count", run=look_again, interval_seconds=INTERVAL_SECONDS, leader_only=True, announces=True),
+        Duty(name="forget", run=prune, limit=5000, interval_seconds=300, leader_only=True),
+    ),
+    settings=(KEEP_DAYS,),
+)
