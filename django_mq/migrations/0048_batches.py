@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0044_results"),
+        ("django_mq", "0047_results"),
     ]
 
     operations = [

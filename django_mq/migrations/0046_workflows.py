@@ -23,7 +23,7 @@ def spell(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0047_durable"),
+        ("django_mq", "0045_durable"),
     ]
 
     operations = [

@@ -21,7 +21,7 @@ def spell(_: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0045_results_of_messages"),
+        ("django_mq", "0044_results_of_messages"),
     ]
 
     operations = [

@@ -24,7 +24,7 @@ def spell(_apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0048_workflows"),
+        ("django_mq", "0046_workflows"),
     ]
 
     operations = [
