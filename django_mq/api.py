@@ -40,14 +40,15 @@ from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
 from django_mq.periodic.decorator import periodic
 from django_mq.replies.calls import acall, call
 from django_mq.replies.reader import KeptResult, aget_result, aresult_of, get_result, result_of
-from django_mq.workflows.declared import Workflow
+from django_mq.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import timedelta
     from uuid import UUID
 
-    from django_mq.workflows.context import Results, StepContext
+    from django_mq.workflows.context import StepContext
+    from django_mq.workflows.results import Results
 
 __all__ = [
     "Answer",

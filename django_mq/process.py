@@ -69,7 +69,7 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "periodic.duty._next_looks": ModuleVariable("when the leader looks for ticks that are due", reset="clear"),
     "periodic.releases._followed": ModuleVariable("the digests of what @periodic declares"),
     "periodic.decorator._declared": ModuleVariable("what @periodic has decorated"),
-    "workflows.declared._declared": ModuleVariable("the workflows that the code declares"),
+    "workflows.registry._declared": ModuleVariable("the workflows that the code declares"),
     "admin.retries._discover_once": ModuleVariable("that the admin has looked for the handlers"),
     "diagnosis.doctor.database._question": ModuleVariable("what the doctor asks a database", "asks anew"),
     "diagnosis.state.overview._names": ModuleVariable("the fields of the states"),

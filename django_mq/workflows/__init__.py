@@ -1,10 +1,13 @@
 """Workflows: graphs of steps with dependencies, whose messages are published as others end.
 
-declared.py   how code declares a workflow and its steps, and what finds a declaration by its name
+declared.py   how code declares a workflow and its steps
+workflow.py   what starts it
+registry.py   what finds a declaration by its name
 graphs.py     the graph of a workflow as its row has it
 values.py     results and inputs as rows have them
 models.py     the rows
 statements.py the SQL, over the connection over which a message ends
+results.py    what the steps of a run have returned
 locked.py     a run whose rows are locked: how it begins, goes on, ends, is undone, and is run again
 starter.py    how a run is written, in the transaction of the caller
 ends.py       what the end of a message means for its step

@@ -7,22 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from django.utils.module_loading import autodiscover_modules
-
 from django_mq.delivery.consumer.handler_function import HandlerFunction
-from django_mq.delivery.consumer.handlers import discover
 from django_mq.delivery.publisher import OutgoingMessage, check
 from django_mq.engine.decisions.workflows import RunsOn, StepRule, problems_of
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
-from django_mq.errors import InvalidMessage, UnknownWorkflow, WrongWorkflow, shown
+from django_mq.errors import InvalidMessage, WrongWorkflow, shown
 from django_mq.workflows.graphs import version_of, written_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime
-    from uuid import UUID
 
-    from django_mq.workflows.context import Results
+    from django_mq.workflows.results import Results
 
     #: Is called with the input and the results so far.
     Question: TypeAlias = Callable[[Results], Any]
@@ -30,15 +25,13 @@ if TYPE_CHECKING:
 #: The arguments of ``publish`` that a step may have.
 OPTIONS: Final = ("priority", "delay", "ttl", "headers", "type", "group_key", "correlation_id")
 NAME_LENGTH: Final = 100
-#: The workflows that are declared, by name.
-_declared: dict[str, Workflow] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkflowStep:
     """A step of a workflow, which ``Workflow.step`` has returned."""
 
-    workflow: Workflow
+    workflow: WorkflowDeclaration
     rule: StepRule
     #: Functions of the results so far: whether the step runs, the body of its message, and its items.
     when: Question | None = None
@@ -55,11 +48,8 @@ class WorkflowStep:
 
 
 @dataclass(eq=False)
-class Workflow:
-    """A graph of steps. Declare it in the module ``workflows`` or ``consumers`` of an app.
-
-    Raises WrongWorkflow for a name that cannot be, or that another workflow has.
-    """
+class WorkflowDeclaration:
+    """What code declares of a workflow: all but how it is started."""
 
     name: str
     steps: dict[str, WorkflowStep] = field(default_factory=dict, init=False)
@@ -69,9 +59,6 @@ class Workflow:
     def __post_init__(self) -> None:
         if not is_name(self.name):
             raise WrongWorkflow(f"A workflow has the name {shown(self.name)}; {WHAT_A_NAME_IS}.")
-        if self.name in _declared:
-            raise WrongWorkflow(f"Two workflows have the name {self.name!r}; give one of them another name.")
-        _declared[self.name] = self
 
     def __repr__(self) -> str:
         return f"<workflow {self.name}>"
@@ -79,7 +66,7 @@ class Workflow:
     def step(
         self,
         name: str,
-        to: str | HandlerFunction[..., Any] | Workflow,
+        to: str | HandlerFunction[..., Any] | WorkflowDeclaration,
         *,
         after: Iterable[WorkflowStep | str] = (),
         for_each: WorkflowStep | str | Question | None = None,
@@ -132,16 +119,16 @@ class Workflow:
                 raise self._wrong(name, f"has {shown(for_each)} as for_each; give a step, or a function")
         if runs_on not in {each.value for each in RunsOn}:
             raise self._wrong(name, f"has runs_on={shown(runs_on)}; use 'success', 'failure' or 'end'")
-        queue, type_ = ("", "") if isinstance(to, Workflow) else self._target(name, to)
+        queue, type_ = ("", "") if isinstance(to, WorkflowDeclaration) else self._target(name, to)
         undoing = self._target(name, compensate)[0] if compensate else ""
-        if isinstance(to, Workflow) and (options or undoing):
+        if isinstance(to, WorkflowDeclaration) and (options or undoing):
             raise self._wrong(name, "is a workflow, and has options of a message; give them to the steps of that")
         rule = StepRule(
             name=name,
             after=tuple(dict.fromkeys(names)),
             runs_on=RunsOn(runs_on),
             queue=queue,
-            workflow=to.name if isinstance(to, Workflow) else "",
+            workflow=to.name if isinstance(to, WorkflowDeclaration) else "",
             for_each=of,
             compensate=undoing,
             options=self._checked(name, queue, {"type": type_} | options if type_ else options),
@@ -195,26 +182,6 @@ class Workflow:
         """What tells this graph from earlier ones."""
         return version_of(self.graph)
 
-    def start(
-        self,
-        input: Any = None,  # noqa: A002 - what it is
-        *,
-        key: str | None = None,
-        deadline: timedelta | float | datetime | None = None,
-        using: str | None = None,
-    ) -> UUID:
-        """Start a run in the transaction that is open, and return its id.
-
-        ``key`` is unique among the runs of this workflow that have not ended. A run that has not ended at its
-        ``deadline``, a time, a timedelta or seconds, is stopped, and has failed.
-
-        Raises WrongWorkflow, UnknownQueue, WorkflowRuns, InvalidMessage and BodyNotSerialisable before anything is
-        written, and UnsupportedRule for queues in memory.
-        """
-        from django_mq.workflows.starter import start  # noqa: PLC0415 - models; an app may not be installed
-
-        return start(self, input, key=key, deadline=deadline, using=using)
-
 
 def _with_functions(rule: StepRule, when: Any, body: Any) -> StepRule:
     return replace(rule, has_condition=when is not None, has_body=body is not None)
@@ -224,18 +191,3 @@ def _seconds(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def declared(name: str) -> Workflow:
-    """Return the workflow of this name, after all code is imported. Raises UnknownWorkflow."""
-    if name not in _declared:
-        discover()
-        autodiscover_modules("workflows")
-    if name not in _declared:
-        raise UnknownWorkflow(f"No code declares the workflow {name!r}; correct the name, or import its module.")
-    return _declared[name]
-
-
-def forget(name: str) -> None:
-    """Remove a workflow; for tests."""
-    _declared.pop(name, None)

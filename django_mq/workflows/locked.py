@@ -30,9 +30,9 @@ from django_mq.engine.decisions.workflows import (
 )
 from django_mq.errors import MQError, UnknownWorkflow, WrongWorkflow, shown
 from django_mq.stores.records import headers_in
-from django_mq.workflows.context import Results
-from django_mq.workflows.declared import declared
-from django_mq.workflows.graphs import graph_in
+from django_mq.workflows.graphs import graph_in, version_of
+from django_mq.workflows.registry import declared
+from django_mq.workflows.results import Results
 from django_mq.workflows.values import value_in, written
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.decisions.workflows import StepRule
     from django_mq.stores.records import NewMessage
-    from django_mq.workflows.declared import WorkflowStep
+    from django_mq.workflows.declared import WorkflowDeclaration, WorkflowStep
     from django_mq.workflows.statements import RunRow, StepRow, StepStatements
 
 logger = logging.getLogger("django_mq.workflows")
@@ -235,8 +235,6 @@ class LockedRun:
 
     def _start_children(self, name: str, begun: Begun) -> StepState | None:
         """Start the sub-workflows of a step; return its state if it has ended at once."""
-        from django_mq.workflows.starter import start_child  # noqa: PLC0415 - it starts what is locked here
-
         [step] = self.statements.steps(self.row.id, [name])
         holders = (
             {each.number: each for each in self.statements.items(self.row.id, name)} if begun.rows else {-1: step}
@@ -459,8 +457,6 @@ class LockedRun:
         return found is None or found.state in OPEN
 
     def _item_again(self, rule: StepRule, item: StepRow, so_far: Results) -> None:
-        from django_mq.workflows.starter import start_child  # noqa: PLC0415 - as above
-
         try:
             step = self._declared(rule)
             given = value_in(item.item)
@@ -562,3 +558,31 @@ def finish_steps(statements: StepStatements, ends: Iterable[tuple[StepRow, StepS
 
 def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def new_run(workflow: WorkflowDeclaration, given: Any) -> dict[str, Any]:
+    """Return the row of a run that is to be written."""
+    graph, id_ = workflow.graph, new_message_id()
+    number = len(graph_in(graph).rules)
+    about = {"id": id_, "root": id_, "name": workflow.name, "open_steps": number}
+    return about | {"version": version_of(graph), "graph": graph, "input": written(given)}
+
+
+def begin_run(statements: StepStatements, row: dict[str, Any], *, raises: bool = False) -> None:
+    """Write the steps of a run whose row is written, and begin those that wait for none."""
+    rules = graph_in(row["graph"]).rules
+    waiting = StepState.WAITING.value
+    statements.insert_steps(row["id"], [(rule.name, -1, waiting, len(rule.after), None, None) for rule in rules])
+    found = statements.run(row["id"])
+    assert found is not None  # noqa: S101 - it was written above
+    LockedRun(statements, found, raises=raises).begin()
+
+
+def start_child(
+    statements: StepStatements, workflow: WorkflowDeclaration, given: Any, *, parent: StepRow, label: str = ""
+) -> UUID:
+    """Start a sub-workflow of a step, which counts it already. Its topmost workflow is locked, or new."""
+    row = new_run(workflow, given) | {"root": parent.root, "parent_id": parent.id, "label": label}
+    statements.insert_run(row)
+    begin_run(statements, row)
+    return row["id"]  # type: ignore[no-any-return] # as it was made

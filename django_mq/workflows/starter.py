@@ -9,31 +9,28 @@ from django.db import IntegrityError
 
 from django_mq import conf
 from django_mq.delivery import validation
-from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.queues import check_declared
-from django_mq.engine.decisions.workflows import StepState, WorkflowState
+from django_mq.engine.decisions.workflows import WorkflowState
 from django_mq.errors import InvalidMessage, StoreError, UnsupportedRule, WorkflowRefused, WorkflowRuns, shown
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
-from django_mq.workflows.declared import declared
-from django_mq.workflows.graphs import graph_in, version_of
-from django_mq.workflows.locked import LockedRun
+from django_mq.workflows.graphs import graph_in
+from django_mq.workflows.locked import begin_run, new_run, start_child
 from django_mq.workflows.models import WorkflowRun
+from django_mq.workflows.registry import declared
 from django_mq.workflows.statements import StepStatements
-from django_mq.workflows.values import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from django_mq.workflows.context import StepContext
-    from django_mq.workflows.declared import Workflow
+    from django_mq.workflows.declared import WorkflowDeclaration
     from django_mq.workflows.statements import StepRow
 
 
 def start(
-    workflow: Workflow,
+    workflow: WorkflowDeclaration,
     given: Any,
     *,
     key: str | None,
@@ -47,7 +44,7 @@ def start(
         raise UnsupportedRule(
             f"The workflow {workflow.name!r} cannot run on queues in memory; use the queues of a database."
         )
-    row = _row(workflow, given)
+    row = new_run(workflow, given)
     for queue in set(_queues(workflow)):
         check_declared(queue, using=alias)
     if key is not None:
@@ -56,7 +53,7 @@ def start(
     statements = StepStatements(store)
     with store.database.transaction():
         _insert(statements, row, alias)
-        _begin(statements, row, raises=True)
+        begin_run(statements, row, raises=True)
     return row["id"]  # type: ignore[no-any-return] # as it was made
 
 
@@ -65,14 +62,7 @@ def hash_of(name: str, key: str) -> str:
     return hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=32).hexdigest()
 
 
-def _row(workflow: Workflow, given: Any) -> dict[str, Any]:
-    graph, id_ = workflow.graph, new_message_id()
-    number = len(graph_in(graph).rules)
-    about = {"id": id_, "root": id_, "name": workflow.name, "open_steps": number}
-    return about | {"version": version_of(graph), "graph": graph, "input": written(given)}
-
-
-def _queues(workflow: Workflow) -> Iterator[str]:
+def _queues(workflow: WorkflowDeclaration) -> Iterator[str]:
     """Yield the queues of a workflow and of its sub-workflows. A workflow cannot be a step of itself."""
     for rule in graph_in(workflow.graph).rules:
         yield from filter(None, (rule.queue, rule.compensate))
@@ -112,41 +102,23 @@ def _insert(statements: StepStatements, row: dict[str, Any], alias: str) -> None
         ) from None
 
 
-def _begin(statements: StepStatements, row: dict[str, Any], *, raises: bool = False) -> None:
-    rules = graph_in(row["graph"]).rules
-    waiting = StepState.WAITING.value
-    statements.insert_steps(row["id"], [(rule.name, -1, waiting, len(rule.after), None, None) for rule in rules])
-    found = statements.run(row["id"])
-    assert found is not None  # noqa: S101 - it was written above
-    LockedRun(statements, found, raises=raises).begin()
-
-
-def start_child(
-    statements: StepStatements, workflow: Workflow, given: Any, *, parent: StepRow, label: str = ""
+def graft(
+    statements: StepStatements, step: StepRow, workflow: WorkflowDeclaration, given: Any, *, key: str
 ) -> UUID:
-    """Start a sub-workflow of a step, which counts it already. Its topmost workflow is locked, or new."""
-    row = _row(workflow, given) | {"root": parent.root, "parent_id": parent.id, "label": label}
-    statements.insert_run(row)
-    _begin(statements, row)
-    return row["id"]  # type: ignore[no-any-return] # as it was made
-
-
-def graft(context: StepContext, workflow: Workflow, given: Any, *, key: str) -> UUID:
     """Start a sub-workflow from the handler of a step: see ``StepContext.start``.
 
     The row of the step is locked, and not the whole workflow: the transaction of the handler may last.
     """
-    statements = context.statements
     with statements.store.database.transaction():
-        changed = statements.expect_child(context.step.id, 1)
-        run = statements.run(context.run.id)
+        changed = statements.expect_child(step.id, 1)
+        run = statements.run(step.run_id)
         if not changed or run is None or run.state is not WorkflowState.RUNNING:
             raise WorkflowRefused(
-                f"The step {context.name!r} of workflow {context.workflow_id} runs no more, so it starts nothing."
+                f"The step {step.name!r} of workflow {step.run_id} runs no more, so it starts nothing."
             )
         label = validation.text(key, "key") if key else ""
-        for each in WorkflowRun.objects.using(statements.store.alias).filter(parent=context.step.id):
+        for each in WorkflowRun.objects.using(statements.store.alias).filter(parent=step.id):
             if each.name == workflow.name and each.label == label:
-                statements.expect_child(context.step.id, -1)
+                statements.expect_child(step.id, -1)
                 return each.id
-        return start_child(statements, workflow, given, parent=context.step, label=label)
+        return start_child(statements, workflow, given, parent=step, label=label)

@@ -13,9 +13,9 @@ from django_mq.delivery.operator import verbs
 from django_mq.engine.decisions.workflows import DONE, WorkflowState
 from django_mq.errors import StoreError, UnknownWorkflow, WorkflowRefused, WorkflowRuns, shown
 from django_mq.stores.registry import shared_store
-from django_mq.workflows.context import Results
 from django_mq.workflows.locked import LockedRun, locked
 from django_mq.workflows.models import StepRun, WorkflowRun
+from django_mq.workflows.results import Results
 from django_mq.workflows.starter import hash_of
 from django_mq.workflows.statements import StepStatements
 

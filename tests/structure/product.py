@@ -619,7 +619,7 @@ def workflows() -> None:
     from django_mq.delivery.consumer.worker import Worker
     from django_mq.engine.decisions.workflows import StepRule, outcome, problems_of
     from django_mq.stores.registry import shared_store
-    from django_mq.workflows import declared
+    from django_mq.workflows import registry
     from django_mq.workflows.graphs import graph_in
     from tests.stores.builders import declare
 
@@ -660,7 +660,7 @@ def workflows() -> None:
         list(problems_of(rules))
     forget("steps")
     for each in (inner, flow):
-        declared.forget(each.name)
+        registry.forget(each.name)
 
 
 def failures_and_alerts() -> None:

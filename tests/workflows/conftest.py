@@ -11,7 +11,7 @@ from django_mq.delivery.consumer.handlers import forget, registered
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.stores.registry import shared_store
 from django_mq.testing import QueueTester
-from django_mq.workflows import declared
+from django_mq.workflows import registry
 from django_mq.workflows.models import StepRun, WorkflowRun
 from tests.stores.builders import declare
 
@@ -71,7 +71,7 @@ class Site:
         for queue in self.handlers:
             forget(queue)
         for name in self._names:
-            declared.forget(name)
+            registry.forget(name)
 
 
 @pytest.fixture

@@ -89,6 +89,8 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
             self.always_retry = True
         if not app.conf.value_set_for("result_backend_max_retries"):
             self.max_retries = 3
+        is_binary = getattr(self, "compression", None) or self.content_encoding == BINARY
+        self._stored_encoding = BINARY if is_binary else self.content_encoding
         # The chords that this thread ends after its transaction.
         self._ending = threading.local()
 
@@ -104,25 +106,13 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
 
     # What is stored.
 
-    def _expiry(self, seconds: float | timedelta | None) -> datetime | None:
-        if isinstance(seconds, timedelta):
-            seconds = seconds.total_seconds()
-        return clock.now() + timedelta(seconds=seconds) if seconds else None
-
     def _packed(self, value: Any) -> str:
         """Return what the serialiser makes of a value, as text. Raises EncodeError."""
         payload = self.encode(value)
         if isinstance(payload, bytes):
-            payload = base64.b64encode(payload).decode() if self._is_binary else payload.decode()
+            is_binary = self._stored_encoding == BINARY
+            payload = base64.b64encode(payload).decode() if is_binary else payload.decode()
         return str(payload)
-
-    @property
-    def _is_binary(self) -> bool:
-        return bool(getattr(self, "compression", None)) or self.content_encoding == BINARY
-
-    @property
-    def _stored_encoding(self) -> str:
-        return BINARY if self._is_binary else self.content_encoding
 
     def _unpacked(self, text: str, content_type: str, content_encoding: str) -> Any:
         """Return the value that was stored so. What the app does not accept is refused by Kombu."""
@@ -158,27 +148,12 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
             parent_id=meta.get("parent_id") or "",
             message_id=_message_id(request),
             done_at=clock.now() if state in states.READY_STATES else None,
-            expires_at=self._expiry(expires),
-            **self._extended(meta),
+            expires_at=_expiry(expires),
+            **_extended(meta, self._packed),
         )
         if state in states.READY_STATES:
             waiting.announce(str(task_id), using=self.alias)
         return result
-
-    def _extended(self, meta: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of ``result_extended``."""
-        if "kwargs" not in meta:
-            return {}
-        stamped = {name: meta.get(name) for name in meta.get("stamped_headers") or ()}
-        return {
-            "name": meta["name"] or "",
-            "args": self._packed(meta["args"]),
-            "kwargs": self._packed(meta["kwargs"]),
-            "worker": meta["worker"] or "",
-            "queue": meta["queue"] or "",
-            "retries": meta["retries"],
-            "stamps": self._packed({"stamped_headers": list(stamped), "stamps": stamped}) if stamped else "",
-        }
 
     def _get_task_meta_for(self, task_id: str) -> dict[str, Any]:
         row = results.find(str(task_id), using=self.alias)
@@ -231,7 +206,7 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
             members=self._packed({"result": result.as_tuple()}),
             content_type=self.content_type,
             content_encoding=self._stored_encoding,
-            expires_at=self._expiry(self.expires),
+            expires_at=_expiry(self.expires),
         )
         return result
 
@@ -341,7 +316,7 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
 
     def set_chord_size(self, group_id: str, chord_size: int) -> None:
         """Store how many members a chord has."""
-        chords.begin(group_id, chord_size, expires_at=self._expiry(self._chord_expires), using=self.alias)
+        chords.begin(group_id, chord_size, expires_at=_expiry(self._chord_expires), using=self.alias)
 
     def apply_chord(self, header_result_args: Any, body: Any, **_: Any) -> None:  # noqa: ARG002
         """Save the members of a chord that has groups in it: the body gets their results in this form."""
@@ -389,21 +364,12 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
 
         def attempt() -> None:
             endings.clear()
-            with self._noting(endings), transaction.atomic(using=self.alias):
+            with _noting(self._ending, endings), transaction.atomic(using=self.alias):
                 mark()
 
         self._ensure_retryable(attempt)
         for group_id, body in endings:
             self.finish_chord(group_id, body)
-
-    @contextmanager
-    def _noting(self, endings: list[tuple[str, Any]]) -> Iterator[None]:
-        before = getattr(self._ending, "chords", None)
-        self._ending.chords = endings
-        try:
-            yield
-        finally:
-            self._ending.chords = before
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, **_: Any) -> None:
         """Count a member of a chord that has ended. The last one ends the chord."""
@@ -418,7 +384,7 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
         verdict = chords.count(
             group_id=group_id,
             has_failed=state in states.PROPAGATE_STATES,
-            expires_at=self._expiry(self._chord_expires),
+            expires_at=_expiry(self._chord_expires),
             using=self.alias,
             task_id=request.id,
             position=NO_POSITION if position is None else position,
@@ -427,26 +393,15 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
             content_type=self.content_type,
             content_encoding=self._stored_encoding,
         )
-        if verdict is ChordEnd.PUBLISH and self._publishes_here and self._publish_body(group_id, request.chord):
+        if (
+            verdict is ChordEnd.PUBLISH
+            and _is_broker(self.app, self.alias)
+            and self._publish_body(group_id, request.chord)
+        ):
             chords.end(group_id, using=self.alias)
         elif verdict in (ChordEnd.PUBLISH, ChordEnd.FAIL):
             chords.carry(group_id, self._packed(request.chord), using=self.alias)
             endings.append((group_id, request.chord))
-
-    @property
-    def _publishes_here(self) -> bool:
-        """Whether a message commits with a result: the broker is in the same database."""
-        url = self.app.conf.broker_write_url or self.app.conf.broker_url
-        if isinstance(url, list | tuple):
-            url = url[0] if url else ""
-        first = str(url or "").split(";")[0]
-        if not first.startswith(f"{SCHEME}://"):
-            return False
-        try:
-            alias = parse(first).alias
-        except BrokerURLError:
-            return False
-        return (alias or conf.load().DATABASE) == self.alias
 
     def _publish_body(self, group_id: str, body: Any) -> bool:
         """Publish the body in the open transaction; return whether that was possible."""
@@ -540,3 +495,52 @@ def _message_id(request: Any) -> UUID | None:
     properties = getattr(request, "properties", None) or {}
     found = properties.get(OWN_ID)
     return UUID(found) if found else None
+
+
+def _expiry(seconds: float | timedelta | None) -> datetime | None:
+    """Return when a result expires that is stored now; None if it does not."""
+    if isinstance(seconds, timedelta):
+        seconds = seconds.total_seconds()
+    return clock.now() + timedelta(seconds=seconds) if seconds else None
+
+
+def _extended(meta: dict[str, Any], packed: Callable[[Any], str]) -> dict[str, Any]:
+    """Return the columns of ``result_extended``."""
+    if "kwargs" not in meta:
+        return {}
+    stamped = {name: meta.get(name) for name in meta.get("stamped_headers") or ()}
+    return {
+        "name": meta["name"] or "",
+        "args": packed(meta["args"]),
+        "kwargs": packed(meta["kwargs"]),
+        "worker": meta["worker"] or "",
+        "queue": meta["queue"] or "",
+        "retries": meta["retries"],
+        "stamps": packed({"stamped_headers": list(stamped), "stamps": stamped}) if stamped else "",
+    }
+
+
+@contextmanager
+def _noting(place: Any, endings: list[tuple[str, Any]]) -> Iterator[None]:
+    """Let the chords of this thread that end after the transaction be noted in a list."""
+    before = getattr(place, "chords", None)
+    place.chords = endings
+    try:
+        yield
+    finally:
+        place.chords = before
+
+
+def _is_broker(app: Any, alias: str) -> bool:
+    """Whether the broker of an app is in this database, so that a message commits with a result."""
+    url = app.conf.broker_write_url or app.conf.broker_url
+    if isinstance(url, list | tuple):
+        url = url[0] if url else ""
+    first = str(url or "").split(";")[0]
+    if not first.startswith(f"{SCHEME}://"):
+        return False
+    try:
+        found = parse(first).alias
+    except BrokerURLError:
+        return False
+    return (found or conf.load().DATABASE) == alias
