@@ -40,6 +40,7 @@ from django_mq.models import Message
 from django_mq.stores import queue_records
 from django_mq.stores.registry import MEMORY, private_store, shared_store
 from tests.stores.builders import claim, open_session, settle
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -313,7 +314,7 @@ def test_of_two_last_ends_at_once_the_second_one_ends_the_batch(alias: str) -> N
     looked = ends.look
 
     def look(*args: Any) -> None:
-        written.wait(10)
+        written.wait(PATIENCE_SECONDS)
         looked(*args)
 
     def end(each: Any, session: int, message: Any) -> None:
@@ -326,7 +327,7 @@ def test_of_two_last_ends_at_once_the_second_one_ends_the_batch(alias: str) -> N
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(PATIENCE_SECONDS)
 
     assert batch_state(made.id, using=alias).state is BatchState.SUCCEEDED
     assert Message.objects.using(alias).filter(queue__name="told").count() == 2

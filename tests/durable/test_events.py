@@ -21,7 +21,7 @@ from django_mq.models import Message
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import running
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,12 +147,12 @@ def test_a_wait_and_an_emit_at_the_same_time_do_not_miss_each_other(
         number = message.body
         if number not in met:
             met.add(number)
-            barriers[number].wait(30)
+            barriers[number].wait(PATIENCE_SECONDS)
         got.append((number, message.wait_for("paid", str(number))))
 
     def emit_all() -> None:
         for number in range(rounds):
-            barriers[number].wait(30)
+            barriers[number].wait(PATIENCE_SECONDS)
             with transaction.atomic(using=alias):
                 emit("paid", str(number), number, using=alias)
         connections[alias].close()

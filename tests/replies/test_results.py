@@ -78,8 +78,8 @@ def working(alias: str, function: Callable[[Any], Any] = price, **options: Any) 
 
 @pytest.mark.parametrize("transactional", [False, True])
 def test_a_result_is_kept_where_it_is_asked_for(alias: str, transactional: bool) -> None:
-    kept = publish("prices", 7, keep_result_seconds=60, using=alias)
-    nothing = publish("prices", "nothing", keep_result_seconds=timedelta(minutes=1), using=alias)
+    kept = publish("prices", 7, keep_result_seconds=3600, using=alias)
+    nothing = publish("prices", "nothing", keep_result_seconds=timedelta(hours=1), using=alias)
     plain = publish("prices", 8, using=alias)
     assert result_of(kept, using=alias).status == "waiting"
 
@@ -90,13 +90,13 @@ def test_a_result_is_kept_where_it_is_asked_for(alias: str, transactional: bool)
             get_result(plain, timeout_seconds=PATIENCE_SECONDS, using=alias)
     found = result_of(kept, using=alias)
     assert found.status == "succeeded"
-    assert found.expires_at - found.finished_at == timedelta(seconds=60)
+    assert found.expires_at - found.finished_at == timedelta(hours=1)
     [event] = events_of(HttpRequest(), alias, [kept])
     assert (event.words.partition(" is kept")[0], event.bad) == ("its result of 11 B", False)
 
 
 def test_the_result_of_a_message_that_does_not_succeed_says_how_it_ended(alias: str) -> None:
-    ids = [publish("prices", "unknown", keep_result_seconds=60, using=alias) for _ in range(3)]
+    ids = [publish("prices", "unknown", keep_result_seconds=3600, using=alias) for _ in range(3)]
     cancel([ids[0]], using=alias)
     with working(alias):
         with pytest.raises(ResultFailed, match="it is dead: Reject: no such article") as failed:
@@ -115,7 +115,7 @@ def test_the_result_of_a_message_that_does_not_succeed_says_how_it_ended(alias: 
 
 def test_results_are_deleted_when_their_time_is_over(alias: str) -> None:
     store = shared_store(alias)
-    ids = [publish("prices", 7, keep_result_seconds=60, using=alias) for _ in range(2)]
+    ids = [publish("prices", 7, keep_result_seconds=3600, using=alias) for _ in range(2)]
     with working(alias):
         for each in ids:
             get_result(each, timeout_seconds=PATIENCE_SECONDS, using=alias)
@@ -156,7 +156,7 @@ def test_a_call_that_nobody_answers_ends_in_time_and_its_request_expires(alias: 
 
 def test_nobody_waits_in_a_transaction(alias: str) -> None:
     with transaction.atomic(using=alias):
-        message_id = publish("prices", 3, keep_result_seconds=60, using=alias)
+        message_id = publish("prices", 3, keep_result_seconds=3600, using=alias)
         assert result_of(message_id, using=alias).status == "waiting"
         for waiting in (
             lambda: call("prices", 3, timeout_seconds=1, using=alias),
