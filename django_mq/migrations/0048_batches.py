@@ -1,7 +1,22 @@
 """Batches: their rows, and those of their members."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import django.db.models.deletion
 from django.db import migrations, models
+
+if TYPE_CHECKING:
+    from django.apps.registry import Apps
+    from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+
+def spell(_: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Let MariaDB and MySQL tell "Parts" and "parts" apart: see 0043_spelling_of_mariadb."""
+    if not schema_editor.connection.features.supports_partial_indexes:
+        for table in ("django_mq_batch", "django_mq_batchmember"):
+            schema_editor.execute(f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
 
 
 class Migration(migrations.Migration):
@@ -93,4 +108,6 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["batch", "state", "id"], name="django_mq_batchmember_state")],
             },
         ),
+        # MariaDB and MySQL commit at every change of a table: inside a transaction Django refuses them.
+        migrations.RunPython(spell, migrations.RunPython.noop, atomic=False),
     ]

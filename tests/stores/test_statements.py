@@ -97,8 +97,9 @@ def asked_in(text: str) -> Iterator[str]:
 
 
 @every_package
-def test_every_statement_is_run_by_a_store_or_a_notifier(package: str) -> None:
-    callers = [*FOLDER.rglob("*.py"), *(FOLDER.parent / "notifications").glob("*.py")]
+def test_every_statement_is_run_by_a_store_a_notifier_or_batches(package: str) -> None:
+    rooms = [FOLDER, FOLDER.parent / "notifications", FOLDER.parent / "batches"]
+    callers = [path for room in rooms for path in room.rglob("*.py")]
     source = "".join(path.read_text() for path in callers)
 
     assert not [name for name, _ in statements(package) if f'"{name}"' not in source]

@@ -275,7 +275,7 @@ LINE = "%(id)s %(select_type)s %(table)s: %(type)s %(key)s, %(rows)s rows; %(Ext
 #: Parameters that are compared with texts, with message ids, and with times; the others are numbers, or may be.
 QUEUES = {"queue", "queues", "name", "names", "target"}
 TEXTS = {"exchange", "key", "digest", "digests", "correlation_ids", "selectors"}
-UUIDS = {"message_id", "message_ids"}
+UUIDS = {"batch", "member", "members", "message_id", "message_ids"}
 TIMES = {"deliver_at", "expires_at", "since", "start", "end", "before"}
 
 

@@ -606,6 +606,10 @@ def test_a_task_that_was_removed_has_failed_and_says_why(
     assert (result.args, result.started_at, result.finished_at is None) == ([1], None, False)
 
 
+#: What is told of ends in every project.
+ALWAYS = {ON_DEAD, LISTENING, "unique", "durable", "replies", "workflows", "batches"}
+
+
 def test_ends_are_told_only_where_tasks_are_ours(settings: Settings) -> None:
     ours = "django_mq.integrations.tasks.MQBackend"
     for backends, names in (
@@ -614,9 +618,7 @@ def test_ends_are_told_only_where_tasks_are_ours(settings: Settings) -> None:
         ({"a": {"BACKEND": "no.such"}}, []),
     ):
         settings.TASKS = backends
-        assert [
-            each.name for each in conf.extensions().ends if each.name not in (ON_DEAD, LISTENING, "unique")
-        ] == names
+        assert [each.name for each in conf.extensions().ends if each.name not in ALWAYS] == names
 
 
 def test_a_task_that_was_removed_after_an_attempt_keeps_its_error(alias: str, work: Any, run: Run) -> None:
