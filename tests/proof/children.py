@@ -31,6 +31,9 @@ TASKS = 12
 ROUNDS = 5
 #: How children are made to end: after two tasks, or after each, because none is so small.
 ENDS = {"tasks": ["--max-tasks-per-child", "2"], "memory": ["--max-memory-per-child", "1"]}
+#: What Celery says when its main process has read half of a result, because the child that wrote it was ended. It
+#: then ends, or hangs while it ends, with any broker. A supervisor starts it again.
+DEATH = "Unrecoverable error: OSError('End of file during message')"
 #: A lost connection must not cost a worker its session, however slow the machine is.
 PATIENT = {"SESSION_SECONDS": 60}
 
@@ -44,10 +47,37 @@ class Rounds:
     rounds: int = 0
     #: The longest time between two messages of a round, in seconds.
     longest: float = 0.0
+    #: How often Celery's main process has died.
+    deaths: int = 0
+    _worker: Child | None = None
+    _end: str = ""
+    #: How much of the log was read.
+    _read: int = 0
 
-    def worker(self, end: str) -> Child:
+    def begin(self, end: str) -> None:
         """Start a worker whose children end so."""
-        return self.place.start("celery", options=["-c", "2", *ENDS[end]])
+        self._end = end
+        self._worker = self.place.start("celery", options=["-c", "2", *ENDS[end]])
+
+    def end(self) -> None:
+        """Ask the worker to end, and wait until it has."""
+        if self._worker is not None:
+            self._worker.end()
+
+    def _has_begun_again(self) -> bool:
+        """Start the worker again if Celery has died; return whether it had."""
+        if self._worker is None or not self.place.log.exists():
+            return False
+        with self.place.log.open("rb") as log:
+            log.seek(self._read)
+            said = log.read()
+        self._read += len(said)
+        if DEATH.encode() not in said:
+            return False
+        self.deaths += 1
+        self._worker.kill()
+        self.begin(self._end)
+        return True
 
     def round(self) -> None:
         """Publish tasks of which one or two cut the connections; wait until all are handled."""
@@ -58,7 +88,11 @@ class Rounds:
         send_tasks(self.place, TASKS, cut=cuts)
         since, left = time.monotonic(), TASKS
         while left:
-            wait_until(lambda: self._left() < left, self.place.story, seconds=BOUND_SECONDS)  # noqa: B023 - called at once
+            wait_until(
+                lambda: self._left() < left or self._has_begun_again(),  # noqa: B023 - called at once
+                self.place.story,
+                seconds=BOUND_SECONDS,
+            )
             left, now = self._left(), time.monotonic()
             self.longest, since = max(self.longest, now - since), now
         self.rounds += 1
@@ -88,10 +122,10 @@ def main() -> None:
         rounds = Rounds(place, random.Random(given.seed))
         while time.monotonic() < until:
             for end in ENDS:
-                worker = rounds.worker(end)
+                rounds.begin(end)
                 for _ in range(ROUNDS):
                     rounds.round()
-                worker.end()
+                rounds.end()
                 say(_figures(rounds))
         return f"{_figures(rounds)}; {told(right_account(place))}"
 
@@ -99,7 +133,8 @@ def main() -> None:
 
 
 def _figures(rounds: Rounds) -> str:
-    return f"{rounds.rounds} rounds, at most {rounds.longest:.1f} s to the next message"
+    times = f"at most {rounds.longest:.1f} s to the next message"
+    return f"{rounds.rounds} rounds, {times}; Celery has died {rounds.deaths} times"
 
 
 if __name__ == "__main__":

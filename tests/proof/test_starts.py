@@ -84,8 +84,8 @@ def _restart(pooler: PgBouncer) -> None:
 def test_a_celery_worker_goes_on_when_its_children_end_at_a_lost_connection(places: Places, end: str) -> None:
     with places("postgresql", **PATIENT) as place:
         rounds = Rounds(place, random.Random(5))
-        worker = rounds.worker(end)
+        rounds.begin(end)
         for _ in range(4):
             rounds.round()
-        worker.end()
+        rounds.end()
         right_account(rounds.place)
