@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django_mq import conf
 from django_mq.acts.models import Act, ActedMessage
 from django_mq.engine.options import Option
+from django_mq.models.deletion import delete_first
 from django_mq.models.times import UTCNow
 from django_mq.seams.extension import Duty, Extension, MessageEvent
 
@@ -61,11 +62,10 @@ def prune(store: Store, limit: int) -> int:
     old = acts.filter(began_at__lt=UTCNow() - kept).order_by("began_at", "pk")
     oldest = list(old.values_list("pk", flat=True)[:limit])
     messages = ActedMessage.objects.using(store.alias)
-    found = list(messages.filter(act__in=oldest).order_by("pk").values_list("pk", flat=True)[:limit])
-    messages.filter(pk__in=found).delete()
+    deleted = delete_first(messages.filter(act__in=oldest).order_by("pk"), limit)
     emptied = list(acts.filter(pk__in=oldest, messages=None).values_list("pk", flat=True))
     acts.filter(pk__in=emptied).delete()
-    return len(found) + len(emptied)
+    return deleted + len(emptied)
 
 
 def events(request: HttpRequest, alias: str, message_ids: Collection[UUID]) -> Iterator[MessageEvent]:

@@ -14,6 +14,7 @@ from django.db import transaction
 from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.alerts.observed import standing
 from django_mq.engine.decisions.alerts import AlertNews, is_lasting, is_over, worse
+from django_mq.models.deletion import delete_first
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -98,7 +99,4 @@ def began(identities: Iterable[tuple[str, str]], *, using: str) -> dict[tuple[st
 def prune(now: datetime, *, using: str) -> int:
     """Delete the oldest alerts that are over for long; return how many."""
     rows = RecordedAlert.objects.using(using)
-    old = list(rows.filter(ended_at__lt=now - KEPT).order_by("ended_at").values_list("pk", flat=True)[:BATCH])
-    if old:
-        rows.filter(pk__in=old).delete()
-    return len(old)
+    return delete_first(rows.filter(ended_at__lt=now - KEPT).order_by("ended_at"), BATCH)

@@ -14,6 +14,7 @@ from django_mq.batches.ends import settle
 from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.engine.decisions.batches import LIVE, BatchCallback, BatchState, callbacks_due
 from django_mq.engine.options import Option
+from django_mq.models.deletion import delete_first
 from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
@@ -85,8 +86,7 @@ def prune(store: Any, limit: int) -> int:
     deleted = 0
     for batch in old.values_list("pk", flat=True)[:limit]:
         members = BatchMember.objects.using(store.alias).filter(batch_id=batch)
-        ids = list(members.values_list("pk", flat=True)[: limit - deleted])
-        deleted += members.filter(pk__in=ids).delete()[0]
+        deleted += delete_first(members, limit - deleted)
         if deleted >= limit:
             break
         deleted += MessageBatch.objects.using(store.alias).filter(pk=batch).delete()[0]

@@ -12,6 +12,7 @@ from django_mq.durable.models import DurableEvent, DurableStep
 from django_mq.engine.decisions.durable import StepOutcome
 from django_mq.engine.decisions.ends import End
 from django_mq.models import Message
+from django_mq.models.deletion import delete_first
 from django_mq.stores.clock import clock
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ def prune_events(store: Any, limit: int) -> int:
     unused_since = now - timedelta(seconds=UNUSED_SECONDS)
     deleted = 0
     for old in (rows.filter(expires_at__lt=now), rows.filter(expires_at=None, waited_at__lt=unused_since)):
-        ids = list(old.filter(~waits).values_list("pk", flat=True)[: limit - deleted])
-        # Once more by its times: an emit or a wait may have changed the row since.
-        deleted += old.filter(pk__in=ids).delete()[0] if ids else 0
+        deleted += delete_first(old.filter(~waits), limit - deleted)
     return deleted
 
 
@@ -52,8 +51,7 @@ def prune_steps(store: Any, limit: int) -> int:
     rows = DurableStep.objects.using(store.alias)
     old = rows.filter(recorded_at__lt=clock.now() - timedelta(seconds=ORPHAN_SECONDS))
     gone = old.filter(~Exists(Message.objects.filter(message_id=OuterRef("message_id"))))
-    ids = list(gone.order_by("recorded_at").values_list("pk", flat=True)[:limit])
-    return rows.filter(pk__in=ids).delete()[0] if ids else 0
+    return delete_first(gone.order_by("recorded_at"), limit)
 
 
 #: The ends of a message that does not come back; one that is accepted has forgotten its records itself.

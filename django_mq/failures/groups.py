@@ -28,6 +28,7 @@ from django_mq.models import (
     Message,
     SnoozedAlert,
 )
+from django_mq.models.deletion import delete_first
 from django_mq.models.message import ReadableHeaders
 
 if TYPE_CHECKING:
@@ -212,10 +213,4 @@ def forget_old(store: Store, limit: int) -> dict[str, int]:
         "snoozed": SnoozedAlert.objects.using(alias).filter(until__lt=then).order_by("until"),
         "tallies": FailureTally.objects.using(alias).filter(begins_at__lt=then).order_by("begins_at"),
     }
-    deleted = {}
-    for name, rows in old.items():
-        # By their keys: MariaDB deletes no rows that a subquery with a limit chooses.
-        keys = list(rows.values_list("pk", flat=True)[:limit])
-        rows.order_by().filter(pk__in=keys).delete()
-        deleted[name] = len(keys)
-    return deleted
+    return {name: delete_first(rows, limit) for name, rows in old.items()}

@@ -33,6 +33,7 @@ from django_mq.engine.decisions.staged_redrive import (
 )
 from django_mq.errors import MQError
 from django_mq.models import Attempt, FailureGroup, History, Message, StagedMessage, StagedRedrive
+from django_mq.models.deletion import delete_first
 from django_mq.models.message import dead_letters
 from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
@@ -291,7 +292,5 @@ def forget_old(store: Store, limit: int) -> int:
     old = StagedRedrive.objects.using(store.alias).exclude(status=RUNNING)
     old = old.filter(beat_at__lt=_now(store.alias) - KEPT)
     notes = StagedMessage.objects.using(store.alias).filter(redrive__in=list(old.values_list("pk", flat=True)))
-    # By their keys: MariaDB deletes no rows that a subquery with a limit chooses.
-    keys = list(notes.order_by("pk").values_list("pk", flat=True)[:limit])
-    notes.filter(pk__in=keys).delete()
-    return len(keys) + (0 if notes.exists() else old.delete()[0])
+    deleted = delete_first(notes.order_by("pk"), limit)
+    return deleted + (0 if notes.exists() else old.delete()[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf
 from django_mq.delivery.codecs import KEEP_RESULT
 from django_mq.engine.decisions.ends import STATUS_OF_END
+from django_mq.models.deletion import delete_first
 from django_mq.replies.models import MessageResult
 from django_mq.stores.clock import clock
 from django_mq.stores.records import headers_in
@@ -64,6 +65,4 @@ def prune(store: Any, limit: int) -> int:
     """Delete results whose time is over; return how many."""
     if not store.features.durable:
         return 0
-    results = MessageResult.objects.using(store.alias)
-    old = list(results.filter(expires_at__lte=clock.now()).values_list("pk", flat=True)[:limit])
-    return results.filter(pk__in=old).delete()[0] if old else 0
+    return delete_first(MessageResult.objects.using(store.alias).filter(expires_at__lte=clock.now()), limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_mq.models.deletion import delete_first
 from django_mq.results.models import Chord, ChordMember, ResultGroup, StoredResult
 from django_mq.stores.clock import clock
 
@@ -20,12 +21,5 @@ def prune(store: Store, limit: int) -> dict[str, int]:
 
 def prune_in(alias: str, limit: int) -> dict[str, int]:
     """Delete rows of a database that have expired."""
-    deleted = {}
-    for name, model in TABLES.items():
-        rows = model.objects.using(alias).filter(expires_at__lte=clock.now())
-        # By their keys: MariaDB deletes no rows that a subquery with a limit chooses.
-        keys = list(rows.order_by("expires_at").values_list("pk", flat=True)[:limit])
-        if keys:
-            model.objects.using(alias).filter(pk__in=keys).delete()
-        deleted[name] = len(keys)
-    return deleted
+    old = {name: model.objects.using(alias).filter(expires_at__lte=clock.now()) for name, model in TABLES.items()}
+    return {name: delete_first(rows.order_by("expires_at"), limit) for name, rows in old.items()}

@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 import zlib
-from collections import Counter
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +75,7 @@ class Waiters:
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._pauses: set[WaitingThread] = set()
-        self._topics: Counter[str] = Counter()
+        self._topics: set[str] = set()
         self._wake: Wake | None = None
         self._listener: Listener | None = None
         self._thread: threading.Thread | None = None
@@ -93,7 +92,7 @@ class Waiters:
         pause = WaitingThread(frozenset(map(topic_of, task_ids)), threading.Event())
         with self._lock:
             self._pauses.add(pause)
-            is_new = not pause.topics <= self._topics.keys()
+            is_new = not pause.topics <= self._topics
             self._topics.update(pause.topics)
             if self._thread is None:
                 self._wake = Wake()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq.engine.rollups import KEPT, MINUTE
+from django_mq.models.deletion import delete_first
 from django_mq.rollups.series import running_minute
 from django_mq.tiles.figures import measured
 from django_mq.tiles.models import TileMinute
@@ -34,5 +35,4 @@ def prune(store: Store, limit: int) -> int:
         return 0
     rows = TileMinute.objects.using(store.alias)
     old = rows.filter(begins_at__lt=running_minute(store) - KEPT[MINUTE]).order_by("begins_at")
-    found = list(old.values_list("pk", flat=True)[:limit])
-    return rows.filter(pk__in=found).delete()[0] if found else 0
+    return delete_first(old, limit)

@@ -12,6 +12,7 @@ from django_mq import conf
 from django_mq.engine.decisions.workflows import DONE, StepState, WorkflowState
 from django_mq.engine.options import Option
 from django_mq.models import Message
+from django_mq.models.deletion import delete_first
 from django_mq.models.times import UTCNow
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
@@ -83,7 +84,4 @@ def prune(store: Store, limit: int) -> int:
         return 0
     before = _now() - timedelta(days=DAYS.value_in(conf.load()))
     runs = WorkflowRun.objects.using(store.alias).filter(parent=None, state__in=[each.value for each in DONE])
-    old = list(runs.filter(ended_at__lt=before).order_by("ended_at").values_list("id", flat=True)[:limit])
-    if old:
-        WorkflowRun.objects.using(store.alias).filter(id__in=old).delete()
-    return len(old)
+    return delete_first(runs.filter(ended_at__lt=before).order_by("ended_at"), limit)
