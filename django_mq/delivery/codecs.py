@@ -10,6 +10,7 @@ Ids are UUIDs of version 7 (RFC 9562), so that the index on them grows at one en
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 import os
@@ -269,6 +270,14 @@ def key_of(body: bytes) -> str | None:
 def without_key(body: bytes) -> bytes:
     """Return what ``marked_with_key`` was given."""
     return bytes(body[len(MARK) :]).partition(_END)[2]
+
+
+def changed_text(text: str) -> tuple[str, str]:
+    """Return a text as middleware changes bodies, in base64, and its content encoding: see ``as_published``."""
+    body, content_encoding = text.encode(), "utf-8"
+    for encode in conf.middleware().encoders:
+        body, content_encoding = encode(body, content_encoding)
+    return base64.b64encode(body).decode(), content_encoding
 
 
 def as_published(body: bytes, content_encoding: str) -> tuple[bytes, str]:

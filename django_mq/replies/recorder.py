@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
-from django_mq.delivery.codecs import KEEP_RESULT
+from django_mq.delivery.codecs import KEEP_RESULT, changed_text
 from django_mq.engine.decisions.ends import STATUS_OF_END
 from django_mq.models.deletion import delete_first
 from django_mq.replies.models import MessageResult
@@ -52,13 +51,9 @@ def keep(store: Any, ended: Sequence[Ended]) -> None:
 
 def encoded(value: str | None) -> tuple[str | None, str]:
     """Return a result as it is stored, with its content encoding: as middleware changes the bodies of messages."""
-    encoders = conf.middleware().encoders
-    if value is None or not encoders:
+    if value is None or not conf.middleware().encoders:
         return value, ""
-    body, content_encoding = value.encode(), "utf-8"
-    for encode in encoders:
-        body, content_encoding = encode(body, content_encoding)
-    return base64.b64encode(body).decode(), content_encoding
+    return changed_text(value)
 
 
 def prune(store: Any, limit: int) -> int:

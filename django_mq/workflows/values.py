@@ -6,7 +6,7 @@ import base64
 from typing import Any, Final
 
 from django_mq import conf
-from django_mq.delivery.codecs import as_published, decode_body, encode_body
+from django_mq.delivery.codecs import as_published, changed_text, decode_body, encode_body
 from django_mq.delivery.validation import check_size
 from django_mq.errors import BodyNotSerialisable
 
@@ -27,13 +27,10 @@ def written_json(text: str | None) -> str:
     """Return JSON as a row has it; None is JSON's null."""
     if text is None:
         return "null"
-    encoders = conf.middleware().encoders
-    if not encoders:
+    if not conf.middleware().encoders:
         return text
-    body, content_encoding = text.encode(), "utf-8"
-    for encode in encoders:
-        body, content_encoding = encode(body, content_encoding)
-    return f"{CHANGED}{content_encoding}:{base64.b64encode(body).decode()}"
+    changed, content_encoding = changed_text(text)
+    return f"{CHANGED}{content_encoding}:{changed}"
 
 
 def value_in(text: str | None) -> Any:

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connections
 
 from django_mq import conf, errors
-from django_mq.delivery.codecs import ENCRYPTED, as_published, decode_body, key_of
+from django_mq.delivery.codecs import ENCRYPTED, as_published, changed_text, decode_body, key_of
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.engine.decisions.ends import End
 from django_mq.errors import CorruptMessage, LostKey, MessageRemoved, UnknownTask
@@ -143,15 +143,11 @@ EXTENSION = Extension(name="tasks", ends=(LISTENING,))
 
 def stored_record(record: dict[str, Any]) -> str:
     """Return a record as JSON; its arguments and its value as middleware changes the bodies of messages."""
-    encoders = conf.middleware().encoders
-    if not encoders:
+    if not conf.middleware().encoders:
         return json.dumps(record)
     envelope = record["envelope"]
     secret = {name: envelope[name] for name in ARGUMENTS} | {"value": record["value"]}
-    body, content_encoding = json.dumps(secret).encode(), "utf-8"
-    for encode in encoders:
-        body, content_encoding = encode(body, content_encoding)
-    text = base64.b64encode(body).decode()
+    text, content_encoding = changed_text(json.dumps(secret))
     return json.dumps(
         record
         | {"envelope": {**envelope, "args": [], "kwargs": {}}, "value": None}
