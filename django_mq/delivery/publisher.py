@@ -26,7 +26,7 @@ from django_mq.seams.ends import mark_of
 from django_mq.seams.middleware import Publication, surrounded, within
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
-from django_mq.stores.connections import ApartThreads, in_test, works_for_event_loop
+from django_mq.stores.connections import ApartThreads, in_test, replacing, works_for_event_loop
 from django_mq.stores.errors import undeclared
 from django_mq.stores.records import NewMessage, headers_in
 from django_mq.stores.registry import shared_store
@@ -409,7 +409,7 @@ async def run_apart(function: Callable[..., T], *args: Any) -> T:
     """Call a function that uses the database from async code."""
     if in_test.get():
         return await sync_to_async(function)(*args)  # over the connection of the test
-    return await sync_to_async(function, thread_sensitive=False, executor=async_threads.executor)(*args)
+    return await sync_to_async(replacing(function), thread_sensitive=False, executor=async_threads.executor)(*args)
 
 
 # Write messages, creating declared queues that do not exist yet, and waiting where a full queue says so.

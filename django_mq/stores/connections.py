@@ -237,6 +237,9 @@ def _line(error: Exception) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 # Threads that use the database for event loops: Django refuses its connections to a thread that runs one.
 
 #: Most threads of a pool, each with a database connection of its own. A thread starts when all others are busy.
@@ -248,7 +251,8 @@ _this_thread = threading.local()
 class ApartThreads:
     """A pool of threads that use the database for event loops.
 
-    A forked child begins with none: its parent's threads do not exist there.
+    No request begins in them, with which Django would replace a connection that the server has ended:
+    ``replacing`` does so before a call. A forked child begins with none: its parent's threads do not exist there.
     """
 
     def __init__(self, name: str) -> None:
@@ -263,6 +267,20 @@ class ApartThreads:
 
 def _enter() -> None:
     _this_thread.apart = True
+
+
+def replacing(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a call in such a thread begin without connections that the server has ended."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        for connection in connections.all(initialized_only=True):
+            driver = connection.connection
+            if driver is not None and not connection.in_atomic_block and has_ended(driver):
+                connection.close()
+        return function(*args, **options)
+
+    return call
 
 
 def works_for_event_loop() -> bool:
@@ -304,20 +322,19 @@ connection_created.connect(_prepare, dispatch_uid="django_mq.stores.connections"
 # for one INSERT, as it does with every broker. Another thread makes the INSERT on its own connection, in
 # autocommit. It does not wait until a full queue has room: the loop would stand still meanwhile.
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 threads = ApartThreads("django_mq-apart")
 
 
 def apart_from_event_loops(function: Callable[P, R]) -> Callable[P, R]:
     """Run the function in another thread when this one runs an event loop."""
 
+    apart = replacing(function)
+
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
         # Not get_running_loop(): every publish would raise and catch an error that says "none".
         if asyncio._get_running_loop() is None:  # noqa: SLF001 - named in its documentation
             return function(*args, **options)
-        return threads.executor.submit(function, *args, **options).result()
+        return threads.executor.submit(apart, *args, **options).result()
 
     return call

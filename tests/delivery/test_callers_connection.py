@@ -116,6 +116,26 @@ def test_a_connection_that_is_gone_is_replaced(orders_of_a_site: str) -> None:
     assert committed(orders_of_a_site) == 2
 
 
+def test_a_thread_of_async_code_replaces_a_connection_that_the_server_has_ended(orders_of_a_site: str) -> None:
+    if connections[orders_of_a_site].vendor not in ENDS:
+        pytest.skip("the connection is a file")
+
+    def count() -> int:
+        return Queue.objects.using(orders_of_a_site).count()
+
+    def end_own() -> None:
+        end_connection(connections[orders_of_a_site])
+
+    async def look() -> list[int]:
+        # One thread of the pool after the other: each of them is idle again when the next call begins.
+        found = [await publisher.run_apart(count)]
+        await publisher.run_apart(end_own)
+        return [*found, await publisher.run_apart(count)]
+
+    assert asyncio.run(look()) == [1, 1]
+    close_connections(publisher.async_threads)
+
+
 def test_with_autocommit_off_a_publish_is_part_of_the_callers_transaction(orders_of_a_site: str, ear: Ear) -> None:
     transaction.set_autocommit(False, using=orders_of_a_site)
 
