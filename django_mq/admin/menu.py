@@ -1,4 +1,4 @@
-"""The app in the menu of a site: its pages in the order in which operators use them, the overview first."""
+"""The app in the menu of a site: its pages in groups, in the order of use, the overview first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_mq.admin import live
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
@@ -21,26 +22,41 @@ APP = "django_mq"
 RUNNING = "Running"
 #: Stands for the figures by tenant.
 TENANTS = "Tenants"
-#: The models in the order of the menu. DEAD_LETTERS stands for the messages that are dead letters.
-ORDER = (
-    *("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", "History", "FailureGroup"),
-    *(TENANTS, "StagedRedrive", "Attempt", "TaskResult", "PeriodicMessage", "UniqueKey", "Operation", "Act"),
-    *("RecordedAlert", "SnoozedAlert", "Binding", "LimitException", "InsightHour", "ArchiveBatch", "BulkJob"),
+#: The groups of the menu with their models, in the order of use; the first has the name of the app. DEAD_LETTERS
+#: stands for the messages that are dead letters.
+GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (
+        None,
+        ("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", TENANTS),
+    ),
+    (
+        gettext_lazy("What has happened"),
+        ("History", "FailureGroup", "Attempt", "Operation", "Act", "RecordedAlert"),
+    ),
+    (
+        gettext_lazy("Results and work in steps"),
+        ("TaskResult",),
+    ),
+    (
+        gettext_lazy("Schedules and rules"),
+        ("PeriodicMessage", "UniqueKey", "LimitException", "Binding", "StagedRedrive", "SnoozedAlert"),
+    ),
+    (
+        "Spark",
+        ("InsightHour", "ArchiveBatch", "BulkJob"),
+    ),
 )
 
 
 def install(site: AdminSite) -> None:
-    """Let the site list our pages in this order. Other apps stay as the site lists them."""
+    """Let the site list our pages in these groups. Other apps stay as the site lists them."""
     listed = site.get_app_list
 
     def get_app_list(request: HttpRequest, app_label: str | None = None) -> list[Any]:
         if live.shown(request):
             return []  # a refresh has no menu
         found = listed(request, app_label)
-        for app in found:
-            if app["app_label"] == APP:
-                _arrange(site, app)
-        return found
+        return [group for app in found for group in (_groups(site, app) if app["app_label"] == APP else [app])]
 
     site.get_app_list = get_app_list  # type: ignore[method-assign] # a site has no other place for an order
 
@@ -53,7 +69,8 @@ def has_spark() -> bool:
         return False
 
 
-def _arrange(site: AdminSite, app: dict[str, Any]) -> None:
+def _groups(site: AdminSite, app: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the groups of the app that have entries for this user, each as the site lists an app."""
     by_name = {model["object_name"]: model for model in app["models"]}
     messages, queues, sessions = (by_name.get(name, {}) for name in ("Message", "Queue", "WorkerSession"))
     if messages.get("admin_url"):
@@ -65,10 +82,16 @@ def _arrange(site: AdminSite, app: dict[str, Any]) -> None:
     key = tenant_key()
     if key is not None and queues.get("admin_url") and messages.get("admin_url"):
         by_name[TENANTS] = _entry(queues, TENANTS, title_of(key), f"{queues['admin_url']}tenants/")
-    app["models"] = [by_name[name] for name in ORDER if name in by_name]
+    groups = []
+    for title, names in GROUPS:
+        if models := [by_name[name] for name in names if name in by_name]:
+            groups.append(
+                {**app, "name": title or app["name"], "models": models, "app_url": models[0]["admin_url"]}
+            )
     if queues.get("admin_url"):
-        address = app["app_url"] = reverse(f"{site.name}:{APP}_queue_overview")
-        app["models"].insert(0, _entry(queues, "Overview", _("Overview"), address))
+        address = groups[0]["app_url"] = reverse(f"{site.name}:{APP}_queue_overview")
+        groups[0]["models"].insert(0, _entry(queues, "Overview", _("Overview"), address))
+    return groups
 
 
 def _entry(model: dict[str, Any], object_name: str, name: str, address: str) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""The app in the menu: in the order of use, the overview first, Spark's pages only where Spark is."""
+"""The app in the menu: in groups, in the order of use, the overview first, Spark's pages only where Spark is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+from django.contrib.admin import site
 
+from django_mq.admin.menu import GROUPS
 from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
@@ -22,8 +24,13 @@ SPARK = {"Insights", "Archive", "Bulk jobs"}
 
 def menu(client: Client, address: str = INDEX) -> list[str]:
     """Return the names of our entries, as the menu of this page has them."""
-    (app,) = [one for one in client.get(address).context["available_apps"] if one["app_label"] == "django_mq"]
-    return [model["name"] for model in app["models"]]
+    return [name for _, names in groups(client, address) for name in names]
+
+
+def groups(client: Client, address: str = INDEX) -> list[tuple[str, list[str]]]:
+    """Return the groups of the menu with the names of their entries."""
+    ours = [one for one in client.get(address).context["available_apps"] if one["app_label"] == "django_mq"]
+    return [(str(group["name"]), [model["name"] for model in group["models"]]) for group in ours]
 
 
 def test_the_menu_is_in_the_order_of_use_on_every_page(browse: Client) -> None:
@@ -31,6 +38,24 @@ def test_the_menu_is_in_the_order_of_use_on_every_page(browse: Client) -> None:
 
     assert names[:4] == ["Overview", "Messages", "Dead letters", "Queues"]
     assert menu(browse, list_of("queue")) == names
+
+
+def test_each_model_of_the_admin_has_a_place_in_the_menu(browse: Client) -> None:
+    ours = {model.__name__ for model in site._registry if model._meta.app_label == "django_mq"}
+    placed = [name for _, names in GROUPS for name in names]
+
+    assert ours - set(placed) == set()
+    assert len(placed) == len(set(placed))
+
+
+def test_the_menu_has_groups_and_leaves_out_those_without_an_entry(
+    browse: Client, login_with: Callable[..., Client]
+) -> None:
+    (first, names), (second, _), *_ = groups(browse)
+    assert (first, names[0], second) == ("Message queues", "Overview", "What has happened")
+
+    alone = login_with("view_periodicmessage")
+    assert groups(alone) == [("Schedules and rules", ["Periodic messages"])]
 
 
 def test_the_app_opens_with_the_overview(browse: Client) -> None:
