@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class Level(Enum):
@@ -23,6 +27,8 @@ class Finding:
     about: str
     sentence: str
     mend: str = ""
+    #: The message that it is about: the admin links to its page.
+    message_id: UUID | None = None
 
 
 ok = partial(Finding, Level.OK)

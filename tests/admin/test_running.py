@@ -129,6 +129,9 @@ def test_what_runs_unusually_long_is_told_by_the_doctor_probes_metrics_top_and_t
     assert metrics[("extension", "running"), ("level", "notice")] == 1
     assert [WORDS in alert["sentence"] for alert in overview["alerts"] if alert["kind"] == "extension"] == [True]
     assert WORDS in out.getvalue()
+    shown = browse.get(f"{list_of('queue')}overview/").content.decode()
+    address = reverse("admin:django_mq_message_life", args=[message.message_id])
+    assert f'<a class="mq-mend" href="{address}">Look at it' in shown
 
 
 def test_a_task_that_was_acknowledged_when_it_began_is_shown_by_what_its_worker_says(

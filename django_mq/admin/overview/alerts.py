@@ -8,6 +8,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_mq.admin.addresses import message_address
 from django_mq.admin.queues.actions import REDRIVE, RESUME
 from django_mq.diagnosis.language import time_text
 from django_mq.diagnosis.messages.indexes import RETRYING
@@ -93,10 +94,18 @@ def found_objects(found: Iterable[Found]) -> list[dict[str, Any]]:
             "queue": None,
             "sentence": f"{finding.sentence} {finding.mend}".rstrip(),
             "label": finding.about,
+            "message_id": finding.message_id,
         }
         for _name, finding in found
         if finding.level is not Level.OK
     ]
+
+
+def with_message(alert: dict[str, Any], admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
+    """Return what an extension has found with the address of its message, if the user may see it."""
+    if not admin.may(request, "view_message"):
+        return alert
+    return alert | {"address": message_address(admin, alert["message_id"]), "link": _("Look at it")}
 
 
 def worst_first(alerts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django_mq.acts.models import Act
 from django_mq.admin.columns import ago
-from django_mq.admin.overview.alerts import for_page
+from django_mq.admin.overview.alerts import for_page, with_message
 from django_mq.admin.overview.marks import before, changes, shortly_before
 from django_mq.admin.overview.snoozed import identity, with_link
 from django_mq.admin.table import alias
@@ -58,7 +58,8 @@ def causes(
     for alert in found:
         kinds.setdefault(alert.kind.value, []).append(alert)
     listed = {kind: [for_page(one, admin, request) for one in alerts[:SHOWN]] for kind, alerts in kinds.items()}
-    dressed = iter(_dressed(admin, request, [*(one for each in listed.values() for one in each), *added]))
+    linked = [with_message(one, admin, request) for one in added]
+    dressed = iter(_dressed(admin, request, [*(one for each in listed.values() for one in each), *linked]))
     ours = [
         AlertGroup(
             kind=kind,

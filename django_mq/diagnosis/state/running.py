@@ -146,7 +146,8 @@ def find(alias: str) -> Iterator[Finding]:
         if one.is_acknowledged:
             words = _("To stop it, run manage.py mq_cancel --running %(id)s. It is lost then.")
         mend = words % {"id": one.message_id}
-        yield notice(_("worker %(name)s") % {"name": one.worker}, sentence_of(one), mend)
+        about = _("worker %(name)s") % {"name": one.worker}
+        yield notice(about, sentence_of(one), mend, message_id=one.message_id)
 
 
 EXTENSION: Final = Extension(name="running", findings=(find,))
