@@ -129,6 +129,9 @@ class Settings:
     #: Where alerts are sent: by the name of each target its webhook or its mail addresses, and what it wants.
     ALERTS: Any = field(default_factory=dict, repr=False)
 
+    #: Other brokers, by the names that queues give to them: ``engine.decisions.bridges`` says what each may have.
+    BRIDGES: Any = field(default_factory=dict, repr=False)
+
     #: What other packages add: dotted paths of values of ``seams.extension.Extension``.
     EXTENSIONS: tuple[Extension, ...] = ()
     #: The values of settings that extensions declare.

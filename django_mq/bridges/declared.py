@@ -1,0 +1,37 @@
+"""The bridges that the settings name. Their addresses are shown by ``shown_address`` only."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.engine.decisions.bridges import bridges_of
+from django_mq.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from django_mq.engine.decisions.bridges import Bridge
+
+
+def bridges() -> dict[str, Bridge]:
+    """Return the bridges of the settings by name. Raises ConfigurationError, which shows no address."""
+    return bridges_of(conf.load().BRIDGES)
+
+
+def bridge_named(name: str) -> Bridge:
+    """Return a bridge. Raises ConfigurationError."""
+    found = bridges()
+    if name not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise ConfigurationError(f"DJANGO_MQ['BRIDGES'] has no bridge {name!r}; there are: {known}.")
+    return found[name]
+
+
+def address_of(bridge: Bridge) -> str:
+    """Return the address with its credentials: never log it, and never store it. Raises ConfigurationError."""
+    return bridge.address(os.environ)
+
+
+def shown_address(bridge: Bridge) -> str:
+    """Return where a bridge leads, for people: without credentials."""
+    return bridge.shown_address(os.environ)

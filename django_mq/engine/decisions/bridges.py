@@ -1,0 +1,241 @@
+"""Which other brokers the settings name, how their addresses are shown, and whether bridges lead in a circle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from django_mq.errors import ConfigurationError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+#: Where messages are, such as a queue of a broker.
+Place = TypeVar("Place", bound=Hashable)
+#: The most bytes of a name in the other broker: AMQP has no longer ones.
+MOST_BYTES: Final = 255
+NAME_OF_BRIDGE: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+NAME_OF_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: The scheme of an address: Kombu has such as "sqla+sqlite", and "confluentkafka".
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+#: Stands for an address of which nothing can be shown.
+HIDDEN: Final = "***"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeOptions:
+    """The options of a bridge that have a default: what it has besides its name and its address."""
+
+    #: The exchange to which messages are published; "" is the default exchange, which routes by names of queues.
+    exchange: str = ""
+    #: None: the name of the queue here.
+    routing_key: str | None = None
+    #: Whether to declare the durable queue of this name, and to bind it, before anything is published.
+    declare: bool = False
+    #: The arguments of that queue, such as ``{"x-queue-type": "quorum"}``.
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    #: How many messages are on the way, and not confirmed.
+    in_flight: int = 100
+    #: Whether what no queue wants is returned.
+    mandatory: bool = True
+    #: How long to wait for a confirm, and for a connection.
+    confirm_seconds: float = 30.0
+    connect_seconds: float = 5.0
+    #: The longest pause between two tries to reach the broker.
+    pause_seconds: float = 30.0
+    #: How the connection is encrypted: True, or the arguments of Kombu's ``ssl``.
+    ssl: Any = field(default=False, repr=False)
+    #: Kombu's options of the transport.
+    transport_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bridge:
+    """Another broker, as the settings name it. Only ``url`` may have credentials, and ``repr`` leaves it out."""
+
+    name: str
+    #: The address, or a function that returns it, such as one that asks a vault. None: see ``url_variable``.
+    url: str | Callable[[], str] | None = field(default=None, repr=False)
+    #: The environment variable that has the address; empty: see ``url``.
+    url_variable: str = ""
+    options: BridgeOptions = BridgeOptions()
+
+    def address(self, environment: Mapping[str, str]) -> str:
+        """Return the address with its credentials. Raises ConfigurationError, which shows none."""
+        if self.url_variable:
+            given: Any = environment.get(self.url_variable, "")
+            if not given:
+                raise ConfigurationError(
+                    f"The environment variable {self.url_variable} of the bridge {self.name!r} is not set."
+                )
+        else:
+            given = self.url() if callable(self.url) else self.url
+        if problem := fault_of_url(given):
+            raise ConfigurationError(f"The URL of the bridge {self.name!r} {problem}.")
+        return str(given)
+
+    def shown_address(self, environment: Mapping[str, str]) -> str:
+        """Return where it leads, for people: without credentials, and without calling a function."""
+        if callable(self.url):
+            return HIDDEN
+        given = environment.get(self.url_variable, "") if self.url_variable else self.url or ""
+        return without_credentials(given) if given else f"${self.url_variable}"
+
+
+def without_credentials(url: str) -> str:
+    """Return an address, or several with ";" between them, with nothing that may be secret.
+
+    Users, passwords, and what follows a "?" or "#" are left out.
+    """
+    return ";".join(map(_without_credentials, url.split(";")))
+
+
+def _without_credentials(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if not separator or not SCHEME.fullmatch(scheme):
+        return HIDDEN
+    # The last "@" ends the credentials: a password may have "/", "?" or "#", which should have been quoted.
+    rest = rest.rpartition("@")[2]
+    return f"{scheme}://{re.split('[?#]', rest, maxsplit=1)[0]}"
+
+
+def fault_of_url(given: Any) -> str | None:
+    """Return what is wrong with an address, as the end of a sentence without a part of it; None if nothing is."""
+    if not isinstance(given, str) or not given.strip():
+        return "is no text; give one as 'amqp://USER:PASSWORD@HOST:5672/VHOST'"
+    for each in given.split(";"):
+        if not SCHEME.fullmatch(each.partition("://")[0]) or "://" not in each:
+            return "has no scheme; write it as 'amqp://USER:PASSWORD@HOST:5672/VHOST'"
+        try:
+            _ = urlsplit(each).port
+        except ValueError:
+            return "cannot be read; in a user's name or a password write / as %2F, # as %23, [ as %5B"
+    return None
+
+
+def bridges_of(given: Any) -> dict[str, Bridge]:
+    """Return the bridges of the setting BRIDGES by name. Raises ConfigurationError, which shows no address."""
+    problems = list(_problems(given))
+    if problems:
+        raise ConfigurationError(f"DJANGO_MQ['BRIDGES'] is wrong: {'; '.join(problems)}.")
+    return {name: _bridge(name, values) for name, values in given.items()}
+
+
+def _bridge(name: str, values: Mapping[str, Any]) -> Bridge:
+    options = {key: _frozen(value) for key, value in values.items() if key in OPTIONS_OF_BRIDGES}
+    return Bridge(
+        name=name,
+        url=values.get("url"),
+        url_variable=values.get("url_variable", ""),
+        options=BridgeOptions(**options),
+    )
+
+
+def _frozen(value: Any) -> Any:
+    return MappingProxyType(dict(value)) if isinstance(value, Mapping) else value
+
+
+def _problems(given: Any) -> Iterator[str]:
+    if not isinstance(given, Mapping):
+        yield "give a dictionary of bridges by their names"
+        return
+    for name, values in given.items():
+        if not (isinstance(name, str) and NAME_OF_BRIDGE.fullmatch(name)):
+            yield f"{shown(name)} is no name; use 1 to 100 letters, digits, and . _ -"
+        elif not isinstance(values, Mapping):
+            # Without the value: it may be an address with a password.
+            yield f"{name!r} has no dictionary; write {{'url': '...'}}"
+        else:
+            yield from (f"{name!r} {problem}" for problem in _problems_of(values))
+
+
+def _problems_of(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a bridge, as the end of a sentence."""
+    if unknown := sorted(map(str, values.keys() - KEYS)):
+        yield f"has {', '.join(map(shown, unknown))}; use {', '.join(sorted(KEYS))}"
+    if ("url" in values) == ("url_variable" in values):
+        yield "needs either a url or a url_variable"
+    elif "url" in values:
+        problem = None if callable(values["url"]) else fault_of_url(values["url"])
+        if problem:
+            yield f"has a url that {problem}"
+    elif not (isinstance(values["url_variable"], str) and NAME_OF_VARIABLE.fullmatch(values["url_variable"])):
+        # Without the value: perhaps it is the address itself.
+        yield "has a url_variable that is no name of an environment variable"
+    for key, (is_fit, what) in OPTIONS_OF_BRIDGES.items():
+        if key in values and not is_fit(values[key]):
+            value = "something else" if key in ("ssl", "transport_options") else shown(values[key])
+            yield f"has {value} as {key}; give {what}"
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and len(value.encode(errors="replace")) <= MOST_BYTES and "\0" not in value
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_SECONDS
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_IN_FLIGHT
+
+
+MOST_IN_FLIGHT: Final = 10_000
+MOST_SECONDS: Final = 3600
+SECONDS: Final = (_is_seconds, f"seconds, above 0 and at most {MOST_SECONDS}")
+FLAG: Final = (_is_bool, "True or False")
+TEXT: Final = f"a text of at most {MOST_BYTES} bytes"
+#: By the name of each option of a bridge what its value may be: a function that says so, and the words for it.
+OPTIONS_OF_BRIDGES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "exchange": (_is_name, TEXT),
+    "routing_key": (lambda value: value is None or _is_name(value), TEXT),
+    "declare": FLAG,
+    "arguments": (_is_mapping, "a dictionary"),
+    "in_flight": (_is_number, f"a number from 1 to {MOST_IN_FLIGHT}"),
+    "mandatory": FLAG,
+    "confirm_seconds": SECONDS,
+    "connect_seconds": SECONDS,
+    "pause_seconds": SECONDS,
+    "ssl": (lambda value: isinstance(value, bool) or _is_mapping(value), "True, False or a dictionary"),
+    "transport_options": (_is_mapping, "a dictionary"),
+}
+#: What a bridge may have.
+KEYS: Final = frozenset({"url", "url_variable", *OPTIONS_OF_BRIDGES})
+
+
+def circles_of(links: Iterable[tuple[Place, Place]]) -> list[list[Place]]:
+    """Return each circle among links from one place to another, as the places in their order, each circle once."""
+    after: dict[Place, list[Place]] = {}
+    for source, target in links:
+        after.setdefault(source, []).append(target)
+    found: dict[frozenset[Place], list[Place]] = {}
+    for place in after:
+        for circle in _circles_from(place, after):
+            found.setdefault(frozenset(circle), circle)
+    return list(found.values())
+
+
+def _circles_from(start: Place, after: Mapping[Place, Collection[Place]]) -> Iterator[list[Place]]:
+    """Yield the shortest way from a place back to it, if there is one."""
+    ways: list[list[Place]] = [[start]]
+    seen: set[Place] = set()
+    for way in ways:
+        for following in after.get(way[-1], ()):
+            if following == start:
+                yield way
+                return
+            if following not in seen:
+                seen.add(following)
+                ways.append([*way, following])
