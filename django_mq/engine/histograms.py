@@ -57,11 +57,7 @@ def histogram_of(seconds: Iterable[float]) -> dict[str, int]:
     return dict(Counter(str(bucket(each)) for each in seconds))
 
 
-def durations(histogram: Mapping[str, int]) -> dict[float, int]:
-    """Return the durations in the middle of the buckets, in seconds, and how often each occurs."""
-    return {middle(int(number)): count for number, count in histogram.items()}
-
-
 def quantile(histogram: Mapping[str, int], percent: int) -> float | None:
     """Return a percentile of the durations, off by ``LARGEST_ERROR`` at most; None without a duration."""
-    return percentile(durations(histogram), percent)
+    found = percentile({int(number): count for number, count in histogram.items()}, percent)
+    return None if found is None else middle(int(found))

@@ -126,11 +126,11 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The rates and spans of all queues over the newest known minutes, by queue."""
+    """The rates of all queues over the newest known minutes, by queue."""
 
-    minutes: int = 0
+    #: When each of these minutes began, the newest first.
+    minutes: Sequence[datetime] = ()
     rates: dict[str, Rates] = field(default_factory=dict)
-    spans: dict[str, Spans] = field(default_factory=dict)
 
     def of(self, queue: str) -> Rates | None:
         """Return the rates of a queue, zero without traffic; None if no minute is known."""
@@ -205,21 +205,31 @@ def steps_of(length: timedelta, first: datetime, end: datetime, *, using: str) -
 
 
 def recent_rates(*, using: str) -> Recent:
-    """Return each queue's rates and spans over the newest known minutes, unless they are too old."""
+    """Return each queue's rates over the newest known minutes, unless they are too old."""
+    minutes = _newest_minutes(using)
+    sums = {name: Sum(name) for name in COUNTED}
+    rows = _rows_of_queues(minutes, using).values("queue_name").annotate(**sums) if minutes else []
+    return Recent(minutes, {row["queue_name"]: Rates(**_rates([row], len(minutes))) for row in rows})
+
+
+def recent_spans(minutes: Sequence[datetime], *, using: str) -> dict[str, Spans]:
+    """Return how long each queue's messages took in these minutes, by queue."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in _rows_of_queues(minutes, using).values("queue_name", *TEXTS) if minutes else ():
+        found[row["queue_name"]].append(row)
+    return {queue: Spans(**_percentiles(rows, 50, 95)) for queue, rows in found.items()}
+
+
+def _newest_minutes(using: str) -> list[datetime]:
     now = running_minute(shared_store(using))
     marks = steps_of(MINUTE, now - RECENT, now, using=using).filter(queue_name=SUMMED_UP).order_by("-begins_at")
     minutes = list(marks.values_list("begins_at", flat=True)[:RECENT_MINUTES])
-    if not minutes or now - minutes[0] - MINUTE > PATIENCE:
-        return Recent()
-    rows = Rollup.objects.using(using).filter(seconds=60, begins_at__in=minutes).exclude(queue_name=SUMMED_UP)
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows.order_by().values("queue_name", *COUNTED, *TEXTS):
-        found[row["queue_name"]].append(row)
-    return Recent(
-        minutes=len(minutes),
-        rates={queue: Rates(**_rates(summed, len(minutes))) for queue, summed in found.items()},
-        spans={queue: Spans(**_percentiles(summed, 50, 95)) for queue, summed in found.items()},
-    )
+    return minutes if minutes and now - minutes[0] - MINUTE <= PATIENCE else []
+
+
+def _rows_of_queues(minutes: Collection[datetime], using: str) -> QuerySet[Rollup]:
+    rows = Rollup.objects.using(using).filter(seconds=60, begins_at__in=minutes)
+    return rows.exclude(queue_name=SUMMED_UP).order_by()
 
 
 def summed_up_seconds(*, using: str) -> float | None:
@@ -264,7 +274,8 @@ def _deepest(rows: Iterable[Mapping[str, Any]], name: str) -> int | None:
 
 def _rates(rows: Sequence[Mapping[str, Any]], minutes: int) -> dict[str, float]:
     seconds = minutes * MINUTE.total_seconds()
-    return {name: sum(row[name] for row in rows) / seconds for name in COUNTED}
+    # A sum of the database's own is a Decimal on MariaDB.
+    return {name: float(sum(row[name] for row in rows)) / seconds for name in COUNTED}
 
 
 def _percentiles(rows: Sequence[Mapping[str, Any]], *percents: int) -> dict[str, float | None]:

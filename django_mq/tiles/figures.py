@@ -72,7 +72,7 @@ def _waiting(states: Iterable[QueueState]) -> Tile:
 
 def _traffic(recent: Recent) -> Iterator[Tile]:
     """Yield how many messages finish and how many attempts fail in a second of the newest minutes."""
-    known = recent.minutes > 0
+    known = bool(recent.minutes)
     sums = {name: sum(getattr(rates, name) for rates in recent.rates.values()) for name in COUNTED}
     total = Rates(**sums)
     yield Tile(

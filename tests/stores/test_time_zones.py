@@ -163,7 +163,7 @@ def test_charts_find_the_minutes_that_workers_sum_up(zoned: str) -> None:
     found = recent_rates(using=zoned)
     orders = found.of("orders")
     assert orders is not None
-    assert (found.minutes, orders.accepted) == (5, 1 / 300)
+    assert (len(found.minutes), orders.accepted) == (5, 1 / 300)
 
 
 @pytest.mark.once

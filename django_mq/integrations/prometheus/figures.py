@@ -16,7 +16,7 @@ from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import oldest_claims, overview
 from django_mq.diagnosis.state.waiting_keys import numbers_of_waiting
-from django_mq.rollups.series import Spans, recent_rates, summed_up_seconds
+from django_mq.rollups.series import Spans, recent_rates, recent_spans, summed_up_seconds
 from django_mq.seams.findings import Level
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Scrape:
     queues: Sequence[QueueState]
     claims: dict[str, float]
     recent: Recent
+    spans: dict[str, Spans]
     workers: Sequence[WorkerStatus]
     summed_up_seconds: float | None
     #: The number of queues, with and without series.
@@ -54,12 +55,13 @@ class Scrape:
 
 def read(alias: str) -> list[Metric]:
     """Return every figure of an alias, with a few statements, however much is queued."""
-    queues = overview(using=alias)
+    queues, recent = overview(using=alias), recent_rates(using=alias)
     chosen = sorted(queues, key=_urgency, reverse=True)[:MOST_QUEUES]
     look = Scrape(
         queues=chosen,
         claims=oldest_claims([queue.name for queue in chosen], using=alias),
-        recent=recent_rates(using=alias),
+        recent=recent,
+        spans=recent_spans(recent.minutes, using=alias),
         workers=fleet(using=alias),
         summed_up_seconds=summed_up_seconds(using=alias),
         number=len(queues),
@@ -115,7 +117,7 @@ def _traffic(look: Scrape) -> Iterator[Metric]:
         rates = look.recent.of(queue.name)
         for kind in () if rates is None else ("arrived", "accepted", "failed", "redelivered"):
             rate.add_metric([queue.name, kind], getattr(rates, kind))
-        spans = look.recent.spans.get(queue.name, Spans())
+        spans = look.spans.get(queue.name, Spans())
         for name, gauge in (("wait", wait), ("run", run)):
             for label, column in PERCENTILES.items():
                 seconds = getattr(spans, f"{name}_{column}")
