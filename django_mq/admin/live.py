@@ -53,7 +53,8 @@ TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
 AGE = re.compile(r'(<[^<>]*\sclass="[^"]*\bmq-ago\b[^<>]*>)([^<>]*)')
 ROW = re.compile(r"<tr(?=[\s>])")
 READONLY = re.compile(r'\bfield-(\w+)|<div class="readonly"(?=>)')
-KEY = re.compile("[0-9]{1,18}")
+#: A key as text: a number, or an id in hexadecimal.
+KEY = re.compile("[0-9]{1,18}|[0-9a-f-]{32,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ class Refresh:
     """What a browser shows that asks for a refresh."""
 
     versions: frozenset[str]
-    rows: tuple[int, ...]
+    #: The keys of the rows of its list, as text.
+    rows: tuple[str, ...]
 
 
 class Begin(NamedTuple):
@@ -86,7 +88,7 @@ def shown(request: HttpRequest) -> Refresh | None:
     if have is None or request.method != "GET":
         return None
     keys = request.headers.get(ROWS, "").split(",")[:MOST_ROWS]
-    return Refresh(frozenset(have.split()), tuple(int(key) for key in keys if KEY.fullmatch(key)))
+    return Refresh(frozenset(have.split()), tuple(key for key in keys if KEY.fullmatch(key)))
 
 
 def known(request: HttpRequest) -> frozenset[str]:
@@ -251,8 +253,8 @@ def _news(number: int) -> str:
     return words % {"number": min(number, MOST_NEW)}
 
 
-def new_among(ids: Sequence[Any], rows: Iterable[int]) -> int:
+def new_among(ids: Sequence[Any], rows: Iterable[str]) -> int:
     """Return how many of these keys, in the order of a list, stand before the last row that a browser shows."""
     known = set(rows)
-    places = [place for place, key in enumerate(ids) if key in known]
-    return sum(key not in known for key in ids[: places[-1]]) if places else len(ids)
+    places = [place for place, key in enumerate(ids) if str(key) in known]
+    return sum(str(key) not in known for key in ids[: places[-1]]) if places else len(ids)

@@ -42,6 +42,8 @@ COUNT_STEP = 1_000
 NUL = "\x00"
 #: An id, with the most digits that every database takes for one.
 NUMBER = re.compile("[0-9]{1,18}")
+#: An id that is a UUID, as lists write it.
+UUID_FORM = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable at run time
@@ -148,7 +150,7 @@ class BoundedChangeList(ChangeList):
         if isinstance(self.paginator, BoundedPaginator) and not self.multi_page:
             self.result_list = self.paginator.page(1).object_list
 
-    def _count_new(self, request: HttpRequest, rows: Sequence[int]) -> None:
+    def _count_new(self, request: HttpRequest, rows: Sequence[str]) -> None:
         """Count the rows that stand above those which a browser shows; these are listed, wherever they are."""
         if issubclass(self.model_admin.paginator, BoundedPaginator):
             page: Any = self.model_admin

@@ -134,7 +134,8 @@ class TableAdmin(BaseAdmin):
             paginator.every = self.get_queryset(request)
             paginator.find = partial(self.look, request)
             if (seen := live.shown(request)) and seen.rows:
-                paginator.find = partial(slices.among, seen.rows)
+                keys = [self.opts.pk.to_python(key) for key in seen.rows if self.id_form.fullmatch(key)]
+                paginator.find = partial(slices.among, keys)
         return paginator
 
     def look(

@@ -47,9 +47,9 @@ class Duty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A part of the page of a queue or a message in the admin."""
+    """A part of the page of a queue, a message, or a finished message in the admin."""
 
-    #: "queue" or "message".
+    #: "queue", "message", or "history" for a message that has finished.
     page: str
     title: StrOrPromise
     #: Is called with the request and the row, and returns what to show; blank for no panel. The page escapes it,
@@ -101,7 +101,7 @@ class MessageEvent:
 
 
 #: The pages that have panels.
-PAGES = ("queue", "message")
+PAGES = ("queue", "message", "history")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from django_mq.admin.filters import (
 from django_mq.admin.messages import failures, life, payload
 from django_mq.admin.overview import by_type
 from django_mq.admin.paginator import BoundedPaginator, MessageRows
+from django_mq.admin.panels import panels_of
 from django_mq.admin.table import IdSearch, ReadOnly
 from django_mq.diagnosis.language import LOCAL
 from django_mq.diagnosis.messages.criteria import put_together
@@ -105,6 +106,7 @@ class HistoryAdmin(ReadOnly, IdSearch):
             "headers": payload.headers(payload.raw(row, "headers"), row.queue_name),
             "body": None if row.body is None else payload.body(row.body, queue=row.queue_name),
             "attempts": attempts,
+            "panels": panels_of(request, row),
         }
 
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq.admin import columns
 from django_mq.admin.filters import QueueNameFilter
 from django_mq.admin.messages import failures, payload
-from django_mq.admin.paginator import BoundedPaginator
+from django_mq.admin.paginator import UUID_FORM, BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin
 from django_mq.delivery.codecs import key_of
 from django_mq.diagnosis.language import LOCAL
@@ -38,6 +38,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
     """Tasks that have been tried, the latest first. Tasks that have not are in the list of messages."""
 
     paginator = BoundedPaginator
+    id_form = UUID_FORM
     late = ["record"]
     list_display = ["short_id", "task", "successful", "queue_shown", "took", "finished"]
     list_filter = ["successful", QueueNameFilter]

@@ -38,7 +38,7 @@ def as_listed(rows: QuerySet[Any], limit: int) -> FoundKeys:
     return FoundKeys(list(rows.values_list("pk", flat=True)[:limit]))
 
 
-def among(keys: Sequence[int], rows: QuerySet[Any], limit: int) -> FoundKeys:
+def among(keys: Sequence[Any], rows: QuerySet[Any], limit: int) -> FoundKeys:
     """Return those of these keys that the rows still have, in the order of the list."""
     return as_listed(rows.filter(pk__in=keys), limit)
 
