@@ -81,7 +81,7 @@ def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
     """Take each page at all widths, and say where one is wider than the window."""
     queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
     lists = ("queue", "message", "workersession", "consumer", "history", "failuregroup", "attempt")
-    lists += ("taskresult", "operation")
+    lists += ("taskresult", "operation", "messagebatch")
     lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage")
     pages = {name: f"{rows}/{name}/" for name in lists}
     pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/"}
@@ -210,6 +210,7 @@ def fill() -> None:
     make_past()
     make_the_rest()
     make_periodic_messages()
+    make_batches()
     make_failures()
     make_tiles()
     make_queues(int(os.environ.get(QUEUES, "0")))
@@ -228,6 +229,47 @@ def make_queues(number: int) -> None:
         Message.objects.create(
             queue=queue, state=3 if place % 9 == 0 else 1, message_id=uuid4(), published_at=now, **given
         )
+
+
+def make_batches() -> None:
+    """Write batches: one that runs and has failures, and others that have ended."""
+    from django.utils import timezone
+
+    from django_mq.batches.models import BatchMember, MessageBatch
+    from django_mq.models import Message, Queue
+
+    now = timezone.now()
+    rows, report = Queue.objects.create(name="rows"), json.dumps({"queue_name": "reports"})
+    for minutes, name, state, counts in (
+        (2, "import of orders, July", "running", (1200, 2310, 3, 0)),
+        (31, "prices of 17 suppliers", "succeeded", (0, 17, 0, 0)),
+        (55, "newsletter", "cancelled", (0, 120, 0, 4880)),
+        (70, "import of orders, June", "failed", (0, 3498, 15, 0)),
+    ):
+        began = now - timedelta(minutes=minutes)
+        ended = None if state == "running" else began + timedelta(minutes=4)
+        times = {"created_at": began, "counted_at": ended or now, "ended_at": ended, "complete_at": ended}
+        given = {"state": state, "on_complete": report, **dict(zip(MessageBatch.COUNTED, counts, strict=True))}
+        times["failure_at"] = now if counts[2] else None
+        given["on_failure"] = report
+        batch = MessageBatch.objects.create(id=uuid4(), name=name, **given, **times)
+        for number in range(counts[2]):
+            dead = {
+                "state": 3,
+                "dead_at": now,
+                "dead_reason": "ValueError: no such customer",
+                "level": 4,
+                "priority": 4,
+            }
+            body = {
+                "body": b"{}",
+                "content_type": "application/json",
+                "published_at": began,
+                "message_id": uuid4(),
+            }
+            Message.objects.create(queue=rows, attempts=1, type=f"row {number}", **dead, **body)
+            ids = {"id": uuid4(), "message_id": body["message_id"], "queue_name": "rows"}
+            BatchMember.objects.create(batch=batch, state=2, ended_at=now, queue_name="rows", **ids)
 
 
 def make_periodic_messages() -> None:

@@ -22,6 +22,7 @@ alerts/       what needed a look, and which targets were told
 operations/   actions on very many messages
 acts/         what operators did, and how to put it back
 failures/     failed attempts in groups
+batches/      messages that are counted together
 workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues
 periodic/     periodic messages
@@ -38,6 +39,7 @@ from django_mq.acts.models import Act
 from django_mq.admin import menu
 from django_mq.admin.acts.admin import ActAdmin
 from django_mq.admin.alerts.admin import RecordedAlertAdmin
+from django_mq.admin.batches.admin import MessageBatchAdmin
 from django_mq.admin.failures.admin import FailureGroupAdmin
 from django_mq.admin.failures.staged import StagedRedriveAdmin
 from django_mq.admin.limits.admin import LimitExceptionAdmin
@@ -54,6 +56,7 @@ from django_mq.admin.queues.admin import QueueAdmin
 from django_mq.admin.queues.bindings import BindingAdmin
 from django_mq.admin.workers.admin import ConsumerAdmin, WorkerSessionAdmin
 from django_mq.alerts.models import RecordedAlert
+from django_mq.batches.models import MessageBatch
 from django_mq.models import (
     ArchiveBatch,
     Attempt,
@@ -94,6 +97,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(Operation, OperationAdmin)
     site.register(Act, ActAdmin)
     site.register(RecordedAlert, RecordedAlertAdmin)
+    site.register(MessageBatch, MessageBatchAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)
     site.register(InsightHour, InsightAdmin)
     site.register(ArchiveBatch, ArchiveBatchAdmin)

@@ -16,7 +16,6 @@ from django_mq.engine.decisions.batches import (
     LIVE,
     BatchCallback,
     BatchState,
-    MemberState,
     may_add,
 )
 from django_mq.errors import BatchClosed, BatchMisused, UnknownBatch, UnsupportedRule, shown
@@ -25,7 +24,6 @@ from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from contextvars import Token
     from datetime import datetime
 
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 
 #: The most characters of the name of a batch.
 NAME_LENGTH = 200
-#: Members cancelled or redriven by one transaction.
-CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,14 +164,9 @@ class BatchHandle:
         return self._settle(close=True)
 
     def _settle(self, *, close: bool) -> BatchState:
-        from django_mq.batches.ends import settle  # noqa: PLC0415 - as above
+        from django_mq.batches import steering  # noqa: PLC0415 - as above
 
-        store = shared_store(self._alias)
-        with store.database.transaction():
-            state = settle(store, self.id, close=close, count=True)
-        if state is None:
-            raise self._unknown()
-        return state
+        return steering.settled(self.id, close=close, using=self._alias)
 
     def cancel(self, *, running: bool = False) -> int:
         """Close the batch and remove the members that no worker has begun; return how many were removed.
@@ -183,23 +174,9 @@ class BatchHandle:
         With ``running``, workers are asked to stop what they hold, as by ``django_mq.api.cancel``. The batch ends
         when its last member has ended. A batch that has ended stays as it is. Raises UnknownBatch.
         """
-        from django_mq.batches.models import MessageBatch  # noqa: PLC0415 - as above
+        from django_mq.batches import steering  # noqa: PLC0415 - as above
 
-        live = [state.value for state in LIVE]
-        mine = MessageBatch.objects.using(self._alias).filter(pk=self.id)
-        if not mine.filter(state__in=live).update(cancelled_at=clock.now(), state=BatchState.RUNNING.value):
-            if not mine.exists():
-                raise self._unknown()
-            return 0
-        removed = sum(self._cancel(ids, running=running) for ids in self._messages(MemberState.WAITING))
-        self._settle(close=True)
-        return removed
-
-    def _cancel(self, ids: Sequence[UUID], *, running: bool) -> int:
-        from django_mq.delivery.operator.answers import Effect  # noqa: PLC0415 - as above
-        from django_mq.delivery.operator.verbs import cancel  # noqa: PLC0415 - as above
-
-        return sum(each.effect is Effect.DONE for each in cancel(ids, running=running, using=self._alias))
+        return steering.cancel(self.id, running=running, using=self._alias).changed
 
     def redrive(self) -> int:
         """Redrive the dead letters of the members that have failed; return how many.
@@ -207,47 +184,9 @@ class BatchHandle:
         The batch runs again until they have ended. Callbacks that were published are not published again.
         Raises UnknownBatch.
         """
-        from django_mq.delivery.operator.answers import Effect  # noqa: PLC0415 - as above
-        from django_mq.delivery.operator.verbs import redrive  # noqa: PLC0415 - as above
+        from django_mq.batches import steering  # noqa: PLC0415 - as above
 
-        store: Any = shared_store(self._alias)
-        redriven = 0
-        for ids in self._messages(MemberState.FAILED):
-            with store.database.transaction():
-                answers = redrive(ids, using=self._alias)
-                done = [each.message_id for each in answers if each.effect is Effect.DONE]
-                self._reopen(store, done)
-            redriven += len(done)
-        self._settle(close=False)
-        return redriven
-
-    def _reopen(self, store: Any, message_ids: Sequence[UUID]) -> None:
-        from django_mq.batches.models import BatchMember  # noqa: PLC0415 - as above
-
-        members = BatchMember.objects.using(self._alias).filter(batch_id=self.id, message_id__in=message_ids)
-        keys = [key.hex for key in members.values_list("pk", flat=True)]
-        if keys:
-            store.database.rows("reopen_members", members=keys)
-
-    def _messages(self, state: MemberState) -> Iterator[list[UUID]]:
-        """Yield the ids of the messages of members in this state, in chunks; those of retried tasks, too."""
-        from django_mq.batches.models import BatchMember  # noqa: PLC0415 - as above
-        from django_mq.models import Message  # noqa: PLC0415 - as above
-
-        last: UUID | None = None
-        members = BatchMember.objects.using(self._alias).filter(batch_id=self.id, state=state.value).order_by("id")
-        while True:
-            page = members if last is None else members.filter(pk__gt=last)
-            rows = list(page.values_list("pk", "message_id", "task_id")[:CHUNK])
-            if not rows:
-                return
-            last = rows[-1][0]
-            tasks = [task for _, _, task in rows if task]
-            ids = dict.fromkeys(message_id for _, message_id, task in rows)
-            if tasks:
-                found = Message.objects.using(self._alias).filter(correlation_id__in=tasks)
-                ids |= dict.fromkeys(found.values_list("message_id", flat=True))
-            yield list(ids)
+        return steering.redrive(self.id, using=self._alias).changed
 
     def figures(self) -> BatchFigures:
         """Return how the batch stands now. Raises UnknownBatch."""

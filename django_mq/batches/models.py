@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -13,6 +13,9 @@ from django_mq.models.times import UTCDateTimeField
 
 class MessageBatch(models.Model):
     """Messages that belong together. The counts are as of ``counted_at``: no publisher or worker writes them."""
+
+    #: The fields with the counts, in the order of ``BatchCounts``.
+    COUNTED: ClassVar = ("waiting", "succeeded", "failed", "cancelled")
 
     class BatchStatus(models.TextChoices):
         OPEN = BatchState.OPEN.value, _("open")
@@ -53,6 +56,11 @@ class MessageBatch(models.Model):
         verbose_name = _("batch")
         verbose_name_plural = _("batches")
         ordering = ["-created_at"]
+        permissions: ClassVar = [
+            ("close_messagebatch", "Can close a batch"),
+            ("cancel_messagebatch", "Can cancel a batch"),
+            ("redrive_messagebatch", "Can redrive the failures of a batch"),
+        ]
         indexes = [
             models.Index(fields=["state", "created_at"], name="django_mq_batch_state"),
             models.Index(fields=["created_at"], name="django_mq_batch_created"),

@@ -56,6 +56,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
     """Write a row of each table, with the text of the table in its fields; return the rows by their tables."""
     from django_mq.acts.models import Act
     from django_mq.alerts.models import RecordedAlert
+    from django_mq.batches.models import MessageBatch
 
     now = timezone.now()
     session = make.session(running=[[1, 1, text_of("workersession"), 9.0]])
@@ -89,6 +90,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
         InsightHour.objects.create(hour=now.replace(minute=0, second=0, microsecond=0), arrivals=3),
         ArchiveBatch.objects.create(first_id=1, last_id=2, cutoff=now, planned_at=now),
         BulkJob.objects.create(parts=1, started_at=now),
+        MessageBatch.objects.create(id=uuid4(), created_at=now),
     ]
     rows = {str(row._meta.model_name): row for row in found}
     for name, row in rows.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -20,6 +21,7 @@ from django.utils import timezone
 
 from django_mq.acts.models import Act
 from django_mq.admin.table import ReadOnly
+from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.models import (
     AcknowledgedLetter,
     Binding,
@@ -99,6 +101,18 @@ def a_unique_key(make: Make) -> UniqueKey:
     return UniqueKey.objects.create(**given, message_id=message_id, first_at=timezone.now())
 
 
+def a_message_batch(state: str, *, failed: bool = False) -> Callable[[Make], Any]:
+    def make_batch(make: Make) -> MessageBatch:
+        row = MessageBatch.objects.create(id=uuid4(), state=state, created_at=timezone.now())
+        if failed:
+            letter = make.message(DEAD, dead_at=timezone.now())
+            ids = {"id": uuid4(), "message_id": letter.message_id}
+            BatchMember.objects.create(**ids, batch=row, state=2, queue_name="orders")
+        return row
+
+    return make_batch
+
+
 def a_failure_group(make: Make) -> FailureGroup:
     return make.failure_group()
 
@@ -162,6 +176,10 @@ CASES = [
     Case("periodicmessage", "resume", "pause_periodicmessage", a_periodic_message(is_paused=True), {}),
     Case("periodicmessage", "run", "run_periodicmessage", a_periodic_message(), {}),
     Case("periodicmessage", "delete_selected", "delete_periodicmessage", a_periodic_message(), {"post": "yes"}),
+    Case("messagebatch", "close", "close_messagebatch", a_message_batch("open"), YES),
+    Case("messagebatch", "cancel", "cancel_messagebatch", a_message_batch("running"), YES),
+    Case("messagebatch", "redrive", "redrive_messagebatch", a_message_batch("failed", failed=True), YES),
+    Case("messagebatch", "delete", "delete_messagebatch", a_message_batch("succeeded"), YES),
     Case("failuregroup", "redrive", "redrive_message", a_failure_group, YES),
     Case("snoozedalert", "delete_selected", "delete_snoozedalert", a_snoozed_alert, {"post": "yes"}),
     Case("stagedredrive", "stop", "redrive_message", a_staged_redrive("running"), {}),
@@ -194,6 +212,7 @@ def picture() -> list[Any]:
         *StopRequest.objects.values_list("message_id"),
         *PeriodicMessage.objects.values_list("name", "is_paused"),
         *UniqueKey.objects.values_list("digest"),
+        *MessageBatch.objects.values_list("state"),
     ]
 
 

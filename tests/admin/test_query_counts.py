@@ -21,6 +21,7 @@ from django.utils import timezone
 from django_mq import models
 from django_mq.acts.models import Act
 from django_mq.alerts.models import AlertNotice, RecordedAlert
+from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from tests.admin.conftest import list_of
 
@@ -126,6 +127,17 @@ def a_job(number: int) -> Any:
     return job
 
 
+def a_message_batch(make: Make, number: int) -> Any:
+    now, key = timezone.now(), uuid4()
+    row = MessageBatch.objects.create(id=key, name=f"import {number}", created_at=now, counted_at=now)
+    for _ in range(number + 1):
+        letter = make.message(DEAD, dead_at=now)
+        BatchMember.objects.create(
+            id=uuid4(), batch=row, state=2, message_id=letter.message_id, queue_name="orders"
+        )
+    return row
+
+
 #: How a row of each table is written, with what a page shows of other tables beside it.
 def an_alert(_: Make, number: int) -> Any:
     now = timezone.now()
@@ -160,6 +172,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "TaskResult": lambda _, number: a_result(number),
     "Operation": lambda _, number: an_operation(number),
     "PeriodicMessage": a_periodic_message,
+    "MessageBatch": a_message_batch,
     "RecordedAlert": an_alert,
     "Act": an_act,
     "UniqueKey": a_unique_key,
