@@ -8,5 +8,6 @@ steering.py   cancels, redrives and deletes batches, for programs and operators
 panel.py      what the page of a message in the admin says of its batch
 ends.py       counts the ends of members, and ends batches
 duty.py       sums the counts up, ends what two transactions did not see of each other, and deletes old batches
+reconcile.py  ends members whose messages are gone, and goes on with a cancel
 extension.py  the listening, the duties, the setting, and the panels of a message
 """

@@ -42,6 +42,12 @@ class MessageBatch(models.Model):
     created_at = UTCDateTimeField(_("created"))
     cancelled_at = UTCDateTimeField(_("cancelled at"), null=True)
     ended_at = UTCDateTimeField(_("ended"), null=True)
+    #: When the messages of its members that wait were looked for last, and up to which member, if not all were.
+    checked_at = UTCDateTimeField(null=True)
+    checked_to = models.UUIDField(null=True)
+    #: How many members have ended because their messages were gone, and when the last of them.
+    vanished = models.PositiveIntegerField(null=True)
+    vanished_at = UTCDateTimeField(null=True)
     #: Is written to lock the row.
     locked_at = UTCDateTimeField(null=True)
     counted_at = UTCDateTimeField(_("counted at"), null=True)
@@ -64,6 +70,7 @@ class MessageBatch(models.Model):
         indexes = [
             models.Index(fields=["state", "created_at"], name="django_mq_batch_state"),
             models.Index(fields=["created_at"], name="django_mq_batch_created"),
+            models.Index(fields=["vanished_at"], name="django_mq_batch_vanished"),
         ]
 
     def __str__(self) -> str:
@@ -97,6 +104,8 @@ class BatchMember(models.Model):
     #: The id of a Celery task, whose retries are messages with other ids; blank for other messages.
     task_id = models.CharField(_("task id"), max_length=255, blank=True, default="")
     ended_at = UTCDateTimeField(_("ended"), null=True)
+    #: Since when it waits, and no queue has its message.
+    missing_at = UTCDateTimeField(null=True)
 
     class Meta:
         app_label = "django_mq"

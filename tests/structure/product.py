@@ -534,10 +534,13 @@ def batches() -> None:
     """Publish batches whose members end in every way, add to one, and let the maintenance look at them."""
     from django_mq.api import Reject, batch, batch_state, cancel, current_batch, publish
     from django_mq.batches.duty import look_again
-    from django_mq.engine.decisions.batches import MemberState, member_after
+    from django_mq.batches.models import BatchMember, MessageBatch
+    from django_mq.batches.reconcile import reconcile
+    from django_mq.engine.decisions.batches import MemberState, member_after, vanished_as
     from django_mq.engine.decisions.ends import End, RunOutcome
     from django_mq.engine.options import QueueOptions
     from django_mq.errors import BatchMisused
+    from django_mq.models import Message
     from django_mq.stores.registry import shared_store
 
     shared_store("default").queues.declare("members", QueueOptions(max_attempts=1).as_dict())
@@ -563,6 +566,13 @@ def batches() -> None:
     assert batch_state(bad.id).counts.ended == 3
     bad.redrive()
     handle_all("members", lambda _: None)
+    begun(1)
+    Message.objects.filter(queue__name="members").delete()
+    assert [reconcile(shared_store("default"), 100) for _ in range(2)] == [0, 0]
+    BatchMember.objects.exclude(missing_at=None).update(missing_at=datetime.now(UTC) - timedelta(hours=1))
+    MessageBatch.objects.update(checked_at=None)
+    assert reconcile(shared_store("default"), 100) == 1
+    assert vanished_as(End.ACCEPTED, is_task=True) is MemberState.FAILED
     for outcome in RunOutcome:
         member_after(MemberState.FAILED, End.ACCEPTED, outcome)
 

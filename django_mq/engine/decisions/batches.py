@@ -10,6 +10,7 @@ twice counts once.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from django_mq.engine.decisions.ends import End, RunOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from datetime import datetime
 
 
 class MemberState(IntEnum):
@@ -103,6 +105,27 @@ def member_after(state: MemberState, end: End, outcome: RunOutcome | None = None
     if state is MemberState.FAILED and found is not MemberState.SUCCEEDED:
         return state
     return found
+
+
+#: How long the message of a member that waits is missing before the member counts as ended.
+MISSING_FOR: Final = timedelta(minutes=5)
+#: The same for a task whose run may go on in a worker that lives.
+RUNNING_FOR: Final = timedelta(days=1)
+
+
+def has_vanished(missing_since: datetime | None, now: datetime, *, may_run: bool) -> bool:
+    """Return whether a member that waits has ended without an end being told: its message is missing for long."""
+    if missing_since is None:
+        return False
+    return now - missing_since >= (RUNNING_FOR if may_run else MISSING_FOR)
+
+
+def vanished_as(last: End | None, *, is_task: bool) -> MemberState:
+    """Return the state of a member whose message is gone, by the last end that the history has of it."""
+    found = MemberState.CANCELLED if last is None else _STATE_OF_END.get(last, MemberState.CANCELLED)
+    if found is MemberState.SUCCEEDED and is_task:
+        return MemberState.FAILED  # it was acknowledged, and what its run has come to is not known
+    return MemberState.CANCELLED if found is MemberState.WAITING else found
 
 
 def batch_after(counts: BatchCounts, *, closed: bool, cancelled: bool) -> BatchState:
