@@ -91,6 +91,7 @@ __all__ = [
     "consumer",
     "current_batch",
     "debounce",
+    "delete_workflow",
     "emit",
     "find_batch",
     "forget_steps",
@@ -254,6 +255,17 @@ def cancel_workflow(workflow_id: UUID | str, *, reason: str = "", using: str | N
     from django_mq.workflows import verbs  # noqa: PLC0415 - as above
 
     verbs.cancel_workflow(workflow_id, reason=reason, using=using)
+
+
+def delete_workflow(workflow_id: UUID | str, *, using: str | None = None) -> None:
+    """Delete a workflow that has ended, with its sub-workflows and the results of their steps.
+
+    Dead letters of its steps stay in their queues. Raises UnknownWorkflow, and WorkflowRefused for a workflow that
+    runs, or is a step of another one.
+    """
+    from django_mq.workflows import verbs  # noqa: PLC0415 - as above
+
+    verbs.delete_workflow(workflow_id, using=using)
 
 
 def retry_workflow(workflow_id: UUID | str, *, using: str | None = None) -> None:

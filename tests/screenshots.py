@@ -30,8 +30,9 @@ from tests.services.redis import find_free_port
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
+    from uuid import UUID
 
     from playwright.sync_api import FloatRect, Page
 
@@ -82,7 +83,7 @@ def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
     queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
     lists = ("queue", "message", "workersession", "consumer", "history", "failuregroup", "attempt")
     lists += ("taskresult", "operation", "messagebatch")
-    lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage")
+    lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage", "workflowrun")
     pages = {name: f"{rows}/{name}/" for name in lists}
     pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/"}
     pages |= {
@@ -150,6 +151,13 @@ def take_all(page: Page, folder: Path) -> None:
     take("publish", height=1090)
     page.goto("/admin/django_mq/workersession/")
     take("workers", height=540)
+    take_workflow(page, take)
+
+
+def take_workflow(page: Page, take: Callable[..., None]) -> None:
+    """Take the page of a workflow that has failed."""
+    page.goto(first_row(page, "/admin/django_mq/workflowrun/?state=failed"))
+    take("workflow", height=585)
 
 
 def choose(page: Page, queue: str, action: str) -> None:
@@ -213,6 +221,7 @@ def fill() -> None:
     make_batches()
     make_failures()
     make_tiles()
+    make_workflows()
     make_queues(int(os.environ.get(QUEUES, "0")))
 
 
@@ -295,6 +304,64 @@ def make_periodic_messages() -> None:
         PeriodicRun.objects.create(
             periodic=rows[0], due_at=due, outcome=outcome, ended_at=ended, message_id=uuid4(), queue_name="reports"
         )
+
+
+def make_workflows() -> None:
+    """Write workflows: one that has failed, one that runs, one of a thousand steps, and a long one."""
+    from django_mq.api import Workflow
+    from django_mq.models import Queue
+    from django_mq.workflows.models import StepRun, WorkflowRun
+
+    for name in ("import", "pages", "mail"):
+        Queue.objects.create(name=name)
+    report = Workflow("site report")
+    fetch = report.step("fetch", "import", compensate="mail")
+    pages = report.step("analyse pages", "pages", for_each=fetch)
+    links = report.step("check links", "import", after=[fetch])
+    words = report.step("count words", "import", after=[fetch])
+    index = report.step("index", "import", after=[pages, links])
+    report.step("mail report", "mail", after=[index, words])
+    report.step("tell operators", "mail", after=[index], runs_on="failure")
+    many, long = Workflow("thumbnails"), Workflow("nightly chain")
+    first = many.step("list pictures", "import")
+    many.step("publish", "mail", after=[many.step(f"shrink {n}", "pages", after=[first]) for n in range(1000)])
+    last = []
+    for n in range(300):
+        last = [long.step(f"part {n}", "import", after=last)]
+
+    def started(flow: Workflow, done: int, states: dict[str, str], **values: str) -> None:
+        run = flow.start({"site": "example.org"}, key=values.get("label"))
+        WorkflowRun.objects.filter(pk=run).update(**values, open_steps=len(flow.steps) - done)
+        steps = list(StepRun.objects.filter(run=run, number=-1).order_by("id"))
+        for place, step in enumerate(steps):
+            step.state = states.get(step.name, "succeeded" if place < done else "waiting")
+            step.message_id = step.message_id or (
+                uuid4() if step.state in {"succeeded", "failed", "ready"} else None
+            )
+        StepRun.objects.bulk_update(steps, ["state", "message_id"], batch_size=200)
+        if flow is report:
+            make_items(run, failed=done > 3)
+
+    going = {"analyse pages": "ready", "count words": "ready", "check links": "succeeded"}
+    failed = {"analyse pages": "failed", "tell operators": "succeeded"}
+    failed |= dict.fromkeys(["index", "mail report"], "blocked")
+    started(report, 2, going, label="customer 17")
+    started(report, 4, failed, state="failed", reason="analyse pages")
+    started(many, 700, {"shrink 5": "failed", "shrink 800": "ready", "shrink 801": "ready"})
+    started(long, 100, {"part 100": "ready"})
+
+
+def make_items(run: UUID, *, failed: bool) -> None:
+    """Write the items of the step "analyse pages"."""
+    from django_mq.workflows.models import StepRun
+
+    states = {7: "failed"} if failed else dict.fromkeys(range(18, 24), "ready")
+    StepRun.objects.filter(run=run, name="analyse pages").update(items=24)
+    for number in range(24):
+        state = states.get(number, "succeeded")
+        reason = "ValueError: the page has no title" if state == "failed" else ""
+        given = {"number": number, "state": state, "reason": reason, "message_id": uuid4()}
+        StepRun.objects.create(run_id=run, name="analyse pages", **given)
 
 
 def make_tiles() -> None:

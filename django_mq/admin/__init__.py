@@ -26,6 +26,7 @@ batches/      messages that are counted together
 workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues
 periodic/     periodic messages
+workflows/    workflows and their graphs
 pipeline/     what the Spark pipeline has written
 
 A site with an ``AdminSite`` of its own calls ``register(site)``.
@@ -55,6 +56,7 @@ from django_mq.admin.pipeline.insights import InsightAdmin
 from django_mq.admin.queues.admin import QueueAdmin
 from django_mq.admin.queues.bindings import BindingAdmin
 from django_mq.admin.workers.admin import ConsumerAdmin, WorkerSessionAdmin
+from django_mq.admin.workflows.admin import WorkflowRunAdmin
 from django_mq.alerts.models import RecordedAlert
 from django_mq.batches.models import MessageBatch
 from django_mq.models import (
@@ -77,6 +79,7 @@ from django_mq.models import (
     WorkerSession,
 )
 from django_mq.periodic.models import PeriodicMessage
+from django_mq.workflows.models import WorkflowRun
 
 
 def register(site: admin.AdminSite) -> None:
@@ -99,6 +102,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(RecordedAlert, RecordedAlertAdmin)
     site.register(MessageBatch, MessageBatchAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)
+    site.register(WorkflowRun, WorkflowRunAdmin)
     site.register(InsightHour, InsightAdmin)
     site.register(ArchiveBatch, ArchiveBatchAdmin)
     site.register(BulkJob, BulkJobAdmin)

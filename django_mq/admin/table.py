@@ -33,6 +33,7 @@ from django_mq.diagnosis.messages.terms import identified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
 
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import ForeignKey, Model, Q, QuerySet
@@ -267,7 +268,7 @@ class TableAdmin(BaseAdmin):
         address = reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_changelist")
         return f"{address}?{urlencode(filters)}" if filters else address
 
-    def page_address(self, model: type[Model], row_id: int | None) -> str:
+    def page_address(self, model: type[Model], row_id: UUID | int | None) -> str:
         """Return the URL of the page of a row."""
         name = model._meta.model_name
         return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_change", args=[row_id])

@@ -12,7 +12,7 @@ locked.py     a run whose rows are locked: how it begins, goes on, ends, is undo
 starter.py    how a run is written, in the transaction of the caller
 ends.py       what the end of a message means for its step
 context.py    what a handler is told of the step that it runs
-verbs.py      cancel and retry
+verbs.py      cancel, retry and delete
 duty.py       deadlines, ends that were missed, and old rows
 extension.py  how all this enters
 """

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 def show(request: HttpRequest, message: Any) -> str:
-    """Return of which workflow, and which step, a message is."""
-    steps = StepRun.objects.using(message._state.db).select_related("run")  # noqa: SLF001 - Django's public habit
+    """Return of which workflow, and which step, a message is, to users who may view workflows."""
+    if not request.user.has_perm("django_mq.view_workflowrun"):
+        return ""
+    steps = StepRun.objects.using(message._state.db).select_related("run").defer("run__graph")  # noqa: SLF001 - Django's public habit
     step = steps.filter(message_id=message.message_id).first()
     if step is None:
         return ""
@@ -30,8 +32,6 @@ def show(request: HttpRequest, message: Any) -> str:
         "workflow": step.run,
         "state": step.get_state_display(),
     }
-    if not request.user.has_perm("django_mq.view_workflowrun"):
-        return words
     try:
         address = reverse("admin:django_mq_workflowrun_change", args=[step.run_id])
     except NoReverseMatch:
@@ -48,5 +48,5 @@ EXTENSION: Final = Extension(
         Duty(name="mend", run=duty.mend, limit=100, interval_seconds=60, leader_only=True, announces=True),
         Duty(name="prune", run=duty.prune, limit=20, interval_seconds=300, leader_only=True),
     ),
-    panels=(Panel(page="message", title=_("Workflow"), content=show),),
+    panels=tuple(Panel(page=page, title=_("Workflow"), content=show) for page in ("message", "history")),
 )

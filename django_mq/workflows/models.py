@@ -39,6 +39,8 @@ class WorkflowRun(models.Model):
     outcome = models.CharField(max_length=16, blank=True, default="", editable=False)
     #: The steps that have not ended.
     open_steps = models.PositiveIntegerField(_("steps that have not ended"), default=0)
+    #: How many steps it has; null: it was started before this was written.
+    step_count = models.PositiveIntegerField(_("steps"), null=True, editable=False)
     #: The topmost workflow: a change of a workflow, or of its steps, locks the row of this one.
     root = models.UUIDField(editable=False)
     #: The step that waits for it.

@@ -140,13 +140,14 @@ class StepStatements:
 
     def insert_run(self, row: dict[str, Any]) -> None:
         self.change(
-            f"INSERT INTO {RUN} (id, name, version, graph, input, state, reason, outcome, open_steps, root,"
-            " parent_id, key_name, label, created_at, deadline_at, ended_at)"
-            " VALUES (%s, %s, %s, %s, %s, %s, '', '', %s, %s, %s, %s, %s, %s, %s, NULL)",
+            f"INSERT INTO {RUN} (id, name, version, graph, input, state, reason, outcome, open_steps, step_count,"
+            " root, parent_id, key_name, label, created_at, deadline_at, ended_at)"
+            " VALUES (%s, %s, %s, %s, %s, %s, '', '', %s, %s, %s, %s, %s, %s, %s, %s, NULL)",
             [
                 self.uuid(row["id"]),
                 *(row[name] for name in ("name", "version", "graph", "input")),
                 WorkflowState.RUNNING.value,
+                row["open_steps"],
                 row["open_steps"],
                 self.uuid(row["root"]),
                 row.get("parent_id"),

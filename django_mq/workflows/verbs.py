@@ -1,4 +1,4 @@
-"""Cancel a workflow, and run again what has failed of one."""
+"""Cancel a workflow, run again what has failed of one, and delete one."""
 
 from __future__ import annotations
 
@@ -61,10 +61,30 @@ def retry_workflow(workflow_id: UUID | str, *, using: str | None = None) -> None
     cancel_later(statements, replaced)
 
 
+def delete_workflow(workflow_id: UUID | str, *, using: str | None = None) -> None:
+    """Delete a workflow that has ended, with its sub-workflows and the results of their steps.
+
+    Dead letters of its steps stay in their queues. Raises UnknownWorkflow, and WorkflowRefused for a workflow that
+    runs, or is a step of another one.
+    """
+    statements = _statements(using)
+    with statements.store.database.transaction():
+        run = _locked(statements, workflow_id)
+        if run.row.parent_id is not None:
+            raise WorkflowRefused(f"Workflow {run.row.id} is a step of another one; delete {run.row.root}.")
+        if run.row.state not in DONE:
+            raise WorkflowRefused(
+                f"Workflow {run.row.id} cannot be deleted: it is {run.row.state.value}. Wait for its end."
+            )
+    # A workflow that has ended begins again by a retry only, which an operator asks for.
+    alias, ended = statements.store.alias, [state.value for state in DONE]
+    WorkflowRun.objects.using(alias).filter(pk=run.row.id, state__in=ended).delete()
+
+
 def workflow_results(workflow_id: UUID | str, *, using: str | None = None) -> Results:
     """Return what the steps of a workflow have returned until now, by name. Raises UnknownWorkflow."""
     statements = _statements(using)
-    row = statements.run(_id(workflow_id))
+    row = statements.run(found_id(workflow_id))
     if row is None:
         raise _unknown(workflow_id)
     return Results(statements, row)
@@ -107,14 +127,15 @@ def _statements(using: str | None) -> StepStatements:
 
 
 def _locked(statements: StepStatements, workflow_id: UUID | str) -> LockedRun:
-    row = statements.run(_id(workflow_id)) if statements.store.features.durable else None
+    row = statements.run(found_id(workflow_id)) if statements.store.features.durable else None
     found = None if row is None else locked(statements, row.id, row.root)
     if found is None:
         raise _unknown(workflow_id)
     return found
 
 
-def _id(given: UUID | str) -> UUID:
+def found_id(given: UUID | str) -> UUID:
+    """Return the id of a workflow. Raises UnknownWorkflow for what is no id."""
     try:
         return given if isinstance(given, UUID) else UUID(given)
     except (ValueError, TypeError, AttributeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -24,6 +25,7 @@ from django_mq.models import (
     UniqueKey,
 )
 from django_mq.periodic.models import PeriodicMessage
+from django_mq.workflows.models import WorkflowRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 FORMED = frozenset(
     {
         *("content_type", "content_encoding", "kind", "door", "model", "cron", "tz", "fingerprint", "record"),
-        *("exchange_type", "digest", "until", "act", "cause", "level", "status", "conduct", "state"),
+        *("exchange_type", "digest", "until", "act", "cause", "level", "status", "conduct", "state", "graph"),
     }
 )
 #: Objects with any text as a key.
@@ -86,6 +88,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
         Act.objects.create(began_at=now, model="act", name="undo"),
         RecordedAlert.objects.create(cause="dead", level="alert", began_at=now, seen_at=now),
         PeriodicMessage.objects.create(name="report", cron="0 3 * * *", queue="orders", created_at=now),
+        a_workflow(text_of("workflowrun")),
         LimitException.objects.create(queue_name="q", limit_name="api", limited_key="17", amount=50, seconds=1),
         InsightHour.objects.create(hour=now.replace(minute=0, second=0, microsecond=0), arrivals=3),
         ArchiveBatch.objects.create(first_id=1, last_id=2, cutoff=now, planned_at=now),
@@ -97,6 +100,17 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
         fill(row, text_of(name))
     assert sorted(rows) == sorted(pages())
     return rows
+
+
+def a_workflow(text: str = "work") -> WorkflowRun:
+    """Write a workflow that runs, with a step of this name."""
+    id_, rule = uuid4(), {"name": text[:100], "queue": "orders"}
+    given = {"name": "report", "version": "a", "graph": json.dumps([rule]), "input": "1", "root": id_}
+    run = WorkflowRun.objects.create(
+        id=id_, **given, open_steps=1, step_count=1, state="running", created_at=timezone.now()
+    )
+    run.steps.create(name=text[:100], state="ready", reason=text[:255], message_id=uuid4())
+    return run
 
 
 def fill(row: models.Model, text: str) -> None:

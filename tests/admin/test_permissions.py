@@ -40,6 +40,7 @@ from django_mq.models import (
     WorkerSession,
 )
 from django_mq.periodic.models import PeriodicMessage
+from django_mq.workflows.models import WorkflowRun
 from tests.admin.conftest import list_of, page_of, run_action
 from tests.admin.rows import every_row, pages
 
@@ -134,6 +135,19 @@ def a_periodic_message(**values: Any) -> Callable[[Make], Any]:
     return lambda make: PeriodicMessage.objects.create(queue=make.queue().name, **given)
 
 
+def a_workflow(state: str) -> Callable[[Make], Any]:
+    def write(make: Make) -> WorkflowRun:
+        make.queue()
+        id_ = uuid4()
+        given = {"name": "report", "version": "a", "graph": '[{"name": "a", "queue": "orders"}]', "input": "1"}
+        times = {"created_at": timezone.now(), "ended_at": timezone.now() if state == "failed" else None}
+        run = WorkflowRun.objects.create(id=id_, root=id_, state=state, **given, **times)
+        run.steps.create(name="a", state="failed" if state == "failed" else "ready")
+        return run
+
+    return write
+
+
 def an_act(make: Make) -> Act:
     """A move that can be undone."""
     message = make.message(READY)
@@ -180,6 +194,9 @@ CASES = [
     Case("messagebatch", "cancel", "cancel_messagebatch", a_message_batch("running"), YES),
     Case("messagebatch", "redrive", "redrive_messagebatch", a_message_batch("failed", failed=True), YES),
     Case("messagebatch", "delete", "delete_messagebatch", a_message_batch("succeeded"), YES),
+    Case("workflowrun", "retry", "retry_workflowrun", a_workflow("failed"), YES),
+    Case("workflowrun", "cancel", "cancel_workflowrun", a_workflow("running"), {"reason": "known"}),
+    Case("workflowrun", "delete", "delete_workflowrun", a_workflow("failed"), YES),
     Case("failuregroup", "redrive", "redrive_message", a_failure_group, YES),
     Case("snoozedalert", "delete_selected", "delete_snoozedalert", a_snoozed_alert, {"post": "yes"}),
     Case("stagedredrive", "stop", "redrive_message", a_staged_redrive("running"), {}),
@@ -213,6 +230,7 @@ def picture() -> list[Any]:
         *PeriodicMessage.objects.values_list("name", "is_paused"),
         *UniqueKey.objects.values_list("digest"),
         *MessageBatch.objects.values_list("state"),
+        *WorkflowRun.objects.values_list("state"),
     ]
 
 

@@ -23,6 +23,7 @@ from django_mq.acts.models import Act
 from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.workflows.models import WorkflowRun
 from tests.admin.conftest import list_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,20 @@ def a_periodic_message(_: Make, number: int) -> Any:
     for day in range(number + 1):
         PeriodicRun.objects.create(periodic=row, due_at=timezone.now() + timedelta(days=day), message_id=uuid4())
     return row
+
+
+def a_workflow(_: Make, number: int) -> Any:
+    id_ = uuid4()
+    names = [f"step {place}" for place in range(3 * number + 1)]
+    graph = json.dumps([{"name": name, "queue": "q"} for name in names])
+    given = {"name": f"flow {number}", "version": "a", "graph": graph, "input": "1", "root": id_}
+    run = WorkflowRun.objects.create(id=id_, **given, state="running", created_at=timezone.now())
+    for name in names:
+        step = run.steps.create(name=name, state="ready", message_id=uuid4(), items=1)
+        run.steps.create(name=name, number=0, state="ready", message_id=uuid4())
+        child = {**given, "id": uuid4(), "parent": step, "created_at": timezone.now()}
+        WorkflowRun.objects.create(**child, state="running")
+    return run
 
 
 def a_unique_key(make: Make, number: int) -> Any:
@@ -174,6 +189,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "PeriodicMessage": a_periodic_message,
     "MessageBatch": a_message_batch,
     "RecordedAlert": an_alert,
+    "WorkflowRun": a_workflow,
     "Act": an_act,
     "UniqueKey": a_unique_key,
     "InsightHour": lambda _, number: an_hour(number),

@@ -47,6 +47,7 @@ MODELS = (
         "uniquekey",
         "limitexception",
         "periodicmessage",
+        "workflowrun",
         "insighthour",
     ),
 )
