@@ -33,3 +33,16 @@ def noted(kind: str, alias: str) -> Counter[UUID]:
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT message FROM proof_note WHERE kind = %s", [kind])
         return Counter(UUID(message) for (message,) in cursor.fetchall())
+
+
+def all_noted(alias: str) -> Counter[str]:
+    """Return how often each kind was noted."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT kind FROM proof_note")
+        return Counter(kind for (kind,) in cursor.fetchall())
+
+
+def forget_notes(alias: str) -> None:
+    """Delete all notes."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute("DELETE FROM proof_note")

@@ -29,6 +29,8 @@ from django_mq.stores.clock import clock as moving
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLSessions
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
+from tests.proof.errands import ERRANDS
+from tests.proof.fatal import Fatal
 from tests.proof.limited import consume_limited
 from tests.proof.notes import DONE, SENT, note
 from tests.proof.racer import race
@@ -232,6 +234,14 @@ def celery(*, options: list[str]) -> None:
     celery_worker.run(*options)
 
 
+def die(*, errand: str, number: int, after: bool, grave: str, count: str) -> None:
+    """Run an errand, and die before or after this statement; if it does not come, note how many there were."""
+    fatal = Fatal(number, after=after, grave=Path(grave))
+    fatal.lay()
+    ERRANDS[errand]("default").run()
+    Path(count).write_text(str(fatal.count), encoding="ascii")
+
+
 ROLES: dict[str, Callable[..., None]] = {
     "consume": consume,
     "send": send,
@@ -242,4 +252,5 @@ ROLES: dict[str, Callable[..., None]] = {
     "celery": celery,
     "race": race,
     "limited": consume_limited,
+    "die": die,
 }
