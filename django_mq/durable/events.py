@@ -63,16 +63,22 @@ def emit(event: str, key: str, payload: Any, *, ttl_seconds: timedelta | float |
 
 def check(event: object, key: object) -> None:
     """Raise UnusableEvent for a name or a key that cannot be stored."""
-    if not (isinstance(event, str) and event and is_storable(event, NAME_LENGTH)):
+    if not (isinstance(event, str) and event and _is_exact(event)):
         raise UnusableEvent(
             f"The name of an event is {shown(event)}; give a text of 1 to {NAME_LENGTH} characters that a database"
-            " can store."
+            " can store, without a space at the end."
         )
-    if not (isinstance(key, str) and is_storable(key, NAME_LENGTH)):
+    if not (isinstance(key, str) and _is_exact(key)):
         raise UnusableEvent(
             f"The key of the event {event!r} is {shown(key)}; give a text of at most {NAME_LENGTH} characters that"
-            " a database can store, such as str(order.pk)."
+            " a database can store, without a space at the end, such as str(order.pk)."
         )
+
+
+def _is_exact(text: str) -> bool:
+    """Whether each database can store the text, and tells it from all others."""
+    # MariaDB compares as if spaces at the ends were not there.
+    return is_storable(text, NAME_LENGTH) and not text.endswith(" ")
 
 
 def _encoded(payload: Any) -> str:
