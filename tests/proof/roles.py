@@ -33,6 +33,7 @@ from tests.proof.errands import ERRANDS
 from tests.proof.fatal import Fatal
 from tests.proof.limited import consume_limited
 from tests.proof.notes import DONE, SENT, note
+from tests.proof.orders import ORDER_ROLES
 from tests.proof.racer import race
 from tests.settings.databases import from_url
 
@@ -253,4 +254,5 @@ ROLES: dict[str, Callable[..., None]] = {
     "race": race,
     "limited": consume_limited,
     "die": die,
+    **ORDER_ROLES,
 }
