@@ -152,7 +152,15 @@ def test_names_and_keys_are_told_apart_as_they_are_written(alias: str, mq: Queue
 
 
 def test_an_event_that_cannot_be_stored_is_refused(alias: str) -> None:
-    for given in (("\ud800",), ("paid", "\ud800"), ("paid", "\x00"), (b"paid",), ("paid", None), ("paid", "7 "), ("paid ",)):
+    for given in (
+        ("\ud800",),
+        ("paid", "\ud800"),
+        ("paid", "\x00"),
+        (b"paid",),
+        ("paid", None),
+        ("paid", "7 "),
+        ("paid ",),
+    ):
         with pytest.raises(UnusableEvent):
             emit(*given)  # type: ignore[arg-type]
     for payload in (math.nan, {1}, object()):
