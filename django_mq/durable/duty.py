@@ -56,23 +56,13 @@ def prune_steps(store: Any, limit: int) -> int:
 
 #: The ends of a message that does not come back; one that is accepted has forgotten its records itself.
 GONE: Final = frozenset({End.CANCELLED, End.EXPIRED, End.PURGED, End.REPLACED})
-_FORGET = "DELETE FROM django_mq_durablestep WHERE message_id = %s AND queue_name = %s"
-_FOLLOW = """
-UPDATE django_mq_durablestep
-SET queue_name = (
-    SELECT q.name FROM django_mq_message m JOIN django_mq_queue q ON q.id = m.queue_id WHERE m.id = %s)
-WHERE message_id = %s AND queue_name = %s
-"""
 
 
 def follow(store: Any, ended: Sequence[Ended]) -> None:
     """Forget the records of messages that are gone, and take along those of moved ones."""
-    connection = store.database.connection
-    field = DurableStep._meta.get_field("message_id")
-    with connection.cursor() as cursor:
-        for each in ended:
-            message = field.get_db_prep_value(each.message_id, connection), each.queue
-            if each.end in GONE:
-                cursor.execute(_FORGET, message)
-            elif each.new_row is not None:
-                cursor.execute(_FOLLOW, [each.new_row, *message])
+    for each in ended:
+        message = {"message_id": each.message_id, "queue": each.queue}
+        if each.end in GONE:
+            store.database.rows("forget_steps", **message)
+        elif each.new_row is not None:
+            store.database.rows("follow_message", new_row=each.new_row, **message)

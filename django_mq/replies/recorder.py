@@ -23,30 +23,23 @@ def keep(store: Any, ended: Sequence[Ended]) -> None:
     """Write the results of messages that have ended. A queue in memory keeps none."""
     if not store.features.durable:
         return
-    connection, now = store.database.connection, clock.now()
-    fields = MessageResult._meta.local_concrete_fields
-    quote = connection.ops.quote_name
-    table, columns = quote(MessageResult._meta.db_table), ", ".join(quote(each.column) for each in fields)
-    places = ", ".join(["%s"] * len(fields))
+    now = clock.now()
     for each in ended:
         seconds = headers_in(each.headers).get(KEEP_RESULT)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
             continue  # another publisher has written it
         value, content_encoding = encoded(each.returned)
-        row = MessageResult(
+        store.database.rows("forget_result", message_id=each.message_id)
+        store.database.rows(
+            "keep_result",
             message_id=each.message_id,
-            queue_name=each.queue,
+            queue=each.queue,
             status=STATUS_OF_END[each.end],
             value=value,
             content_encoding=content_encoding,
             finished_at=now,
             expires_at=now + timedelta(seconds=seconds),
         )
-        values = [field.get_db_prep_save(getattr(row, field.attname), connection=connection) for field in fields]
-        with connection.cursor() as cursor:
-            # It has a row already if it was a dead letter, or if it has copies in several queues.
-            cursor.execute(f"DELETE FROM {table} WHERE {quote('message_id')} = %s", values[:1])
-            cursor.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", values)
 
 
 def encoded(value: str | None) -> tuple[str | None, str]:

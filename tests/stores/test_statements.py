@@ -97,8 +97,8 @@ def asked_in(text: str) -> Iterator[str]:
 
 
 @every_package
-def test_every_statement_is_run_by_a_store_a_notifier_or_batches(package: str) -> None:
-    rooms = [FOLDER, FOLDER.parent / "notifications", FOLDER.parent / "batches"]
+def test_every_statement_is_run_by_a_store_a_notifier_or_a_room(package: str) -> None:
+    rooms = [FOLDER, *(FOLDER.parent / name for name in ("notifications", "batches", "durable", "replies"))]
     callers = [path for room in rooms for path in room.rglob("*.py")]
     source = "".join(path.read_text() for path in callers)
 
