@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import transaction
 
-from django_mq.api import consumer, forget_steps, move, publish, redrive, rename_step
+from django_mq.api import consumer, emit, forget_steps, move, publish, redrive, rename_step
 from django_mq.delivery.consumer import handlers
 from django_mq.delivery.consumer.handlers import check_transactions, handler_of
 from django_mq.durable.models import DurableStep
@@ -406,16 +406,30 @@ def test_a_step_can_be_forgotten(alias: str, mq: QueueTester, handle: Handle) ->
 
 
 def test_the_admin_shows_what_a_handler_has_done_and_waits_for(
-    alias: str, mq: QueueTester, handle: Handle
+    alias: str, mq: QueueTester, handle: Handle, settings: Settings
 ) -> None:
     def ship(message: Any) -> None:
-        message.step("<charge>", int)
-        message.wait_for("paid", "7", timeout_seconds=60)
+        message.step("<charge>", lambda: {"card": "1234", "receipt": "<R>"})
+        message.sleep(days=1)
+        message.wait_for("paid", message.body)
 
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MASK": ["card"]}
     handle(ship)
-    publish("orders", 1)
+    publish("orders", "7")
     mq.drain()
-    message = Message.objects.using(alias).get()
-    words = show(None, message)  # type: ignore[arg-type]  # which is not asked
-    assert words.startswith("1. step &lt;charge&gt;: done<br>2. wait paid 7: waits until ")
-    assert [event.bad for event in events_of(None, alias, [message.message_id])] == [False, False]  # type: ignore[arg-type]
+    row = Message.objects.using(alias).get()
+    words = show(None, row)  # type: ignore[arg-type]  # which is not asked
+    assert "The handler sleeps until " in words
+    for part in (
+        "step &lt;charge&gt;",
+        "{&quot;card&quot;: &quot;***&quot;, &quot;receipt&quot;: &quot;&lt;R&gt;&quot;}",
+    ):
+        assert part in words, words
+
+    mq.drain(ahead=timedelta(days=1))
+    row.refresh_from_db()
+    assert "The handler waits for “paid 7”, without end." in show(None, row)  # type: ignore[arg-type]
+    assert [event.bad for event in events_of(None, alias, [row.message_id])] == [False] * 3  # type: ignore[arg-type]
+    emit("paid", "7")
+    row.refresh_from_db()
+    assert "goes on behind the last step when a worker" in show(None, row)  # type: ignore[arg-type]
