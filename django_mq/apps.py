@@ -31,6 +31,8 @@ class DjangoMQConfig(AppConfig):
         from django_mq.alerts.extension import EXTENSION as ALERTS  # noqa: PLC0415 - as above
         from django_mq.batches import models as of_batches  # noqa: F401, PLC0415 - as above
         from django_mq.batches.extension import EXTENSION as BATCHES  # noqa: PLC0415 - as above
+        from django_mq.bridges import models as of_bridges  # noqa: F401, PLC0415 - as above
+        from django_mq.bridges.extension import EXTENSION as BRIDGES  # noqa: PLC0415 - as above
         from django_mq.diagnosis.state.running import EXTENSION as RUNNING  # noqa: PLC0415 - as above
         from django_mq.durable.extension import EXTENSION as DURABLE  # noqa: PLC0415 - as above
         from django_mq.failures.extension import EXTENSION as FAILURES  # noqa: PLC0415 - as above
@@ -61,6 +63,8 @@ class DjangoMQConfig(AppConfig):
         conf.add_extension(WORKFLOWS)
         conf.add_extension(RESULTS)
         conf.add_extension(BATCHES)
+        conf.add_extension(BRIDGES)
+        add_options(BRIDGES.queue_options)
 
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now

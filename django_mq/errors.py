@@ -41,6 +41,10 @@ class ContradictoryOptions(ConfigurationError):
     """Options of a queue make no sense together."""
 
 
+class BridgeMisused(ConfigurationError):
+    """A queue cannot have its bridge together with what else it has, or a worker cannot consume it."""
+
+
 class UnusableExtension(ConfigurationError):
     """A value of DJANGO_MQ["EXTENSIONS"] cannot be used."""
 
@@ -268,6 +272,21 @@ class UnknownBatch(MQError, LookupError):
 
 class BatchMisused(MQError):
     """A batch was begun twice, or asked for where there is none."""
+
+
+class BridgeAway(MQError):
+    """The broker of a bridge cannot be reached, or takes nothing. The text has no credentials.
+
+    ``by_message``: it has closed the connection because of a message that was on the way.
+    """
+
+    def __init__(self, words: str, *, by_message: bool = False) -> None:
+        super().__init__(words)
+        self.by_message = by_message
+
+
+class UnfitForBridge(MQError):
+    """The protocol of the other broker cannot express a message."""
 
 
 class LeaseLost(MQError):

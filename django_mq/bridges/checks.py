@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.core import checks
 
-from django_mq.bridges.declared import bridges, shown_address
+from django_mq import conf
+from django_mq.bridges.declared import bridges, links_of, shown_address
+from django_mq.bridges.queues import bridge_of
+from django_mq.engine.decisions.bridges import circles_of
 from django_mq.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -33,7 +36,17 @@ def check_bridges(**_: Any) -> list[checks.CheckMessage]:
         return [checks.Error(str(error), hint=CORRECT, id="django_mq.E017")]
     except TypeError:
         return []
-    return [message for bridge in found.values() for message in _problems(bridge)]
+    return [*(message for bridge in found.values() for message in _problems(bridge)), *_circles(found)]
+
+
+def _circles(found: dict[str, Bridge]) -> Iterator[checks.CheckMessage]:
+    """Yield an error for each circle of bridges between databases, as far as the settings show it."""
+    settings = conf.load()
+    named = {name: bridge_of(options) for name, options in settings.QUEUES.items()}
+    queues = {name: bridge for name, bridge in named.items() if bridge is not None}
+    for circle in circles_of(links_of(settings.DATABASE, queues, found)):
+        way = " > ".join(f"{place} {queue}" for place, queue in [*circle, circle[0]])
+        yield checks.Error(f"Bridges lead in a circle: {way}.", hint=CORRECT, id="django_mq.E017")
 
 
 def _problems(bridge: Bridge) -> Iterator[checks.CheckMessage]:

@@ -10,6 +10,8 @@ from django_mq.engine.decisions.bridges import bridges_of
 from django_mq.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django_mq.engine.decisions.bridges import Bridge
 
 
@@ -35,3 +37,24 @@ def address_of(bridge: Bridge) -> str:
 def shown_address(bridge: Bridge) -> str:
     """Return where a bridge leads, for people: without credentials."""
     return bridge.shown_address(os.environ)
+
+
+def links_of(
+    alias: str, queues: Mapping[str, str], known: Mapping[str, Bridge]
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return from where to where bridges lead, each place as a broker and a queue there.
+
+    The databases of other aliases have the same queues: the settings declare them for all.
+    """
+    places = {alias}
+    found = []
+    for queue, name in queues.items():
+        if name in known and not callable(known[name].url):
+            target = shown_address(known[name])
+            key = known[name].options.routing_key or queue
+            other = target.partition("django-mq://")[2].strip("/") or alias
+            place = other if target.startswith("django-mq://") else target
+            if place is other:
+                places.add(other)
+            found.append((queue, place, key))
+    return [((source, queue), (place, key)) for source in sorted(places) for queue, place, key in found]

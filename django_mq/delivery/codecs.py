@@ -66,6 +66,8 @@ _make, _set = object.__new__, object.__setattr__
 KEEP_RESULT: Final = "mq_keep_result_seconds"
 #: The property with the id of a message of Celery or Kombu.
 MESSAGE_ID: Final = "mq_message_id"
+#: Property of a message that Kombu published without a priority: its task sees 0, as with other transports.
+UNSAID: Final = "mq_unsaid"
 #: Tables that put the version, and the variant, into a random byte.
 VERSIONED = bytes(byte & 0x0F | 0x70 for byte in range(256))
 VARIED = bytes(byte & 0x3F | 0x80 for byte in range(256))
@@ -331,6 +333,18 @@ def decode_headers(text: str | None) -> dict[str, Any]:
     if not isinstance(headers, dict):
         raise CorruptMessage(f"The headers are a JSON {type(headers).__name__}, not an object.")
     return headers
+
+
+def stored_properties(text: str | None) -> dict[str, Any]:
+    """Return the properties of a row. Raises CorruptMessage unless they are a JSON object, or null."""
+    try:
+        properties = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise CorruptMessage(f"The properties are not valid JSON: {error}") from error
+    properties = {} if properties is None else properties
+    if not isinstance(properties, dict):
+        raise CorruptMessage(f"The properties are a JSON {type(properties).__name__}, not an object.")
+    return properties
 
 
 # The messages that your code gets: decoded, and without the claim token that a worker needs to settle.

@@ -24,6 +24,7 @@ class History(models.Model):
         DEAD = 6, _("sent to the dead-letter queue")
         MOVED = 7, _("moved to another queue")
         LIMITED = 8, _("over its limit")
+        FORWARDED = 9, _("forwarded")
 
     id = models.BigAutoField(primary_key=True)
     message_id = models.UUIDField(_("message id"))

@@ -21,7 +21,7 @@ from django_mq.supervisor.probes import ProbeState
 
 if TYPE_CHECKING:
     from django_mq.delivery.consumer.pool import MakePool
-    from django_mq.delivery.consumer.worker import Worker, Workers
+    from django_mq.delivery.consumer.worker import ProcessWorker, Workers
     from django_mq.engine.decisions.processes import ProcessLimits
     from django_mq.supervisor.child import SupervisorLine
     from django_mq.supervisor.probes import Probes
@@ -52,8 +52,8 @@ class Monitor:
         self._thread: threading.Thread | None = None
         # Whether it has told all workers to end. By worker, when it began to end; and those that end at once.
         self._ends = False
-        self._ending: dict[Worker, float] = {}
-        self._hurried: set[Worker] = set()
+        self._ending: dict[ProcessWorker, float] = {}
+        self._hurried: set[ProcessWorker] = set()
         self._cut_at: float | None = None
         self._closed = False
 

@@ -26,6 +26,7 @@ INTEGRATIONS = Path(checks.__file__).parent / "integrations"
 OTHERS = (
     INTEGRATIONS / "celery/checks.py",
     INTEGRATIONS / "tasks/backend.py",
+    INTEGRATIONS.parent / "bridges/checks.py",
     INTEGRATIONS.parent / "periodic/checks.py",
 )
 REFERENCE = DOCS / "reference"

@@ -270,6 +270,18 @@ PAGES = (
         after="python manage.py shell -c 'from django_mq.models import *; print(*SearchKey.objects.all())'",
         prints=("order: 4711 tenant: acme",),
     ),
+    Page(
+        "bridges/forward-to-rabbitmq.md",
+        settings="import os; os.environ['RABBITMQ_URL'] = 'memory://'",
+        after="python manage.py mq_queues",
+        prints=("forwards shipments of database 'default' through the bridge 'rabbit' to memory://",),
+    ),
+    Page(
+        "bridges/celery-on-rabbitmq.md",
+        settings="import os; os.environ['RABBITMQ_URL'] = 'memory://'",
+        after="python manage.py mq_queues",
+        prints=("forwards heavy of database 'default' through the bridge 'rabbit' to memory://",),
+    ),
     Page("operations/maintenance.md"),
     Page(
         "operations/monitor.md",

@@ -673,6 +673,58 @@ def workflows() -> None:
         registry.forget(each.name)
 
 
+def bridges() -> None:
+    """Forward messages of groups through Kombu's broker in memory, and refuse wrong bridges and circles."""
+    from django.conf import settings as site
+    from django.test.utils import override_settings
+    from kombu import Connection
+
+    from django_mq.api import publish
+    from django_mq.bridges.checks import check_bridges
+    from django_mq.bridges.declared import bridge_named, shown_address
+    from django_mq.bridges.worker import BridgeWorker
+    from django_mq.engine.decisions.bridges import bridges_of, circles_of, without_secrets
+    from django_mq.engine.decisions.forwarding import BrokerAnswer, Flights, pause_after, reason_of
+    from django_mq.errors import ConfigurationError
+    from django_mq.stores.records import NewMessage
+
+    url = "amqp://user:secret@127.0.0.1:1//?token=secret"
+    named = {"memory": {"url": "memory://", "declare": True}, "away": {"url": url, "in_flight": 2}}
+    queues = {"forwarded": {"bridge": "memory", "strict": True}, "kept": {"bridge": "away"}}
+    with override_settings(DJANGO_MQ={**site.DJANGO_MQ, "BRIDGES": named, "QUEUES": queues}):
+        for number in range(3):
+            publish("forwarded", number, group_key="g")
+        BridgeWorker(bridge_named("memory"), ["forwarded"]).run(until_empty=True)
+        away = BridgeWorker(bridge_named("away"), ["kept"])
+        away.turn()
+        away.stop()
+        away.run()
+        check_bridges()
+        assert shown_address(bridge_named("away")) == "amqp://127.0.0.1:1//"
+    with Connection("memory://") as connection:
+        assert connection.SimpleQueue("forwarded").qsize() == 3
+    assert "secret" not in without_secrets("the user:secret@host, secret", url)
+    assert circles_of([("a", "b"), ("b", "a")]) == [["a", "b"]]
+    for wrong in (
+        [],
+        {"a b": {}},
+        {"a": 1},
+        {"a": {"url": "x", "in_flight": 0, "y": 1}},
+        {"a": {"url_variable": 1}},
+    ):
+        with suppress(ConfigurationError):
+            bridges_of(wrong)
+    flights = Flights[NewMessage](2)
+    flights.offer(NewMessage(queue_name="forwarded", body=b"", group_key=key) for key in ("g", "g", None))
+    while (item := flights.next()) is not None:
+        flights.sent(flights.on_way + 1, item)
+    flights.withdrawn({"forwarded"})
+    flights.answered(1, multiple=True)
+    flights.lost(by_message=True)
+    assert pause_after(3, 60) == 2
+    assert "no" in reason_of(BrokerAnswer.REFUSED, "memory", "no")
+
+
 def failures_and_alerts() -> None:
     """Put failures in groups, redrive a group in stages, show what runs long, and send alerts to a webhook."""
     from django.conf import settings as site

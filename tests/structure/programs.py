@@ -80,6 +80,7 @@ AT_WORK: Final = (
     product.batches,
     product.periodic_messages,
     product.workflows,
+    product.bridges,
     product.failures_and_alerts,
     product.figures_of_the_past,
     product.many_keys,

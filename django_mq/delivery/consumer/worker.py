@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import connections
 
@@ -616,6 +616,35 @@ class Attempts:
         self._worker.accept(attempts, settlements)
 
 
+class ProcessWorker(Protocol):
+    """What a process knows of each of its workers."""
+
+    #: Its present session.
+    session: Session
+
+    @property
+    def running(self) -> int:
+        """How many messages are being handled."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its loop turns."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it claims."""
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Ask it to stop."""
+
+    def run_until(self, emptiness: Emptiness | None) -> None:
+        """Work until told to stop, or until all workers that share the ``emptiness`` find nothing."""
+
+
 class Emptiness:
     """Whether all workers of a process find their queues empty, each after all have ended their work.
 
@@ -628,17 +657,17 @@ class Emptiness:
         # Goes up when a worker that has worked finds nothing more.
         self._round = 0
         # By worker, the round in which its look began.
-        self._looks: dict[Worker, int] = {}
-        self._found_nothing: set[Worker] = set()
+        self._looks: dict[ProcessWorker, int] = {}
+        self._found_nothing: set[ProcessWorker] = set()
         self._is_over = False
 
-    def has_worked(self, worker: Worker) -> None:
+    def has_worked(self, worker: ProcessWorker) -> None:
         """Note that a worker has claimed messages."""
         with self._lock:
             self._looks.pop(worker, None)
             self._found_nothing.discard(worker)
 
-    def is_over(self, worker: Worker) -> bool:
+    def is_over(self, worker: ProcessWorker) -> bool:
         """Note that a worker has found nothing since its last call; return whether the same is true for all."""
         with self._lock:
             if worker not in self._looks:
@@ -650,13 +679,13 @@ class Emptiness:
             self._is_over = self._is_over or len(self._found_nothing) == self._workers
             return self._is_over
 
-    def leave(self, worker: Worker) -> None:
+    def leave(self, worker: ProcessWorker) -> None:
         """Do not wait for a worker that has ended."""
         with self._lock:
             self._workers -= 1
             self._found_nothing.discard(worker)
 
-    def waits(self, worker: Worker) -> bool:
+    def waits(self, worker: ProcessWorker) -> bool:
         """Whether a worker has found nothing, and waits for the others."""
         return worker in self._found_nothing
 
@@ -667,11 +696,11 @@ class Workers:
     Each has a thread. The first one has that of the caller.
     """
 
-    def __init__(self, workers: Iterable[Worker]) -> None:
+    def __init__(self, workers: Iterable[ProcessWorker]) -> None:
         self._workers = tuple(workers)
         self._errors: list[BaseException] = []
 
-    def __iter__(self) -> Iterator[Worker]:
+    def __iter__(self) -> Iterator[ProcessWorker]:
         return iter(self._workers)
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -703,7 +732,7 @@ class Workers:
         if self._errors:
             raise self._errors[0]
 
-    def _run(self, worker: Worker, emptiness: Emptiness | None) -> None:
+    def _run(self, worker: ProcessWorker, emptiness: Emptiness | None) -> None:
         try:
             worker.run_until(emptiness)
         except BaseException as error:  # noqa: BLE001 - raised again when all workers have ended

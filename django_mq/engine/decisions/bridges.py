@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django_mq.errors import ConfigurationError, shown
 
@@ -101,6 +101,18 @@ def _without_credentials(url: str) -> str:
     # The last "@" ends the credentials: a password may have "/", "?" or "#", which should have been quoted.
     rest = rest.rpartition("@")[2]
     return f"{scheme}://{re.split('[?#]', rest, maxsplit=1)[0]}"
+
+
+def without_secrets(words: str, url: str) -> str:
+    """Return an error's words without what the credentials of an address may have put there."""
+    rest = url.partition("://")[2]
+    credentials, _, _ = rest.rpartition("@")
+    user, _, password = credentials.partition(":")
+    query = rest.rpartition("?")[2] if "?" in rest else ""
+    secrets = {password, unquote(password), query, *(part.partition("=")[2] for part in query.split("&"))}
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        words = words.replace(secret, HIDDEN)
+    return words.replace(f"{user}:{HIDDEN}@", "")
 
 
 def fault_of_url(given: Any) -> str | None:

@@ -92,6 +92,7 @@ STATUS_OF_END: Final[Mapping[End, str]] = {
 #: The end that each verdict is.
 END_OF_VERDICT: Final[Mapping[Verdict, End]] = {
     Verdict.ACCEPT: End.ACCEPTED,
+    Verdict.FORWARD: End.ACCEPTED,
     Verdict.RELEASE: End.RELEASED,
     Verdict.DECLINE: End.DECLINED,
     Verdict.PARK: End.RELEASED,

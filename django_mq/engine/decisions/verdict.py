@@ -60,6 +60,8 @@ class Verdict(Enum):
     BEGIN = "begin"
     #: The run that had begun so has ended.
     END = "end"
+    #: Another broker has it: the message is gone from here.
+    FORWARD = "forward"
 
 
 # Plain names, because in Python 3.11 looking a member up on its class takes as long as a whole settlement.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ORDER = (
     Verdict.ACCEPT,
     Verdict.BEGIN,
+    Verdict.FORWARD,
     Verdict.EXPIRE,
     Verdict.CANCEL,
     Verdict.RELEASE,
@@ -38,7 +39,7 @@ ORDER = (
 #: After these verdicts the message stays, and no session holds it.
 LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.PARK, Verdict.DEAD)
 #: After these verdicts the message is gone: its end is noted when it leaves the queue, which knows why.
-GOING = (Verdict.ACCEPT, Verdict.BEGIN, Verdict.EXPIRE, Verdict.CANCEL)
+GOING = (Verdict.ACCEPT, Verdict.BEGIN, Verdict.FORWARD, Verdict.EXPIRE, Verdict.CANCEL)
 
 
 @dataclass(eq=False)
@@ -160,7 +161,7 @@ class Settlements(Part, subjects.Settlements):
     def _end(self, row: LiveMessage, settlement: Settlement, consumer: Consumer) -> None:
         inner, entry, now, counted = row.queue.inner, row.entry, self.broker.now(), settlement.counted
         match settlement.verdict:
-            case Verdict.ACCEPT | Verdict.BEGIN:
+            case Verdict.ACCEPT | Verdict.BEGIN | Verdict.FORWARD:
                 inner.accept(entry, consumer)
             case Verdict.DECLINE:
                 row.declined_at = row.released_at = now

@@ -18,12 +18,14 @@ from kombu.transport import virtual
 from django_mq.delivery.codecs import (
     JSON,
     MESSAGE_ID,
+    UNSAID,
     as_published,
     codec_of,
     decode_headers,
     encode_headers,
     encode_json,
     new_message_id,
+    stored_properties,
 )
 from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
@@ -54,8 +56,6 @@ TRANSIENT_QUEUE = "transient_queue"
 DEDUP_ID = "x-dedup-id"
 #: Property of a publish that was tried before.
 TRIED = "mq_tried"
-#: Property of a message that was published without a priority: its task sees 0, as with other transports of Kombu.
-UNSAID = "mq_unsaid"
 #: Property of a received message: its id, for the row of its result.
 OWN_ID = "mq_own_id"
 #: Headers that only describe the arguments, for people.
@@ -324,13 +324,7 @@ def _due(headers: dict[str, Any]) -> dict[str, Any]:
 
 def decode_properties(text: str | None) -> dict[str, Any]:
     """Return the properties of a row. Raises CorruptMessage when they are not a JSON object."""
-    try:
-        properties = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        raise CorruptMessage(f"The properties are not valid JSON: {error}") from error
-    properties = {} if properties is None else properties
-    if not isinstance(properties, dict):
-        raise CorruptMessage(f"The properties are a JSON {type(properties).__name__}, not an object.")
+    properties = stored_properties(text)
     if not isinstance(properties.get("delivery_info", {}), dict):
         raise CorruptMessage("The delivery_info among the properties is not an object.")
     return {name: value for name, value in properties.items() if name not in NOT_STORED}

@@ -37,6 +37,7 @@ from django_mq.engine.options import NAME_LENGTH
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import REJECTED
 from django_mq.errors import (
+    BridgeMisused,
     BrokerURLError,
     ConfigurationError,
     SessionLost,
@@ -459,9 +460,12 @@ class Channel(virtual.Channel):
         """Consume a queue from now on, with RabbitMQ's ``x-priority`` and our ``x-selector`` if they are given.
 
         Raises ChannelError if the priority is not a whole number, ResourceLocked for another connection's queue,
-        MalformedSelector, and ConfigurationError for the selector of a transient queue.
+        MalformedSelector, ConfigurationError for the selector of a transient queue, and BridgeMisused for a queue
+        with a bridge.
         """
         queue, tag = plain(queue), consumer_tag or str(new_message_id())
+        if not self._is_transient(queue):
+            _refuse_bridge(queue, self.open_transport.declarations.options(queue).added.get("bridge"))
         selector = _selector_in(arguments or {})
         if self._is_transient(queue) and selector:
             raise ConfigurationError(f"{queue!r} is a transient queue: consume it without a selector.")
@@ -620,6 +624,15 @@ def _note_priorities(queue: str, arguments: Mapping[str, Any] | None) -> None:
             MAX_PRIORITY,
             (arguments or {})[MAX_PRIORITY],
             *[HIGHEST_PRIORITY] * 3,
+        )
+
+
+def _refuse_bridge(queue: str, bridge: str | None) -> None:
+    """Raise BridgeMisused for a queue with a bridge: its worker sends the tasks on."""
+    if bridge:
+        raise BridgeMisused(
+            f"The queue {queue!r} has the bridge {bridge!r}: its tasks run on the workers of the other broker."
+            " Leave it out of -Q and task_queues here, and start manage.py mq_worker, which forwards the tasks."
         )
 
 

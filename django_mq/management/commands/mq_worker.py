@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.core.management.base import CommandError
 
 from django_mq import conf
+from django_mq.bridges.declared import bridge_named, shown_address
+from django_mq.bridges.queues import bridged_queues, by_bridge
+from django_mq.bridges.queues import check_handled as check_bridged
+from django_mq.bridges.worker import BridgeWorker
 from django_mq.bulk.pool import pool_for
 from django_mq.coroutines.pool import EventLoopPool
 from django_mq.delivery.consumer.garbage_collector import collect_less_often
@@ -82,14 +86,21 @@ class Command(MQCommand):
 
     def _work(self, alias: str, line: SupervisorLine | None, options: dict[str, Any]) -> None:
         """Run the workers of this process until it ends."""
-        handlers = _chosen(options["queues"], options["exclude"])
+        bridged = bridged_queues(alias)
+        handlers, bridged = _chosen(options["queues"], options["exclude"], bridged)
         queues = [handler.queue for handler in handlers]
+        check_bridged(queues, bridged)
         check_handled(queues, using=alias)
         check_kinds(handlers, using=alias)
         log_differences(queues, using=alias)
         name = f"{options['name']}-{line.number}" if line and options["name"] else options["name"]
         monitor = monitor_of(options, line)
-        workers = Workers(self._workers(handlers, alias, {**options, "name": name}, monitor))
+        workers = Workers(
+            [
+                *self._workers(handlers, alias, {**options, "name": name}, monitor),
+                *self._bridges(bridged, alias, name),
+            ]
+        )
         signals = _Signals(self, workers, supervised=line is not None)
         self.stdout.flush()
         collect_less_often()
@@ -120,6 +131,17 @@ class Command(MQCommand):
                 for handler in own
             )
             self.stdout.write(f"{worker.session.name} consumes {taken} of database {alias!r} with {how}.")
+            yield worker
+
+    def _bridges(self, bridged: dict[str, str], alias: str, name: str) -> Iterator[BridgeWorker]:
+        """Make a worker for each bridge, and print what it empties."""
+        for bridge_name, queues in by_bridge(bridged).items():
+            bridge = bridge_named(bridge_name)
+            worker = BridgeWorker(bridge, queues, using=alias, name=name)
+            self.stdout.write(
+                f"{worker.session.name} forwards {', '.join(queues)} of database {alias!r}"
+                f" through the bridge {bridge_name!r} to {shown_address(bridge)}."
+            )
             yield worker
 
 
@@ -172,12 +194,16 @@ def _where(handler: Handler) -> str:
     return f" where {handler.selector}" if handler.selector else ""
 
 
-def _chosen(queues: str | None, exclude: str | None) -> list[Handler]:
-    known = discover()
+def _chosen(
+    queues: str | None, exclude: str | None, bridged: dict[str, str]
+) -> tuple[list[Handler], dict[str, str]]:
+    """Return the handlers, and the queues with a bridge, that the options name. Raises CommandError."""
+    handled = discover()
+    known = [*handled, *(name for name in bridged if name not in handled)]
     if not known:
         where = "in the consumers.py of an app of INSTALLED_APPS"
         raise CommandError(f"No handler is registered; decorate one with @consumer {where}.")
-    names = list(known) if queues is None else _names(queues)
+    names = known if queues is None else _names(queues)
     excluded = [] if exclude is None else _names(exclude)
     missing = [repr(name) for name in [*names, *excluded] if name not in known]
     if missing:
@@ -185,10 +211,11 @@ def _chosen(queues: str | None, exclude: str | None) -> list[Handler]:
     # The functions that are called when messages of a queue die go with its handlers.
     names = list(dict.fromkeys(each for name in names for each in (name, notices_of(name)) if each in known))
     excluded += [notices_of(name) for name in excluded]
-    chosen = [handler for name in names if name not in excluded for handler in known[name]]
-    if not chosen:
+    left = [name for name in names if name not in excluded]
+    if not left:
         raise CommandError(f"--exclude {exclude} leaves no queue to consume.")
-    return chosen
+    chosen = [handler for name in left for handler in handled.get(name, ())]
+    return chosen, {name: bridged[name] for name in left if name in bridged}
 
 
 def _names(text: str) -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
-ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED, LIMITED = range(1, 9)
+ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED, DEAD_LETTERED, MOVED, LIMITED, FORWARDED = range(1, 10)
 #: The end of unheld messages that are removed with an outcome.
 END_OF_OUTCOME = {
     EXPIRED: End.EXPIRED,

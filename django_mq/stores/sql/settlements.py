@@ -14,7 +14,7 @@ from django_mq.engine.decisions.last_value import BY_LATER_VALUE
 from django_mq.engine.decisions.verdict import BY_EXPIRY, DECLINE, PARK, RELEASE, Verdict
 from django_mq.stores.records import failed_attempt, storable
 from django_mq.stores.sql.database import Part, first_of
-from django_mq.stores.sql.messages import ACCEPTED, CANCELLED, EXPIRED, REPLACED
+from django_mq.stores.sql.messages import ACCEPTED, CANCELLED, EXPIRED, FORWARDED, REPLACED
 from django_mq.stores.sql.parking import stored_key
 from django_mq.stores.subjects import claims as subjects
 
@@ -265,6 +265,7 @@ def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Sta
 KINDS: tuple[tuple[Verdict, str, Callable[[Sequence[Settlement]], dict[str, Any]]], ...] = (
     (Verdict.ACCEPT, "settle_finished", lambda _: {"outcome": ACCEPTED}),
     (Verdict.BEGIN, "settle_finished", lambda _: {"outcome": ACCEPTED}),
+    (Verdict.FORWARD, "settle_finished", lambda _: {"outcome": FORWARDED}),
     (Verdict.EXPIRE, "settle_finished", lambda _: {"outcome": EXPIRED}),
     (Verdict.CANCEL, "settle_finished", lambda _: {"outcome": CANCELLED}),
     *(

@@ -1,0 +1,95 @@
+"""The option of queues, and which queues have a bridge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django_mq import conf
+from django_mq.engine.options import Option
+from django_mq.errors import BridgeMisused, InvalidMessage, shown
+from django_mq.stores import queue_records
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import NewMessage
+
+
+#: How long a key is unique that nothing but the end of the work frees.
+FINISHED: Final = "finished"
+
+
+def _fault(name: str) -> str | None:
+    """Return what is wrong with the name of a bridge. The settings are read as written: they are being checked."""
+    bridges = conf.raw().get("BRIDGES", {})
+    if not isinstance(bridges, dict) or name in bridges:
+        return None
+    known = ", ".join(sorted(map(str, bridges))) or "none"
+    return f"it is no bridge of DJANGO_MQ['BRIDGES'], which has {shown(known)}"
+
+
+def _(text: str) -> str:
+    """Mark a text for translation."""
+    return text
+
+
+OPTION: Final = Option(
+    name="bridge",
+    type="str | None",
+    length=100,
+    label=_("bridge"),
+    help=_("The bridge of DJANGO_MQ['BRIDGES'] through which workers send the messages on to another broker."),
+    section="Bridge",
+    at_publishing=True,
+    refuse=_fault,
+)
+
+
+def refuse_unholdable(store: Store, messages: Sequence[NewMessage]) -> None:
+    """Raise InvalidMessage for a message whose key would be unique until it is finished.
+
+    It is finished elsewhere, which is not told here. The caller's transaction is rolled back to before the write.
+    """
+    for message in messages:
+        if message.unique is None or message.unique.rule.until != FINISHED:
+            continue
+        record = queue_records.known(store, message.queue_name)
+        if record is not None and bridge_of(record):
+            raise InvalidMessage(
+                f"The queue {message.queue_name!r} has a bridge, and the other broker does not tell"
+                " when the message is finished. Make it unique until it begins, or for a window: its key is"
+                " then free when the message is forwarded, or after that time."
+            )
+
+
+def bridge_of(queue: Any) -> str | None:
+    """Return the name of the bridge of a queue: a record, a row or options. The settings may have it no more."""
+    return queue.added.get(OPTION.name) or None
+
+
+def bridged_queues(alias: str) -> dict[str, str]:
+    """Return the name of the bridge of each queue that has one. A queue that exists has the options of its row."""
+    from django_mq.models import Queue  # noqa: PLC0415 - apps may still be loading
+
+    found = {name: bridge_of(options) for name, options in conf.load().QUEUES.items()}
+    found |= {queue.name: bridge_of(queue) for queue in Queue.objects.using(alias)}
+    return {name: bridge for name, bridge in found.items() if bridge is not None}
+
+
+def by_bridge(queues: dict[str, str]) -> dict[str, list[str]]:
+    """Return the queues of each bridge."""
+    found: dict[str, list[str]] = {}
+    for queue, bridge in sorted(queues.items()):
+        found.setdefault(bridge, []).append(queue)
+    return found
+
+
+def check_handled(handled: Collection[str], queues: dict[str, str]) -> None:
+    """Raise BridgeMisused if a queue has both a handler and a bridge: each would get a part of the messages."""
+    if both := sorted(set(handled) & queues.keys()):
+        name = both[0]
+        raise BridgeMisused(
+            f"The queue {name!r} has a handler and the bridge {queues[name]!r}."
+            " Remove one of them: each would get a part of the messages."
+        )

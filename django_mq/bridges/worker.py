@@ -1,0 +1,393 @@
+"""The worker of a bridge: claims messages of its queues in pages, publishes them, and settles what is confirmed.
+
+It is driven by one thread, as a worker of handlers is, and has a session of its own. While the broker is away or
+blocked, it claims nothing: the messages wait in the queue, where their age is seen, and no attempt is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from django_mq import conf, outages
+from django_mq.bridges.links import open_link, routing_key_of
+from django_mq.bridges.outgoing import outgoing
+from django_mq.bridges.record import LinkRecord
+from django_mq.delivery.consumer.lease import Driver, Loop, Workload
+from django_mq.delivery.consumer.runtime import ConsumerRuntime
+from django_mq.delivery.consumer.worker import ExclusiveQueues, refuse_transactions
+from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.forwarding import DECISIONS, PAGES, BrokerAnswer, Flights, pause_after, reason_of
+from django_mq.engine.decisions.session import LoopState
+from django_mq.engine.decisions.worker_mode import WorkerMode
+from django_mq.errors import (
+    BridgeAway,
+    ConfigurationError,
+    CorruptMessage,
+    SessionLost,
+    StoreError,
+    StoreUnavailable,
+    UnfitForBridge,
+)
+from django_mq.stores import queue_records
+from django_mq.stores.records import ConsumerInfo, Settlement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from django_mq.bridges.links import Link
+    from django_mq.delivery.consumer.session import Session
+    from django_mq.delivery.consumer.worker import Emptiness
+    from django_mq.engine.decisions.bridges import Bridge
+    from django_mq.stores.records import Claimed, WorkerCommand
+
+logger = logging.getLogger("django_mq.bridges")
+
+#: The longest wait for an answer of the broker while there may be something to claim, in seconds.
+GLANCE_SECONDS: Final = 0.005
+#: How long a worker waits that the broker has blocked.
+BLOCKED_SECONDS: Final = 0.1
+#: The longest wait of an idle worker: the connection must say that it lives.
+IDLE_SECONDS: Final = 5.0
+#: How long a worker that ends waits for answers.
+END_SECONDS: Final = 5.0
+
+
+class BridgeWorker:
+    """Empties queues into another broker until told to stop."""
+
+    def __init__(self, bridge: Bridge, queues: Iterable[str], *, using: str | None = None, name: str = "") -> None:
+        self.bridge = bridge
+        self._alias = using or conf.load().DATABASE
+        self._queues = tuple(queues)
+        self._name = name
+        self._stopping = self._leaving = False
+        self._loop = Loop()
+        self._link: Link | None = None
+        self._failures = 0
+        self._retry_at = 0.0
+        #: When the oldest message on the way was sent, or the last answer came, on the monotonic clock.
+        self._heard_at = 0.0
+        self._late: list[Session] = []
+        self.record = LinkRecord(self._alias, bridge)
+        self._open_shift()
+
+    def _open_shift(self) -> None:
+        """Begin a new session with nothing claimed."""
+        self.runtime = ConsumerRuntime(
+            self._alias,
+            kind="bridge",
+            queues=self._queues,
+            in_order=frozenset(self._queues),
+            driver=Driver(
+                name=lambda: self._name,
+                describe=self._describe,
+                on_command=self._on_command,
+                loop=lambda: self._loop,
+                leaves=lambda: self._stopping,
+            ),
+        )
+        self.session, self.wake = self.runtime.session, self.runtime.wake
+        self._admission = ExclusiveQueues(self.session)
+        self._flights: Flights[Claimed] = Flights(self.bridge.options.in_flight, self._is_strict)
+
+    def _is_strict(self, queue: str) -> bool:
+        """Whether the messages of a queue go one after the other, in any group."""
+        return queue_records.last_read(self._alias, queue).strict
+
+    def _describe(self) -> Workload:
+        """Return what the operator sees."""
+        most, held = PAGES * self.bridge.options.in_flight, len(self._flights)
+        state = "waiting" if self._link is not None and not self._link.is_blocked else "still"
+        consumers = tuple(
+            ConsumerInfo(queue_name=name, credit_limit=most, credit_used=held, state=state)
+            for name in self._queues
+        )
+        return Workload(consumers=consumers, credit=most, busy=min(held, most), slots=most)
+
+    def _on_command(self, told: WorkerCommand) -> None:
+        if told.mode is WorkerMode.STOP:
+            self.stop()
+
+    # What the process knows of its workers.
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Ask the worker to stop; any thread may call this. It waits a moment for answers, unless ``at_once``."""
+        self._leaving = self._leaving or at_once
+        self._stopping = True
+        self.session.renew_soon()
+        self.wake.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopping
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its loop turns."""
+        return self._stopping or self._loop.state is LoopState.TURNS
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it claims. A broker that is away does not make the process unfit."""
+        return not self._stopping and self.session.may_begin
+
+    @property
+    def running(self) -> int:
+        """How many messages are on the way."""
+        return self._flights.on_way
+
+    # The loop.
+
+    def run(self, *, until_empty: bool = False) -> None:
+        """Work until ``stop`` is called, or, with ``until_empty``, until nothing is ready."""
+        from django_mq.delivery.consumer.worker import Emptiness  # noqa: PLC0415 - only to run it alone
+
+        self.run_until(Emptiness(1) if until_empty else None)
+
+    def run_until(self, emptiness: Emptiness | None) -> None:
+        """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing.
+
+        Raises a StoreError other than StoreUnavailable if the database answers so at first.
+        """
+        failures, has_worked = 0, False
+        try:
+            refuse_transactions(self._alias)
+            self.runtime.subscribe(self._queues)
+            while not self._stopping:
+                try:
+                    if self._step(emptiness):
+                        break
+                    failures, has_worked = 0, True
+                    if outages.ongoing:
+                        outages.database(self._alias).succeeded(self)
+                except SessionLost:
+                    logger.warning("The session was lost; beginning anew")
+                    self._begin_anew()
+                except StoreError as error:
+                    if not has_worked and not isinstance(error, StoreUnavailable):
+                        raise
+                    self._recover(error, outages.pause_seconds(failures))
+                    failures += 1
+        finally:
+            self._shut_down()
+
+    def _step(self, emptiness: Emptiness | None) -> bool:
+        """Do all that can be done now, or wait for a reason; return whether all is empty. Raises StoreError."""
+        if self.turn():
+            if emptiness is not None:
+                emptiness.has_worked(self)
+        elif emptiness is None:
+            self._wait()
+        else:
+            return self._is_over(emptiness)
+        return False
+
+    def _is_over(self, emptiness: Emptiness) -> bool:
+        fetcher = self.runtime.fetcher
+        if self._link is None or self._flights or self.session.settlements.ended or self.session.quiet:
+            self._wait()
+            return False
+        if fetcher.last.sure and not fetcher.is_due:
+            if emptiness.is_over(self):
+                return True
+            if emptiness.waits(self):
+                self._wait()
+        fetcher.look(full_scan=True)
+        return False
+
+    def _recover(self, error: StoreError, seconds: float) -> None:
+        outages.database(self._alias).failed(self, error)
+        if not isinstance(error, StoreUnavailable):
+            self.session.flush()
+        self.session.store.close()
+        end = time.monotonic() + seconds
+        while not self._stopping and (left := end - time.monotonic()) > 0:
+            self.wake.wait(left)
+
+    def turn(self) -> bool:
+        """Send what may be sent, take the answers, settle and claim; return whether anything happened."""
+        self._loop.turn()
+        if self.session.lost:
+            raise SessionLost
+        queue_records.know(self.session.store, self._queues, declare)
+        self.runtime.recall(self._give_back_of)
+        self._admission.ask_if_due()
+        self._connect_if_due()
+        claimed = self._claim()
+        answered = self._exchange(0.0 if claimed else GLANCE_SECONDS)
+        self.record.write_if_due(self.session, self._link)
+        return bool(claimed or answered or self._flights.on_way)
+
+    def _claim(self) -> bool:
+        """Claim a page if there is room for one, and settle. Raises StoreError."""
+        opened = self.session.id is None or self.session.may_begin
+        is_open = self._link is not None and not self._link.is_blocked
+        credit = self._flights.credit() if is_open and opened else 0
+        # A claim of a few messages takes as long as one of many: it waits while there is enough to do.
+        refill = PAGES // 2 * self.bridge.options.in_flight
+        claimed = self.runtime.claim(
+            dict.fromkeys(self._queues, credit) if credit else {},
+            credit=credit,
+            slots=credit if credit >= refill or not self._flights.on_way else 0,
+            refill=refill,
+        )
+        live = []
+        for message in claimed:
+            if message.expired:
+                self.session.expire(message)
+            else:
+                live.append(message)
+        self._flights.offer(live)
+        return bool(claimed)
+
+    # The broker.
+
+    def _connect_if_due(self) -> None:
+        if self._link is not None or time.monotonic() < self._retry_at:
+            return
+        try:
+            self._link = open_link(self.bridge, self._queues)
+        except (BridgeAway, ConfigurationError) as error:
+            self._fail(str(error))
+        else:
+            if self._failures:
+                logger.info("The bridge %r has reached its broker again", self.bridge.name)
+            self._heard_at = time.monotonic()
+            self.record.connected()
+            self.runtime.fetcher.look(full_scan=True)
+
+    def _fail(self, words: str) -> None:
+        """Note that the broker cannot be reached, and when to try again."""
+        if not self._failures:
+            logger.warning("The bridge %r cannot reach its broker, and tries again: %s", self.bridge.name, words)
+        self._failures += 1
+        self._retry_at = time.monotonic() + pause_after(self._failures, self.bridge.options.pause_seconds)
+        self.record.failed(words)
+
+    def _exchange(self, seconds: float) -> bool:
+        """Send what may be sent, and settle what was answered; return whether something was."""
+        link = self._link
+        if link is None:
+            return False
+        try:
+            if self.session.may_begin:
+                self._send(link)
+            answers = link.answers(
+                BLOCKED_SECONDS if link.is_blocked else seconds if self._flights.on_way else 0.0
+            )
+            for answer, tag, words, multiple in answers:
+                for own_tag, message in self._flights.answered(tag, multiple=multiple):
+                    link.forget(own_tag)
+                    self._settle(message, answer, words)
+            self._watch(link, bool(answers))
+        except BridgeAway as error:
+            self._lose(str(error), by_message=error.by_message)
+            return True
+        if answers:
+            self._failures = 0
+        return bool(answers)
+
+    def _send(self, link: Link) -> None:
+        """Publish what may be on the way. Raises BridgeAway."""
+        while not link.is_blocked and (message := self._flights.next()) is not None:
+            try:
+                prepared = outgoing(message)
+                if not self._flights.on_way:
+                    self._heard_at = time.monotonic()
+                tag = link.publish(prepared, routing_key_of(self.bridge, message.queue_name))
+            except (CorruptMessage, UnfitForBridge) as error:
+                self._settle(message, BrokerAnswer.REFUSED, f"{type(error).__name__}: {error}")
+                self._flights.ended(message)
+            except BridgeAway:
+                self.session.release(message)
+                raise
+            else:
+                self._flights.sent(tag, message)
+
+    def _watch(self, link: Link, has_answered: bool) -> None:
+        """Give the connection up if the broker has been silent for too long. Raises BridgeAway."""
+        now = time.monotonic()
+        if has_answered or not self._flights.on_way or link.is_blocked:
+            self._heard_at = now
+        elif now - self._heard_at > self.bridge.options.confirm_seconds:
+            link.close()
+            raise BridgeAway(f"No confirm has come for {self.bridge.options.confirm_seconds:g} seconds.")
+
+    def _settle(self, message: Claimed, answer: BrokerAnswer, words: str = "") -> None:
+        reason = reason_of(answer, self.bridge.name, words) if words else ""
+        self.session.settle(Settlement.of(message, DECISIONS[answer], reason))
+        self.record.count(answer, words)
+
+    def _lose(self, words: str, *, by_message: bool) -> None:
+        """Give back all that is not confirmed: the broker is away, and the messages wait in their places."""
+        self._link = None
+        back, blamed = self._flights.lost(by_message=by_message)
+        if blamed is not None:
+            self._settle(blamed, BrokerAnswer.REFUSED, words)
+        for message in back:
+            self.session.release(message)
+        if by_message:
+            logger.warning("The bridge %r was closed because of a message: %s", self.bridge.name, words)
+            self.record.failed(words)
+        else:
+            self._fail(words)
+
+    def _give_back_of(self, queues: AbstractSet[str]) -> None:
+        """Give back what is not on the way of queues that are paused."""
+        for message in self._flights.withdrawn(queues):
+            self.session.release(message)
+
+    # Waiting.
+
+    def _wait(self) -> None:
+        able = self._link is not None and not self._link.is_blocked
+        queues: Sequence[str] = self._queues if able else ()
+        if self.runtime.settle_down(queues, able=able):
+            seconds = min(self.runtime.wait_seconds(), IDLE_SECONDS)
+            if self._link is None:
+                seconds = min(seconds, max(0.0, self._retry_at - time.monotonic()))
+            elif self._link.is_blocked or self._flights:
+                seconds = min(seconds, BLOCKED_SECONDS)
+            self.runtime.wait(seconds)
+        self.runtime.hear()
+        self.runtime.poll()
+
+    # Ends.
+
+    def _begin_anew(self) -> None:
+        """Open a new session; others may have the messages of the lost one."""
+        lost, flights = self.runtime, self._flights
+        back, _ = flights.lost()
+        for message in back:
+            lost.session.release(message)
+        if self._link is not None and back:
+            self._link.close()  # late confirms must not be taken for those of other messages
+            self._link = None
+        self._open_shift()
+        self.runtime.subscribe(self._queues)
+        lost.retire()
+        self._late = [session for session in [*self._late, lost.session] if not session.over]
+
+    def _shut_down(self) -> None:
+        self.runtime.leave()
+        for message in self._flights.withdrawn(frozenset(self._queues)):
+            self.session.release(message)
+        end = time.monotonic() + END_SECONDS
+        while self._flights.on_way and self._link is not None and not self._leaving and time.monotonic() < end:
+            self._loop.turn()
+            self._exchange(0.1)
+        back, _ = self._flights.lost()
+        for message in back:
+            self.session.release(message)
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        self.session.flush()
+        self.record.delete()
+        for session in self._late:
+            session.close()
+        self.runtime.close()
