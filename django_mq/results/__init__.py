@@ -1,6 +1,7 @@
 """Results of Celery's tasks, their groups and chords, in the database of the queues.
 
 models.py     the tables
+connections.py  the connection over which a worker writes
 results.py    writes, reads and forgets results; saves groups
 chords.py     counts the members of chords
 waiting.py    wakes threads that wait for results: one listener for the process

@@ -58,6 +58,8 @@ def count(*, group_id: str, has_failed: bool, expires_at: datetime | None, using
     ``PUBLISH`` and ``FAIL`` are returned once. The caller then calls ``end`` or ``carry``.
     """
     known = Chord.objects.using(using).filter(group_id=group_id)
+    # First: of two members that insert their rows together, MariaDB takes one for a deadlock.
+    known.select_for_update().values_list("pk").first()
     is_new = store_for(connections[using]).results.join_chord(group_id=group_id, expires_at=expires_at, **member)
     if is_new:
         more = {"counted": F("counted") + 1, "failed": F("failed") + int(has_failed)}
@@ -68,13 +70,18 @@ def count(*, group_id: str, has_failed: bool, expires_at: datetime | None, using
             if not known.filter(ended_at=None).update(**more):
                 ChordMember.objects.using(using).filter(group_id=group_id, task_id=member["task_id"]).delete()
                 return ChordEnd.OVER
-    chord = (known if is_new else known.select_for_update()).first()
+    chord = known.first()
     if chord is None:
         return ChordEnd.OVER
     # Not each time: with a new value in an index, PostgreSQL keeps all versions of the row in the indexes.
     if expires_at is not None and (chord.expires_at is None or expires_at - chord.expires_at > MOVED):
         known.update(expires_at=expires_at)
     return end_of(count_of(chord), clock.now())
+
+
+def keep_until(expires_at: datetime | None) -> datetime:
+    """Return how long a chord must be kept so that a member of this expiry does not move its expiry."""
+    return clock.now() if expires_at is None else expires_at - MOVED
 
 
 def count_of(chord: Chord) -> ChordCount:

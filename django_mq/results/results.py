@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import connections
 from django.db.models import Q
 
 from django_mq.results.models import ResultGroup, StoredResult
 from django_mq.stores.clock import clock
-from django_mq.stores.registry import store_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+
+    from django_mq.stores.sql.store import SQLStore
 
 #: How many results one statement reads.
 MANY: Final = 500
@@ -35,9 +35,9 @@ OPTIONAL: Final = {
 }
 
 
-def store(*, using: str, **columns: Any) -> None:
+def store(over: SQLStore, **columns: Any) -> None:
     """Write the state and the result of a task, unless it has succeeded before. Raises StoreError."""
-    store_for(connections[using]).results.store(**(OPTIONAL | columns))
+    over.results.store(**(OPTIONAL | columns))
 
 
 def find(task_id: str, *, using: str) -> StoredResult | None:

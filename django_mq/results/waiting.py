@@ -18,12 +18,12 @@ from django_mq.engine.decisions.chords import seconds_to_next_look
 from django_mq.notifications.base import ANY, Wake
 from django_mq.notifications.registry import notifier
 from django_mq.process import at_fork
-from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from django_mq.notifications.base import Listener
+    from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.results")
 
@@ -40,9 +40,8 @@ def topic_of(task_id: str) -> str:
     return f"r:{zlib.crc32(task_id.encode()) % BUCKETS}"
 
 
-def announce(task_id: str, *, using: str) -> None:
-    """Wake the threads that wait for the result of this task, after the commit."""
-    store = shared_store(using)
+def announce(task_id: str, store: Store) -> None:
+    """Wake the threads that wait for the result of this task, after the commit of the store's transaction."""
     topic = topic_of(task_id)
     store.database.after_commit(lambda: notifier().send([topic], over=store))
 

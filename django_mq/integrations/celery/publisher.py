@@ -37,6 +37,7 @@ from django_mq.errors import (
     shown,
 )
 from django_mq.integrations.celery import failures
+from django_mq.integrations.celery.members import MANY, waiting_members
 from django_mq.integrations.celery.message import TRIED, arguments_in, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.integrations.celery.unique import note
@@ -100,8 +101,11 @@ class Publisher:
             validation.check_size(row.body)
             validation.check_size(row.headers, "headers")
         owner = failures.owner() or _retried(message)
-        if batch is not None and owner is None:
+        if owner is None and batch is not None:
             batch.add(rows)
+        elif owner is None and (members := waiting_members(message["headers"] or {}, self._new_batch)) is not None:
+            members.add(rows)
+            members.flush_if_full()
         elif owner is None or not (shared := shared_store(self._alias)).database.in_transaction:
             self.write(rows, again=again)
         elif shared.features.concurrent_writers and not shared.database.in_test:
@@ -110,6 +114,9 @@ class Publisher:
             # A second writer would wait for the transaction of this thread, which waits for the write.
             failures.defer(owner, lambda: self._write_apart(rows, again=again))
         note(rows)
+
+    def _new_batch(self) -> Batch:
+        return Batch(None, MANY, publish=self.publish, write=self.write)
 
     def _keyed(self, queue: str, message: dict[str, Any]) -> dict[str, Any]:
         """Return the message; in a queue that keys share, an argument of a task is the key if no header is."""
@@ -196,6 +203,9 @@ class Batch:
     def publish(self, message: dict[str, Any], exchange: str = "", routing_key: str = "", **options: Any) -> None:
         """Keep the rows of a message, and write them all when there are enough."""
         self._publish(message, exchange, routing_key, batch=self, **options)
+        self.flush_if_full()
+
+    def flush_if_full(self) -> None:
         if len(self._rows) >= self._max_size:
             self.flush()
 

@@ -16,6 +16,7 @@ import time
 from collections import UserList
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -33,9 +34,11 @@ from kombu.serialization import loads
 from django_mq import conf
 from django_mq.engine.decisions.chords import ChordEnd
 from django_mq.errors import BrokerURLError, ConfigurationError, StoreUnavailable, WaitInTransaction
+from django_mq.integrations.celery import members
 from django_mq.integrations.celery.message import OWN_ID
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
 from django_mq.results import chords, results, waiting
+from django_mq.results.connections import writing
 from django_mq.results.models import NO_POSITION
 from django_mq.results.pruning import prune_in
 from django_mq.stores.clock import clock
@@ -102,7 +105,7 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
         return is_outage and not connections[self.alias].in_atomic_block
 
     def on_backend_retryable_error(self, exc: BaseException) -> None:  # noqa: ARG002
-        connections[self.alias].close_if_unusable_or_obsolete()
+        connections[self.alias].close_if_unusable_or_obsolete()  # the one of a worker is closed already
 
     # What is stored.
 
@@ -126,6 +129,14 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
     def _store_result(
         self, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None, **_: Any
     ) -> Any:
+        with writing(self.alias, is_run=_is_run(request)) as store:
+            results.store(store, **self._columns(task_id, result, state, traceback, request))
+            if state in states.READY_STATES:
+                waiting.announce(str(task_id), store)
+        return result
+
+    def _columns(self, task_id: str, result: Any, state: str, traceback: Any, request: Any) -> dict[str, Any]:
+        """Return what is stored of a task. Raises EncodeError."""
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         packed = self._packed(meta["result"])
         most = conf.load().MAX_BODY_BYTES
@@ -135,25 +146,21 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
                 f"{most}. Store it elsewhere, and return where it is."
             )
         expires = self._failure_expires if state == states.FAILURE else self.expires
-        results.store(
-            using=self.alias,
-            task_id=str(task_id),
-            status=state,
-            result=packed,
-            content_type=self.content_type,
-            content_encoding=self._stored_encoding,
-            traceback=None if meta["traceback"] is None else told(str(meta["traceback"])),
-            children=self._packed(meta["children"]) if meta.get("children") else "",
-            group_id=meta.get("group_id") or "",
-            parent_id=meta.get("parent_id") or "",
-            message_id=_message_id(request),
-            done_at=clock.now() if state in states.READY_STATES else None,
-            expires_at=_expiry(expires),
+        return {
+            "task_id": str(task_id),
+            "status": state,
+            "result": packed,
+            "content_type": self.content_type,
+            "content_encoding": self._stored_encoding,
+            "traceback": None if meta["traceback"] is None else told(str(meta["traceback"])),
+            "children": self._packed(meta["children"]) if meta.get("children") else "",
+            "group_id": meta.get("group_id") or "",
+            "parent_id": meta.get("parent_id") or "",
+            "message_id": _message_id(request),
+            "done_at": clock.now() if state in states.READY_STATES else None,
+            "expires_at": _expiry(expires),
             **_extended(meta, self._packed),
-        )
-        if state in states.READY_STATES:
-            waiting.announce(str(task_id), using=self.alias)
-        return result
+        }
 
     def _get_task_meta_for(self, task_id: str) -> dict[str, Any]:
         row = results.find(str(task_id), using=self.alias)
@@ -316,23 +323,58 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
 
     def set_chord_size(self, group_id: str, chord_size: int) -> None:
         """Store how many members a chord has."""
+        self._ensure_retryable(lambda: members.flush(group_id))
         chords.begin(group_id, chord_size, expires_at=_expiry(self._chord_expires), using=self.alias)
 
-    def apply_chord(self, header_result_args: Any, body: Any, **_: Any) -> None:  # noqa: ARG002
+    def apply_chord(self, header_result_args: Any, body: Any, **_: Any) -> None:
         """Save the members of a chord that has groups in it: the body gets their results in this form."""
         self.ensure_chords_allowed()
         if not isinstance(header_result_args[1], UserList):  # a generator, which is not read here
             header = self.app.GroupResult(*header_result_args)
             if any(isinstance(each, celery_result.GroupResult) for each in header.results):
                 header.save(backend=self)
+        if _is_broker(self.app, self.alias):
+            members.collect(str(header_result_args[0]), body)
 
     def add_to_chord(self, chord_id: str, result: Any) -> None:  # noqa: ARG002
         """Let a chord wait for a member more."""
         chords.add_member(chord_id, using=self.alias)
 
-    def mark_as_done(self, task_id: str, result: Any, request: Any = None, *args: Any, **kwargs: Any) -> None:
+    def mark_as_done(
+        self,
+        task_id: str,
+        result: Any,
+        request: Any = None,
+        store_result: bool = True,
+        state: str = states.SUCCESS,
+    ) -> None:
         """Store the result, and count the member of a chord, in one transaction."""
-        self._together(request, lambda: base.Backend.mark_as_done(self, task_id, result, request, *args, **kwargs))
+        is_member = bool(request and request.chord and request.group and request.id)
+        if is_member and _is_run(request) and self._is_counted(task_id, result, request, store_result, state):
+            return
+        mark = partial(base.Backend.mark_as_done, self, task_id, result, request, store_result, state)
+        self._together(request, mark)
+
+    def _is_counted(self, task_id: str, result: Any, request: Any, store_result: bool, state: str) -> bool:
+        """Store and count a member in few statements; return whether that was done: the last one needs more."""
+        is_kept = store_result and not request.ignore_result
+        columns = results.OPTIONAL | self._columns(
+            task_id, self.encode_result(result, state), state, None, request
+        )
+        member = self._member(request, state, result)
+        expiry = member["expires_at"]
+
+        def attempt() -> bool:
+            with writing(self.alias, is_run=True) as store:
+                if not store.database.private or not store.results.store_and_count(
+                    columns, is_kept=is_kept, member=member, keep_until=chords.keep_until(expiry)
+                ):
+                    return False
+                if is_kept:
+                    waiting.announce(str(task_id), store)
+                return True
+
+        return bool(self._ensure_retryable(attempt))
 
     def mark_as_failure(  # noqa: PLR0917 - Celery's arguments
         self,
@@ -380,19 +422,8 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
         if endings is None:
             self._together(request, lambda: self.on_chord_part_return(request, state, result))
             return
-        position = request.group_index
-        verdict = chords.count(
-            group_id=group_id,
-            has_failed=state in states.PROPAGATE_STATES,
-            expires_at=_expiry(self._chord_expires),
-            using=self.alias,
-            task_id=request.id,
-            position=NO_POSITION if position is None else position,
-            status=state,
-            result=self._packed(self.encode_result(result, state)),
-            content_type=self.content_type,
-            content_encoding=self._stored_encoding,
-        )
+        has_failed = state in states.PROPAGATE_STATES
+        verdict = chords.count(has_failed=has_failed, using=self.alias, **self._member(request, state, result))
         if (
             verdict is ChordEnd.PUBLISH
             and _is_broker(self.app, self.alias)
@@ -402,6 +433,20 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
         elif verdict in (ChordEnd.PUBLISH, ChordEnd.FAIL):
             chords.carry(group_id, self._packed(request.chord), using=self.alias)
             endings.append((group_id, request.chord))
+
+    def _member(self, request: Any, state: str, result: Any) -> dict[str, Any]:
+        """Return what is stored of a member of a chord."""
+        position = request.group_index
+        return {
+            "group_id": request.group,
+            "task_id": request.id,
+            "position": NO_POSITION if position is None else position,
+            "status": state,
+            "result": self._packed(self.encode_result(result, state)),
+            "content_type": self.content_type,
+            "content_encoding": self._stored_encoding,
+            "expires_at": _expiry(self._chord_expires),
+        }
 
     def _publish_body(self, group_id: str, body: Any) -> bool:
         """Publish the body in the open transaction; return whether that was possible."""
@@ -480,6 +525,11 @@ class PublishedTasks:
 
     def __call__(self) -> None:
         """Do nothing: after the commit, workers see the tasks."""
+
+
+def _is_run(request: Any) -> bool:
+    """Whether a worker runs the task for a message."""
+    return request is not None and not (request.called_directly or request.is_eager)
 
 
 def _left(timeout: float | None, began: float) -> float | None:

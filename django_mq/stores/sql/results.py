@@ -8,6 +8,11 @@ from django_mq.stores.sql.database import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+
+class NotCountedError(Exception):
+    """The member was not counted, or must be counted in another way: nothing is written."""
 
 
 class TaskResults(Part):
@@ -31,3 +36,23 @@ class TaskResults(Part):
     def join_chord(self, **columns: Any) -> bool:
         """Write that a member of a chord has ended; return whether it is new."""
         return bool(self.database.insert("join_chord", **columns))
+
+    def store_and_count(
+        self, result: Mapping[str, Any], *, is_kept: bool, member: Mapping[str, Any], keep_until: datetime
+    ) -> bool:
+        """Count a member of a chord, and write its result if it is kept, in one transaction.
+
+        Return whether that was done. Nothing is written for a member that was counted before or that ends its
+        chord, or if the chord is over, is not known, or expires before ``keep_until``.
+        """
+        chord = {"group_id": member["group_id"], "keep_until": keep_until}
+        try:
+            with self.database.transaction():
+                if is_kept:
+                    self.store(**result)
+                if not self.rows("lock_chord", **chord) or not self.join_chord(**member):
+                    raise NotCountedError  # noqa: TRY301 - the transaction ends with it
+                self.rows("count_member", group_id=member["group_id"])
+        except NotCountedError:
+            return False
+        return True

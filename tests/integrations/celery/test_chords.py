@@ -12,11 +12,14 @@ from celery.app.task import Context
 from celery.exceptions import ChordError
 from celery.result import AsyncResult
 from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
 
 from django_mq.engine.decisions.chords import ChordCount, ChordEnd, end_of, seconds_to_next_look
+from django_mq.integrations.celery.members import MANY
 from django_mq.integrations.celery.results import end_chords
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
+from django_mq.results.connections import forget, keep
 from django_mq.results.models import Chord, ChordMember
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
@@ -109,6 +112,20 @@ CANVASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "no member": (lambda t: chord([], t.total.s()), []),
     "group and task": (lambda t: group(t.add.s(1), t.add.s(2)) | t.total.s(), [1, 2]),
     "chains": (lambda t: chord([t.add.s(1) | t.add.s(2), t.add.s(4)], t.total.s()), [3, 4]),
+    "a chain last": (lambda t: chord([t.add.s(4), t.add.s(1) | t.add.s(2)], t.total.s()), [4, 3]),
+    "a group last": (lambda t: chord([t.add.s(3), group(t.add.s(1), t.add.s(2))], t.total.s()), [3, 2, 1]),
+    "a chord last": (
+        lambda t: chord([t.add.s(3), chord([t.add.s(1), t.add.s(2)], t.total.s())], t.total.s()),
+        [3, [1, 2]],
+    ),
+    "a group at the end of a last chain": (
+        lambda t: chord([t.add.s(3), t.add.s(1) | group(t.add.s(1), t.add.s(2))], t.total.s()),
+        [3, [2, 3]],
+    ),
+    "more members than one statement writes": (
+        lambda t: chord([t.add.s(n) for n in range(MANY + 10)], t.total.s()),
+        list(range(MANY + 10)),
+    ),
     # Celery takes the members of a group out of it, the last one first.
     "a group within": (lambda t: chord([group(t.add.s(1), t.add.s(2)), t.add.s(3)], t.total.s()), [2, 1, 3]),
     "a group at the end of a chain": (
@@ -188,10 +205,18 @@ def test_a_member_without_success_fails_the_body_when_all_have_ended(
     assert not ChordMember.objects.using(database).exists()
 
 
-def ended(app: Celery, task_id: str, body: Any, value: Any = 1, position: int | None = None) -> None:
+def ended(app: Celery, task_id: str, body: Any, value: Any = 1, position: int | None = None, **more: Any) -> None:
     """A member has succeeded."""
-    made = Context(id=task_id, task="add", group="g", group_index=position, chord=body, errbacks=None)
+    made = Context(id=task_id, task="add", group="g", group_index=position, chord=body, errbacks=None, **more)
     app.backend.mark_as_done(task_id, value, made)
+
+
+@pytest.fixture
+def worker() -> Iterator[None]:
+    """This process keeps a connection for results, as those of a worker do."""
+    keep()
+    yield
+    forget()
 
 
 def bodies(alias: str) -> int:
@@ -239,8 +264,29 @@ def test_result_count_and_body_commit_or_go_together(database: str, make: Callab
     assert bodies(database) == 1
 
 
-def test_members_that_end_at_the_same_time_end_the_chord_once(
+@pytest.mark.usefixtures("worker")
+def test_only_the_last_member_needs_djangos_connection(
     committed_database: str, make: Callable[..., Celery]
+) -> None:
+    app = make(committed_database)
+    body = app.tasks["total"].s()
+    app.backend.set_chord_size("g", 4)
+    needed = []
+    for task_id in ("a", "b", "c", "d"):
+        with CaptureQueriesContext(connections[committed_database]) as queries:
+            ended(app, task_id, body, called_directly=False)
+        needed.append(len(queries) > 0)
+        ended(app, "a", body, called_directly=False)  # again: it counts once
+
+    assert needed == [False, False, False, True]
+    assert bodies(committed_database) == 1
+    assert app.backend.get_task_meta("b", cache=False)["result"] == 1
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("in_worker", [False, True])
+def test_members_that_end_at_the_same_time_end_the_chord_once(
+    committed_database: str, make: Callable[..., Celery], in_worker: bool
 ) -> None:
     app = make(committed_database)
     body = app.tasks["total"].s()
@@ -250,7 +296,7 @@ def test_members_that_end_at_the_same_time_end_the_chord_once(
     def run(number: int) -> None:
         try:
             for _ in range(2):
-                ended(app, f"t{number}", body, number, number)
+                ended(app, f"t{number}", body, number, number, called_directly=not in_worker)
         finally:
             connections[committed_database].close()
 

@@ -1,13 +1,8 @@
 -- name: store_result. Writes the state and the result of a Celery task, in place of the last ones; but a success
 -- stays. The state is set last: the other columns read the old one.
 -- Locks: the result's row. Index: task_id. Returns: one row, or two where it replaces one.
-INSERT INTO django_mq_result (
-    task_id, message_id, status, result, content_type, content_encoding, traceback, children, group_id, parent_id,
-    name, args, kwargs, worker, queue, retries, stamps, done_at, expires_at)
-VALUES (
-    %(task_id)s, %(message_id)s, %(status)s, %(result)s, %(content_type)s, %(content_encoding)s, %(traceback)s,
-    %(children)s, %(group_id)s, %(parent_id)s, %(name)s, %(args)s, %(kwargs)s, %(worker)s, %(queue)s, %(retries)s,
-    %(stamps)s, %(done_at)s, %(expires_at)s)
+INSERT INTO django_mq_result ({result_columns})
+VALUES ({result_values})
 ON DUPLICATE KEY UPDATE
     message_id = if(status = 'SUCCESS', message_id, VALUES(message_id)),
     result = if(status = 'SUCCESS', result, VALUES(result)),
