@@ -7,7 +7,7 @@ So the processes of a worker keep one more, over which they write while the task
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     from django_mq.stores.sql.store import SQLStore
 
-#: Alias to the store of this process; a child that inherits it opens a connection of its own. None: no worker.
+#: Alias to the store of this process, once ``keep`` was called.
 _kept: Final[list[dict[str, SQLStore]]] = []
 
 
-def keep() -> None:
-    """Keep connections in this process, and in the children that it forks: a worker has begun."""
-    forget()
-    _kept.append({})
+def keep(**_: Any) -> None:
+    """Keep connections in this process: it runs tasks of a worker."""
+    if not _kept:
+        _kept.append({})
 
 
-def forget() -> None:
+def forget(**_: Any) -> None:
     """Close the connections of this process, and keep none any more."""
     for stores in _kept:
         for store in stores.values():

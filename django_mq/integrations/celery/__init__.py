@@ -6,7 +6,6 @@
     transport.py  the Kombu transport and its channel, which put the parts of one connection together
     message.py    Kombu's message to a row and back
     publisher.py  what a transport writes, messages and declarations, and over which connection
-    members.py    the members of a chord, which are written together
     transient_queues.py  remote control, its replies, and events
     deliveries.py    what a transport consumes, and how claimed messages reach its consumers
     credit.py     how much the consumers may have, and what a channel has and has not settled

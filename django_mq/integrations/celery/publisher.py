@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from amqp.exceptions import NotFound, PreconditionFailed
 from celery import current_app, current_task
@@ -37,7 +39,6 @@ from django_mq.errors import (
     shown,
 )
 from django_mq.integrations.celery import failures
-from django_mq.integrations.celery.members import MANY, waiting_members
 from django_mq.integrations.celery.message import TRIED, arguments_in, new_message, urgency
 from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.integrations.celery.unique import note
@@ -227,6 +228,51 @@ class Batch:
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
+
+
+# The members of a chord are written many by one statement: Celery publishes them one by one.
+#
+#   apply_chord ──> collect ── each member that is published waits here ── set_chord_size ──> flush
+#
+# Celery announces the size of a chord right before it publishes the last member. Only messages of the group wait,
+# so if the publisher fails between the two calls, nothing else is kept back.
+
+#: How many members one statement writes.
+MANY = 200
+
+
+class _Collected(threading.local):
+    def __init__(self) -> None:
+        #: The batches of chords that this thread begins now, by group: one may begin within another.
+        self.batches: dict[str, Batch | None] = {}
+
+
+_collected = _Collected()
+
+
+def collect_members(group_id: str, body: Any) -> None:
+    """Keep the messages of this group that this thread publishes, until ``flush``, or until the body is gone."""
+    _collected.batches[group_id] = None
+    finalize(body, _collected.batches.pop, group_id, None).atexit = False
+
+
+def waiting_members(headers: Mapping[str, Any], make: Callable[[], Batch]) -> Batch | None:
+    """Return the batch that a message waits in; None if it is to be written at once."""
+    batches, group_id = _collected.batches, headers.get("group")
+    if not batches or group_id not in batches:
+        return None
+    batch = batches[group_id]
+    if batch is None:
+        batch = batches[group_id] = make()
+    return batch
+
+
+def flush_members(group_id: str) -> None:
+    """Write what is left of this group. Raises as ``publish`` does."""
+    batch = _collected.batches.get(group_id)
+    if batch is not None:
+        batch.flush()
+    _collected.batches.pop(group_id, None)
 
 
 # Which connection writes what must not wait for the caller's transaction: queues, bindings, transient queues.

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from celery import canvas as _canvas
 from celery import result as _result
-from celery import states
+from celery import signals, states
 from celery.app.task import Context
 from celery.backends import base as _base
 from celery.exceptions import ChordError
@@ -34,11 +34,11 @@ from kombu.serialization import loads
 from django_mq import conf
 from django_mq.engine.decisions.chords import ChordEnd
 from django_mq.errors import BrokerURLError, ConfigurationError, StoreUnavailable, WaitInTransaction
-from django_mq.integrations.celery import members
 from django_mq.integrations.celery.message import OWN_ID
+from django_mq.integrations.celery.publisher import collect_members, flush_members
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
 from django_mq.results import chords, results, waiting
-from django_mq.results.connections import writing
+from django_mq.results.connections import forget, keep, writing
 from django_mq.results.models import NO_POSITION
 from django_mq.results.pruning import prune_in
 from django_mq.stores.clock import clock
@@ -64,7 +64,58 @@ INTERVAL_SECONDS: Final = 0.5
 PRUNED: Final = 1000
 
 
-class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc]  # as above
+class StoredTexts:
+    """What is stored, as texts of Celery's serialiser."""
+
+    # Of Celery's backend.
+    encode: Any
+    decode: Any
+    encode_result: Any
+    content_type: Any
+    accept: Any
+    _stored_encoding: str
+    _chord_expires: float | timedelta | None
+
+    def _packed(self, value: Any) -> str:
+        """Return what the serialiser makes of a value, as text. Raises EncodeError."""
+        payload = self.encode(value)
+        if isinstance(payload, bytes):
+            is_binary = self._stored_encoding == BINARY
+            payload = base64.b64encode(payload).decode() if is_binary else payload.decode()
+        return str(payload)
+
+    def _unpacked(self, text: str, content_type: str, content_encoding: str) -> Any:
+        """Return the value that was stored so. What the app does not accept is refused by Kombu."""
+        if not text:
+            return None
+        payload: Any = base64.b64decode(text) if content_encoding == BINARY else text
+        if content_type == self.content_type:
+            return self.decode(payload)
+        return loads(payload, content_type=content_type, content_encoding=content_encoding, accept=self.accept)
+
+    def _member(self, request: Any, state: str, result: Any) -> dict[str, Any]:
+        """Return what is stored of a member of a chord."""
+        position = request.group_index
+        return {
+            "group_id": request.group,
+            "task_id": request.id,
+            "position": NO_POSITION if position is None else position,
+            "status": state,
+            "result": self._packed(self.encode_result(result, state)),
+            "content_type": self.content_type,
+            "content_encoding": self._stored_encoding,
+            "expires_at": _expiry(self._chord_expires),
+        }
+
+
+# A pool of processes sends the first one in each process; pools of threads are in the process of the worker.
+for _begun in (signals.worker_process_init, signals.worker_ready):
+    _begun.connect(keep, dispatch_uid="django_mq.results.keep")
+for _ended in (signals.worker_process_shutdown, signals.worker_shutdown):
+    _ended.connect(forget, dispatch_uid="django_mq.results.forget")
+
+
+class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type: ignore[misc]  # as above
     """Results in the database of the queues."""
 
     supports_native_join = True
@@ -108,23 +159,6 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
         connections[self.alias].close_if_unusable_or_obsolete()  # the one of a worker is closed already
 
     # What is stored.
-
-    def _packed(self, value: Any) -> str:
-        """Return what the serialiser makes of a value, as text. Raises EncodeError."""
-        payload = self.encode(value)
-        if isinstance(payload, bytes):
-            is_binary = self._stored_encoding == BINARY
-            payload = base64.b64encode(payload).decode() if is_binary else payload.decode()
-        return str(payload)
-
-    def _unpacked(self, text: str, content_type: str, content_encoding: str) -> Any:
-        """Return the value that was stored so. What the app does not accept is refused by Kombu."""
-        if not text:
-            return None
-        payload: Any = base64.b64decode(text) if content_encoding == BINARY else text
-        if content_type == self.content_type:
-            return self.decode(payload)
-        return loads(payload, content_type=content_type, content_encoding=content_encoding, accept=self.accept)
 
     def _store_result(
         self, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None, **_: Any
@@ -323,7 +357,7 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
 
     def set_chord_size(self, group_id: str, chord_size: int) -> None:
         """Store how many members a chord has."""
-        self._ensure_retryable(lambda: members.flush(group_id))
+        self._ensure_retryable(lambda: flush_members(group_id))
         chords.begin(group_id, chord_size, expires_at=_expiry(self._chord_expires), using=self.alias)
 
     def apply_chord(self, header_result_args: Any, body: Any, **_: Any) -> None:
@@ -334,7 +368,7 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
             if any(isinstance(each, celery_result.GroupResult) for each in header.results):
                 header.save(backend=self)
         if _is_broker(self.app, self.alias):
-            members.collect(str(header_result_args[0]), body)
+            collect_members(str(header_result_args[0]), body)
 
     def add_to_chord(self, chord_id: str, result: Any) -> None:  # noqa: ARG002
         """Let a chord wait for a member more."""
@@ -433,20 +467,6 @@ class DatabaseResults(base.Backend, base.SyncBackendMixin):  # type: ignore[misc
         elif verdict in (ChordEnd.PUBLISH, ChordEnd.FAIL):
             chords.carry(group_id, self._packed(request.chord), using=self.alias)
             endings.append((group_id, request.chord))
-
-    def _member(self, request: Any, state: str, result: Any) -> dict[str, Any]:
-        """Return what is stored of a member of a chord."""
-        position = request.group_index
-        return {
-            "group_id": request.group,
-            "task_id": request.id,
-            "position": NO_POSITION if position is None else position,
-            "status": state,
-            "result": self._packed(self.encode_result(result, state)),
-            "content_type": self.content_type,
-            "content_encoding": self._stored_encoding,
-            "expires_at": _expiry(self._chord_expires),
-        }
 
     def _publish_body(self, group_id: str, body: Any) -> bool:
         """Publish the body in the open transaction; return whether that was possible."""

@@ -32,7 +32,6 @@ from django_mq.integrations.celery.internals import keep_given, waiting_for_proc
 from django_mq.integrations.celery.loop_driver import forget_left
 from django_mq.integrations.celery.native import NativeConsumer, NativeMessage, interrupted
 from django_mq.integrations.celery.url import SCHEME
-from django_mq.results import connections as result_connections
 from django_mq.stores.records import Running
 from django_mq.stores.registry import MEMORY
 from django_mq.supervisor.companion import Companion
@@ -374,7 +373,6 @@ def install(sender: Any) -> None:
     forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
-    result_connections.keep()
     runs.connect()
     failures.cover_all(sender.app, transport.alias)
     revocation.install(transport.alias)

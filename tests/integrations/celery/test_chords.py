@@ -15,7 +15,7 @@ from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.engine.decisions.chords import ChordCount, ChordEnd, end_of, seconds_to_next_look
-from django_mq.integrations.celery.members import MANY
+from django_mq.integrations.celery.publisher import MANY
 from django_mq.integrations.celery.results import end_chords
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
