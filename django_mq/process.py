@@ -91,6 +91,9 @@ KEPT: Final[Mapping[str, ModuleVariable]] = {
     "integrations.celery.loop_driver._left": ModuleVariable(
         "event loops that workers have left, with their threads"
     ),
+    "results.connections._kept": ModuleVariable(
+        "the stores over which a worker writes results", "opens their connections anew"
+    ),
     "integrations.celery.transient_queues._living": ModuleVariable(
         "the transient queues of this process, by connection"
     ),

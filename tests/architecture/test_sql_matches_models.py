@@ -76,6 +76,7 @@ ONLY = {
     "restore_lock_waits": "as above",
     "limit_waiting": "SQLite's one write lock keeps publishers out already",
     "write_results": "write_result for each row elsewhere, in one transaction",
+    "store_and_count": "several statements elsewhere, in one transaction",
     "set_aside": "only PostgreSQL's publishers do not lock the queue, so that its end cannot see them",
     "lock_messages": "MariaDB's publishers hold the queue's name instead",
     "see_present": "as above",
