@@ -278,7 +278,7 @@ def make_batches() -> None:
             }
             Message.objects.create(queue=rows, attempts=1, type=f"row {number}", **dead, **body)
             ids = {"id": uuid4(), "message_id": body["message_id"], "queue_name": "rows"}
-            BatchMember.objects.create(batch=batch, state=2, ended_at=now, queue_name="rows", **ids)
+            BatchMember.objects.create(batch=batch, state=2, ended_at=now, **ids)
 
 
 def make_periodic_messages() -> None:
