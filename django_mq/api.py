@@ -39,6 +39,7 @@ from django_mq.engine.states import State
 from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
 from django_mq.periodic.decorator import periodic
 from django_mq.replies.calls import acall, call
+from django_mq.replies.progress import ReportedProgress, aprogress_of, progress_of
 from django_mq.replies.reader import KeptResult, aget_result, aresult_of, get_result, result_of
 from django_mq.workflows.workflow import Workflow
 
@@ -66,6 +67,7 @@ __all__ = [
     "ReceivedMessage",
     "Reject",
     "Release",
+    "ReportedProgress",
     "Retry",
     "Skip",
     "Unique",
@@ -76,6 +78,7 @@ __all__ = [
     "aget_result",
     "amove",
     "announce",
+    "aprogress_of",
     "apublish",
     "apublish_many",
     "aredrive",
@@ -100,6 +103,7 @@ __all__ = [
     "move",
     "pause",
     "periodic",
+    "progress_of",
     "publish",
     "publish_many",
     "purge",

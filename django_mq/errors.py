@@ -393,6 +393,14 @@ class ResultTimeout(MQError, TimeoutError):
     """The message has not ended in time."""
 
 
+class InvalidProgress(MQError, ValueError):
+    """The progress that a handler reports is no number of 0 to 1, or its text cannot be stored."""
+
+
+class AttemptEnded(MQError):
+    """The attempt of the message has ended, so it has no progress any more."""
+
+
 class WaitInTransaction(MQError):
     """A transaction is open, in which waiting for a result would be in vain."""
 

@@ -87,6 +87,8 @@ class BulkCall:
                 readable.append(attempt)
         if readable:
             self._run(readable, tuple(map(list, zip(*arguments, strict=True))), outcome)
+        for attempt in self.attempts:
+            attempt.message.end_request.has_ended = True
         leave_transactions(before)  # receivers may write
         self._tell_end(outcome)
         return outcome

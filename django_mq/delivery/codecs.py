@@ -22,7 +22,7 @@ from encodings.aliases import aliases
 from functools import lru_cache
 from json import encoder
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from uuid import UUID, SafeUUID
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -395,6 +395,9 @@ OF_DURABLE: Final = frozenset(
 )
 
 
+MessageCopy = TypeVar("MessageCopy", bound="ReceivedMessage")
+
+
 class ReceivedMessage(DecodedMessage):
     """One delivery of a message to a handler. A message that cannot be decoded becomes a dead letter."""
 
@@ -402,6 +405,8 @@ class ReceivedMessage(DecodedMessage):
     _end_request: EndRequest | None = None
     #: The delivery, where the handler asks for it: all copies of the message share it.
     delivery: OwnDelivery | None = None
+    #: The alias of the database that a worker has it from; None for a message that was made otherwise.
+    using: str | None = None
 
     def __init__(self, claimed: Claimed) -> None:
         super().__init__(claimed)
@@ -419,8 +424,11 @@ class ReceivedMessage(DecodedMessage):
 
     def changed(self, **stored: Any) -> ReceivedMessage:
         """Return the message as a middleware gives it on: with another ``body`` in bytes, ``content_type``, ..."""
-        copy = ReceivedMessage(replace(self._claimed, **stored))
-        copy.end_request, copy.delivery = self.end_request, self.delivery
+        return self.share(ReceivedMessage(replace(self._claimed, **stored)))
+
+    def share(self, copy: MessageCopy) -> MessageCopy:
+        """Return a copy of the message, now with what all copies share."""
+        copy.end_request, copy.delivery, copy.using = self.end_request, self.delivery, self.using
         return copy
 
     @property
@@ -452,6 +460,16 @@ class ReceivedMessage(DecodedMessage):
         """Return if the handler may go on. Raises Cancelled, SoftTimeLimitExceeded and WorkerStopping."""
         if (reason := self.interruption) is not None:
             raise ERRORS[reason]
+
+    def progress(self, fraction: float, text: str = "") -> None:
+        """Say how far the handler is, as a part of 1, and in words, for the admin and ``progress_of``.
+
+        It returns at once, in sync and async code: what was said last is written soon, at most twice a second,
+        outside of any transaction of the handler. A database that is away does not make the message fail. Raises
+        InvalidProgress for a fraction that is not 0 to 1, or a text that is too long; and AttemptEnded.
+        """
+        for take in conf.extensions().progress:
+            take(self, fraction, text)
 
     def limit(self, seconds: float | None, soft_seconds: float | None) -> None:
         """Begin the time limits of the handler; the worker calls this."""

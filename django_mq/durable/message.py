@@ -35,8 +35,8 @@ class DurableMessage(ReceivedMessage):
     @classmethod
     def over(cls, message: ReceivedMessage, run: DurableRun) -> Self:
         """Return the message with what a durable handler has."""
-        copy = cls(message._claimed)  # noqa: SLF001 - as ReceivedMessage.changed
-        copy.end_request, copy.delivery, copy._run = message.end_request, message.delivery, run
+        copy = message.share(cls(message._claimed))  # noqa: SLF001 - as ReceivedMessage.changed
+        copy._run = run  # noqa: SLF001 - as above
         return copy
 
     def step(self, name: str, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,16 +1,19 @@
-"""How kept results enter: a listening, a duty, and a line in the timeline of the message."""
+"""How results and progress enter: a listening, duties, what takes reports, and parts of the message's page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from django_mq.diagnosis.language import LOCAL
 from django_mq.engine.decisions.ends import KEPT, STATUS_OF_END, SUCCEEDED
+from django_mq.replies import panel
 from django_mq.replies.models import MessageResult
-from django_mq.replies.recorder import keep, prune
-from django_mq.seams.extension import Duty, Extension, Listening, MessageEvent
+from django_mq.replies.progress import report
+from django_mq.replies.recorder import keep, prune, prune_progress
+from django_mq.seams.extension import Duty, Extension, Listening, MessageEvent, Panel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -39,6 +42,11 @@ LISTENING: Final = Listening(name=KEPT, ends=frozenset(STATUS_OF_END), wants=Non
 EXTENSION: Final = Extension(
     name="replies",
     ends=(LISTENING,),
-    duties=(Duty(name="prune_results", run=prune, interval_seconds=INTERVAL_SECONDS, leader_only=True),),
+    duties=(
+        Duty(name="prune_results", run=prune, interval_seconds=INTERVAL_SECONDS, leader_only=True),
+        Duty(name="prune_progress", run=prune_progress, limit=5000, interval_seconds=600, leader_only=True),
+    ),
+    progress=(report,),
+    panels=(Panel(page="message", title=_("Progress"), content=panel.show_progress),),
     events=(events_of,),
 )

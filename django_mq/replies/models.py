@@ -28,3 +28,23 @@ class MessageResult(models.Model):
 
     def __str__(self) -> str:
         return str(self.message_id)
+
+
+class MessageProgress(models.Model):
+    """What the handler of a message has last reported."""
+
+    message_id = models.UUIDField(_("message id"), primary_key=True, editable=False)
+    queue_name = models.CharField(_("queue"), max_length=200)
+    fraction = models.FloatField(_("progress"))
+    text = models.CharField(_("text"), max_length=200, blank=True)
+    attempt = models.PositiveIntegerField(_("attempt"))
+    reported_at = UTCDateTimeField(_("reported at"), db_index=True)
+
+    class Meta:
+        app_label = "django_mq"
+        db_table = "django_mq_messageprogress"
+        verbose_name = _("progress of a message")
+        verbose_name_plural = _("progress of messages")
+
+    def __str__(self) -> str:
+        return str(self.message_id)

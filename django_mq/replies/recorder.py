@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Exists, OuterRef
 
 from django_mq import conf
 from django_mq.delivery.codecs import KEEP_RESULT, changed_text
 from django_mq.engine.decisions.ends import STATUS_OF_END
+from django_mq.models import Message
 from django_mq.models.deletion import delete_first
-from django_mq.replies.models import MessageResult
+from django_mq.replies.models import MessageProgress, MessageResult
 from django_mq.stores.clock import clock
 from django_mq.stores.records import headers_in
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.engine.decisions.ends import Ended
+
+#: For how long the progress of a message is kept that is gone.
+PROGRESS_SECONDS: Final = 86400.0
 
 
 def keep(store: Any, ended: Sequence[Ended]) -> None:
@@ -54,3 +60,12 @@ def prune(store: Any, limit: int) -> int:
     if not store.features.durable:
         return 0
     return delete_first(MessageResult.objects.using(store.alias).filter(expires_at__lte=clock.now()), limit)
+
+
+def prune_progress(store: Any, limit: int) -> int:
+    """Delete what was last reported a day ago, of messages that are gone; return how many."""
+    if not store.features.durable:
+        return 0
+    rows = MessageProgress.objects.using(store.alias)
+    old = rows.filter(reported_at__lte=clock.now() - timedelta(seconds=PROGRESS_SECONDS))
+    return delete_first(old.filter(~Exists(Message.objects.filter(message_id=OuterRef("message_id")))), limit)

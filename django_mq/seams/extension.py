@@ -142,6 +142,9 @@ class Extension:
     #: that is ``at_publishing``, in the same transaction: what they write commits with the messages. A message
     #: that has replaced the body of another one, by their unique key, comes with the id of that one.
     written: tuple[Callable[[Any, Sequence[Any]], None], ...] = ()
+    #: Functions that are called with a message, a fraction and a text when its handler reports its progress, in
+    #: any thread and in event loops: they return at once. They raise what the handler gets for impossible values.
+    progress: tuple[Callable[[Any, float, str], None], ...] = ()
     #: What finds messages by words, and names what an operator may look for.
     searches: tuple[SearchKeys, ...] = ()
     #: Functions that are called with the request, the alias, and the ids of a message: a Celery task that was

@@ -190,6 +190,10 @@ PAGES = (
     ),
     Page("messages/keep-results.md", prints=("the price is 12.5",)),
     Page(
+        "messages/follow-progress.md",
+        prints=("100%, page 30 of 30, attempt 1", '<progress value="1.0"></progress> page 30 of 30'),
+    ),
+    Page(
         "messages/call-and-wait.md",
         settings='DJANGO_MQ = {"QUEUES": {"prices": {}}}',
         files={"orders/consumers.py": PRICES},

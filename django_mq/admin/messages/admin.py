@@ -47,6 +47,7 @@ from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
 from django_mq.diagnosis.state.acknowledged import reasons_of
 from django_mq.models import DeclinedMessage, Message, WorkerSession
+from django_mq.replies.panel import bar_of, progress_in
 from django_mq.stores.records import running_in
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ class MessageList(MessageRows):
         if not posts_action(request):
             rows = list(self.result_list)
             descriptions.describe(rows, chips(self.model_admin, [row.message_id for row in rows]))
+            if _shows_what_runs(request.GET):
+                found = progress_in([row.message_id for row in rows], using=alias())
+                for row in rows:
+                    row.reported = found.get(row.message_id)
         self.shows_dead_letters = _shows_dead_letters(request.GET)
 
 
@@ -207,7 +212,12 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return _("Dead letters") if _shows_dead_letters(request.GET) else super().list_title(request)
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return DEAD_LETTER_COLUMNS if _shows_dead_letters(request.GET) else super().get_list_display(request)
+        if _shows_dead_letters(request.GET):
+            return DEAD_LETTER_COLUMNS
+        columns_ = super().get_list_display(request)
+        if not _shows_what_runs(request.GET):
+            return columns_
+        return [shown for name in columns_ for shown in ((name, "progress") if name == "situation" else (name,))]
 
     @admin.display(description=gettext_lazy("state"))
     def situation(self, message: Message) -> str:
@@ -228,6 +238,10 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         if message.state == Message.Status.CLAIMED:
             return _("%(state)s by %(worker)s") % {**words, "worker": _worker(message)}
         return words["state"]
+
+    @admin.display(description=gettext_lazy("progress"), empty_value="-")
+    def progress(self, message: Any) -> str | None:
+        return bar_of(getattr(message, "reported", None)) or None
 
     @admin.display(description=gettext_lazy("held by"))
     def holder(self, message: Message) -> str:
@@ -336,6 +350,10 @@ def _retrying(message: Message) -> str:
     failed = columns.attempts(message.attempts, retries.most_attempts(message.queue))
     next_time = columns.ago(message.deliver_at) if message.deliver_at else "-"
     return format_html(_("retrying: {attempts} failed, next {time}"), attempts=failed, time=next_time)
+
+
+def _shows_what_runs(address: Mapping[str, str]) -> bool:
+    return address.get("state") == str(Message.Status.CLAIMED.value)
 
 
 def _shows_dead_letters(address: Mapping[str, str]) -> bool:

@@ -28,6 +28,7 @@ from django_mq.diagnosis.language import LOCAL, digits
 from django_mq.diagnosis.messages.life import id_in
 from django_mq.diagnosis.state.running import running_now
 from django_mq.models import Message, WorkerSession
+from django_mq.replies.panel import bar_of, progress_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,11 +51,15 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     found = running_now(using=alias())
     may_view = admin.may(request, "view_message")
     rows = _messages(found[:SHOWN]) if may_view else {}
+    reported = progress_in([row.message_id for row in rows.values()], using=alias())
     return admin.page(
         request,
         "running",
         _("Running now"),
-        rows=[_row(admin, one, rows, may_view=may_view) for one in found[:SHOWN]],
+        rows=[
+            _row(admin, one, rows, may_view=may_view) | {"progress": bar_of(reported.get(one.message_id))}
+            for one in found[:SHOWN]
+        ],
         more=max(0, len(found) - SHOWN),
         may_view=may_view,
         may_stop=may_stop(admin, request),

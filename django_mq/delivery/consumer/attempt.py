@@ -87,6 +87,7 @@ class Delivery:
 
     def __post_init__(self) -> None:
         self.message = message = ReceivedMessage(self.claimed)
+        message.using = None if self.lease is None else self.lease.alias
         if self.handler.for_message is not None:
             self.handler, message.delivery = self.handler.over(lambda: message.body), self
 
@@ -289,6 +290,7 @@ class Delivery:
 
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
+        self.message.end_request.has_ended = True
         error, number = self.error, self.message.attempt
         if error is None:  # nearly every message
             if logger.isEnabledFor(logging.DEBUG):

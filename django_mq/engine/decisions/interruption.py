@@ -45,6 +45,8 @@ class EndRequest:
     soft_at: float | None = None
     #: When the soft time limit, or else the time limit, is over.
     deadline: datetime | None = None
+    #: Whether the attempt has ended, or was given up.
+    has_ended: bool = False
 
     def ask(self, reason: Interruption) -> None:
         """Ask the attempt to end; a stronger reason from before stays."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
 from celery.platforms import EX_OK
+from celery.signals import worker_process_shutdown
 from celery.worker import state
 from django.conf import settings
 
@@ -32,6 +33,7 @@ from django_mq.integrations.celery.internals import keep_given, waiting_for_proc
 from django_mq.integrations.celery.loop_driver import forget_left
 from django_mq.integrations.celery.native import NativeConsumer, NativeMessage, interrupted
 from django_mq.integrations.celery.url import SCHEME
+from django_mq.replies.reporter import REPORTER
 from django_mq.stores.records import Running
 from django_mq.stores.registry import MEMORY
 from django_mq.supervisor.companion import Companion
@@ -340,6 +342,11 @@ def _show_in_banner(worker: Any, handlers: Iterable[Handler]) -> None:
     worker.extra_info = lambda: f"{extra_info() or ''}\n[handlers]\n{lines}\n"
 
 
+def _write_progress(**_: object) -> None:
+    """Write what handlers have reported last: a pool process ends without the functions of ``atexit``."""
+    REPORTER.close()
+
+
 def install(sender: Any) -> None:
     """Add the step to a worker that is about to be built, if its broker is ours.
 
@@ -350,6 +357,7 @@ def install(sender: Any) -> None:
         transport = connection.transport
     if transport.driver_type != SCHEME:
         return
+    worker_process_shutdown.connect(_write_progress)
     try:
         conf.middleware()  # each message would fail in it
         if conf.load().CELERY_HANDLERS and (known := discover()):

@@ -15,6 +15,8 @@ from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessag
 from django_mq.integrations.tasks.envelope import is_envelope, own_options, pack
 from django_mq.integrations.tasks.options import options
 from django_mq.models import Attempt, Message, TaskResult
+from django_mq.replies.models import MessageProgress
+from django_mq.replies.reporter import REPORTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +57,9 @@ def test_the_message_of_a_task_has_its_group_and_headers(alias: str, work: Any, 
     ]
     run()
     assert work.ran == [(1, True, False)] * 3
+    REPORTER.close()
+    rows = MessageProgress.objects.using(alias).values_list("fraction", "text", "queue_name")
+    assert list(rows) == [(0.5, "half", "default")] * 3
 
 
 def test_a_worker_has_the_options_of_the_task_that_a_message_names(work: Any, run: Run) -> None:

@@ -129,6 +129,7 @@ def fail(kind: str) -> None:
 @task(takes_context=True)
 @options(group_key="one", headers={"tenant": "north"}, soft_time_limit_seconds=5)
 def belong(context: Any) -> None:
+    context.message.progress(0.5, "half")
     ran.append((context.attempt, context.message.deadline is not None, context.message.cancelled))
 
 
