@@ -29,6 +29,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.functional import Promise, cached_property  # that of functools takes a lock in Python 3.11
 
 from django_mq import conf
+from django_mq.delivery.validation import oversize
 from django_mq.engine.decisions.interruption import ERRORS, EndRequest
 from django_mq.engine.decisions.retries import releases_in
 from django_mq.engine.states import State
@@ -231,11 +232,10 @@ def encode_result(value: Any) -> str:
         raise ResultNotSerialisable(
             f"{error}. The handler has run; return numbers, texts, lists and dictionaries."
         ) from error
-    size, most = len(text), conf.load().MAX_RESULT_BYTES  # the encoder writes ASCII
-    if size > most:
+    if problem := oversize(text, "The result of the handler"):
         raise ResultTooLarge(
-            f"The result of the handler has {size} bytes, more than MAX_RESULT_BYTES allows ({most}). The handler"
-            " has run; store the result elsewhere and return a reference, or raise the setting."
+            f"{problem} The handler has run; store the result elsewhere and return a reference, or raise the"
+            " setting."
         )
     return text
 

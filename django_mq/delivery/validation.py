@@ -177,6 +177,12 @@ def check_size(encoded: bytes | str, what: str = "body") -> None:
         )
 
 
+def oversize(encoded: bytes | str, what: str, *, setting: str = "MAX_RESULT_BYTES") -> str | None:
+    """Return why a result, or something else in ASCII, is too large, as a sentence; None if it is not."""
+    size, most = len(encoded), getattr(conf.load(), setting)
+    return f"{what} has {size:,} bytes; DJANGO_MQ['{setting}'] allows {most:,}." if size > most else None
+
+
 def read_time(text: str, name: str) -> datetime:
     """Return the time in UTC; without an offset it is in the site's time zone. Raises InvalidMessage."""
     try:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 
-from django_mq import conf
 from django_mq.delivery.codecs import encode_json
+from django_mq.delivery.validation import oversize
 from django_mq.durable.models import DurableStep
 from django_mq.engine.decisions.verdict import ACCEPT, PARK
 from django_mq.errors import BodyNotSerialisable, LeaseLost, UnusableResult
@@ -119,11 +119,8 @@ def encoded(result: Any, name: str) -> str:
             f"The step {name!r} has run, but its result cannot be recorded. {error} Return what JSON has, such as"
             " the primary key of a row."
         ) from None
-    if (size := len(text)) > (most := conf.load().MAX_BODY_BYTES):
-        raise UnusableResult(
-            f"The step {name!r} has run, but its result is too large: {size:,} bytes of {most:,}. Write it into a"
-            " row of yours, and return the primary key."
-        )
+    if problem := oversize(text, f"The step {name!r} has run, but its result"):
+        raise UnusableResult(f"{problem} Write it into a row of yours, and return the primary key.")
     return text
 
 

@@ -279,8 +279,8 @@ def test_a_message_under_way_keeps_the_old_path_of_a_patch(mq: QueueTester, hand
 def test_what_cannot_be_recorded_makes_a_dead_letter(
     alias: str, mq: QueueTester, handle: Handle, settings: Settings
 ) -> None:
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_BODY_BYTES": 1000}
-    for result, words in ((object(), "cannot be written as JSON"), ("x" * 1000, "1,002 bytes of 1,000")):
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_RESULT_BYTES": 1000}
+    for result, words in ((object(), "cannot be written as JSON"), ("x" * 1000, "1,002 bytes")):
         handle(lambda message, result=result: message.step("big", lambda: result))
         publish("orders", 1)
         [attempt] = mq.drain(raise_errors=False)

@@ -32,6 +32,7 @@ from kombu.exceptions import EncodeError
 from kombu.serialization import loads
 
 from django_mq import conf
+from django_mq.delivery.validation import oversize
 from django_mq.engine.decisions.chords import ChordEnd
 from django_mq.errors import BrokerURLError, ConfigurationError, StoreUnavailable, WaitInTransaction
 from django_mq.integrations.celery.message import OWN_ID
@@ -173,12 +174,8 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
         """Return what is stored of a task. Raises EncodeError."""
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         packed = self._packed(meta["result"])
-        most = conf.load().MAX_BODY_BYTES
-        if len(packed) > most:
-            raise EncodeError(
-                f"The result of task {task_id} has {len(packed)} bytes; DJANGO_MQ['MAX_BODY_BYTES'] allows "
-                f"{most}. Store it elsewhere, and return where it is."
-            )
+        if problem := oversize(packed, f"The result of task {task_id}"):
+            raise EncodeError(f"{problem} Store it elsewhere, and return where it is.")
         expires = self._failure_expires if state == states.FAILURE else self.expires
         return {
             "task_id": str(task_id),

@@ -132,8 +132,8 @@ def test_bytes_of_a_serialiser_are_stored_unchanged(app: Celery, options: dict[s
 
 
 def test_what_cannot_be_stored_raises_what_celery_takes_for_a_failed_task(app: Celery, settings: Settings) -> None:
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_BODY_BYTES": 1000}
-    for value, words in (("x" * 1001, "MAX_BODY_BYTES"), (object(), "JSON serializable")):
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_RESULT_BYTES": 1000}
+    for value, words in (("x" * 1001, "MAX_RESULT_BYTES"), (object(), "JSON serializable")):
         with pytest.raises(EncodeError, match=words):
             app.backend.store_result("t", value, states.SUCCESS)
     assert app.AsyncResult("t").state == states.PENDING
