@@ -18,10 +18,10 @@ from django_mq.engine.decisions.batches import (
     BatchState,
     may_add,
 )
-from django_mq.errors import BatchClosed, BatchMisused, UnknownBatch, UnsupportedRule, shown
+from django_mq.errors import BatchClosed, BatchMisused, UnknownBatch, shown
 from django_mq.seams.middleware import within
 from django_mq.stores.clock import clock
-from django_mq.stores.registry import shared_store
+from django_mq.stores.registry import database_store, shared_store
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -235,10 +235,7 @@ def batch(
 
 
 def _store(using: str | None) -> Store:
-    store = shared_store(using or conf.load().DATABASE)
-    if not store.features.durable:
-        raise UnsupportedRule("Queues in memory have no batches, whose members must survive; use a database.")
-    return store
+    return database_store(using or conf.load().DATABASE, "batches")
 
 
 def find_batch(id_: UUID | str, *, using: str | None = None) -> BatchHandle:

@@ -29,7 +29,7 @@ from django_mq.stores.clock import clock
 from django_mq.stores.connections import ApartThreads, in_test, replacing, works_for_event_loop
 from django_mq.stores.errors import undeclared
 from django_mq.stores.records import NewMessage, headers_in
-from django_mq.stores.registry import shared_store
+from django_mq.stores.registry import database_store, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
 
+#: What queues in memory do not support.
+KEPT_RESULTS = "results that are kept"
 #: The headers of a message that has none.
 NO_HEADERS = "{}"
 
@@ -171,6 +173,12 @@ def _with_keeping(headers: Mapping[str, Any] | None, given: timedelta | float) -
     return {**(headers or {}), KEEP_RESULT: seconds} if isinstance(headers, Mapping | None) else headers
 
 
+def _check_keeping(outgoing: OutgoingMessage, alias: str) -> None:
+    """Raise UnsupportedRule for a result that is to be kept in memory."""
+    if outgoing.keep_result_seconds is not None:
+        database_store(alias, KEPT_RESULTS)
+
+
 def _checked_headers(given: Mapping[str, Any] | None) -> str:
     if given is None:
         return NO_HEADERS
@@ -248,6 +256,7 @@ def publish(
         return publish_many([outgoing], using=using)[0]
     store = shared_store(using or conf.load().DATABASE)
     message = check(outgoing)
+    _check_keeping(outgoing, store.alias)
     conf.middleware()  # a wrong one is reported before the database is asked
     if (fair := fairness_in(store, message.queue_name)) is not None:
         message = _keyed(message, fair, body)
@@ -317,6 +326,7 @@ def _prepare(
         else:
             outgoing = as_outgoing(each)
             message = check(outgoing)
+            _check_keeping(outgoing, alias)
             copies += _routed(outgoing, message, alias)
         ids.append(message.message_id)
     if fair := fair_queues(shared_store(alias), copies):

@@ -16,13 +16,13 @@ from django.db import connections, transaction
 from django_mq import conf
 from django_mq.delivery import hints
 from django_mq.delivery.codecs import encode_json
-from django_mq.delivery.validation import seconds
+from django_mq.delivery.validation import oversize, seconds
 from django_mq.durable.models import DurableEvent, DurableStep
 from django_mq.engine.decisions.durable import NAME_LENGTH, StepOutcome
 from django_mq.engine.options import Option, is_storable
 from django_mq.errors import BodyNotSerialisable, InvalidMessage, UnusableEvent, shown
 from django_mq.stores.clock import clock
-from django_mq.stores.registry import MEMORY, shared_store
+from django_mq.stores.registry import database_store, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,8 +40,7 @@ KEPT: Final = Option(
 
 def emit(event: str, key: str, payload: Any, *, ttl_seconds: timedelta | float | None, alias: str) -> bool:
     """Emit an event; return whether it was the first. Raises UnusableEvent. ``django_mq.api`` has the promises."""
-    if alias == MEMORY:
-        raise UnusableEvent("Events are rows of a database: queues in memory have none.")
+    database_store(alias, "events")
     check(event, key)
     text = _encoded(payload)
     try:
@@ -86,8 +85,8 @@ def _encoded(payload: Any) -> str:
         text = encode_json(payload, "payload")
     except BodyNotSerialisable as error:
         raise UnusableEvent(str(error)) from None
-    if (size := len(text)) > (most := conf.load().MAX_BODY_BYTES):
-        raise UnusableEvent(f"The payload is too large: {size:,} bytes of {most:,}. Emit the key of a row.")
+    if problem := oversize(text, "The payload of an event", setting="MAX_BODY_BYTES"):
+        raise UnusableEvent(f"{problem} Emit the key of a row.")
     return text
 
 

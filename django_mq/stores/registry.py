@@ -10,6 +10,7 @@ from django.db import connections
 
 from django_mq.errors import DriverMissing, UnsupportedDatabase
 from django_mq.stores.connections import private_connection
+from django_mq.stores.errors import unsupported_in_memory
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -76,6 +77,14 @@ def _memory(*, private: bool = False) -> Store:
 def shared_store(alias: str) -> Store:
     """Return a store over this thread's Django connection, joining its transaction."""
     return _memory() if alias == MEMORY else store_for(connections[alias])
+
+
+def database_store(alias: str, rule: str) -> Store:
+    """Return what ``shared_store`` returns. Raises UnsupportedRule, which names the rule, for queues in memory."""
+    store = shared_store(alias)
+    if not store.features.durable:
+        raise unsupported_in_memory(rule)
+    return store
 
 
 def private_store(alias: str) -> Store:

@@ -11,9 +11,9 @@ from django_mq import conf
 from django_mq.delivery import validation
 from django_mq.delivery.queues import check_declared
 from django_mq.engine.decisions.workflows import WorkflowState
-from django_mq.errors import InvalidMessage, StoreError, UnsupportedRule, WorkflowRefused, WorkflowRuns, shown
+from django_mq.errors import InvalidMessage, StoreError, WorkflowRefused, WorkflowRuns, shown
 from django_mq.stores.clock import clock
-from django_mq.stores.registry import shared_store
+from django_mq.stores.registry import database_store
 from django_mq.workflows.graphs import graph_in
 from django_mq.workflows.locked import begin_run, new_run, start_child
 from django_mq.workflows.models import WorkflowRun
@@ -39,11 +39,7 @@ def start(
 ) -> UUID:
     """Start a run, and return its id: see ``Workflow.start``."""
     alias = using or conf.load().DATABASE
-    store = shared_store(alias)
-    if not store.features.durable:
-        raise UnsupportedRule(
-            f"The workflow {workflow.name!r} cannot run on queues in memory; use the queues of a database."
-        )
+    store = database_store(alias, "workflows")
     row = new_run(workflow, given)
     for queue in set(_queues(workflow)):
         check_declared(queue, using=alias)
