@@ -260,6 +260,17 @@ def nothing_is_known() -> None:
     process.reset()
 
 
+@pytest.fixture(autouse=True)
+def threads_of_results_end() -> Iterator[None]:
+    """No thread, with a connection, goes on that a wait for a result or a report of progress has begun."""
+    yield
+    from django_mq.notifications.waiters import WAITERS
+    from django_mq.replies.reporter import REPORTER
+
+    WAITERS.close()
+    REPORTER.close()
+
+
 # Servers
 
 

@@ -16,5 +16,6 @@ waits until the next safety poll.
     registry.py   the notifier that the settings choose, and the one that stays within this process
     redis.py      between processes, through Redis: the sender, the listener, and the scripts of lua/
     postgresql.py between processes, through PostgreSQL: the sender, the listener, and its connection
+    waiters.py    wakes what waits for results in this process: one listener for all
     gathering.py  gathers hints that would find no idle session, and sends them as one
 """

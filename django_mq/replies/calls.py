@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from django_mq.delivery import validation
+from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.publisher import apublish, publish
 from django_mq.engine.decisions.ends import STATUS_OF_END, End
 from django_mq.errors import InvalidMessage, ResultFailed, ResultTimeout, WaitInTransaction
-from django_mq.replies.reader import aget_result, durable, get_result
+from django_mq.notifications.waiters import WAITERS
+from django_mq.replies.reader import awaited, durable, waited
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -45,11 +47,13 @@ def call(
             "A transaction is open: no worker would see the request before it commits. Call before the"
             " transaction, or after it."
         )
-    message_id = publish(queue, body, **_with_own(options, seconds))
-    try:
-        return get_result(message_id, timeout_seconds=seconds, using=using)
-    except ResultFailed as error:
-        raise _named(error) from None
+    own = _with_own(options, seconds)
+    with WAITERS.waiting_for([str(own["message_id"])]) as pause:
+        message_id = publish(queue, body, **own)
+        try:
+            return waited(pause, message_id, seconds, using, is_new=True)
+        except ResultFailed as error:
+            raise _named(error) from None
 
 
 async def acall(
@@ -62,11 +66,13 @@ async def acall(
     """Do what ``call`` does, from async code: it publishes in a transaction of its own, and holds no thread."""
     seconds, using = _checked(timeout_seconds, options), options.get("using")
     durable(using)
-    message_id = await apublish(queue, body, **_with_own(options, seconds))
-    try:
-        return await aget_result(message_id, timeout_seconds=seconds, using=using)
-    except ResultFailed as error:
-        raise _named(error) from None
+    own = _with_own(options, seconds)
+    with WAITERS.awaiting([str(own["message_id"])]) as pause:
+        message_id = await apublish(queue, body, **own)
+        try:
+            return await awaited(pause, message_id, seconds, using, is_new=True)
+        except ResultFailed as error:
+            raise _named(error) from None
 
 
 def _checked(timeout: timedelta | float, options: Mapping[str, Any]) -> float:
@@ -81,7 +87,9 @@ def _checked(timeout: timedelta | float, options: Mapping[str, Any]) -> float:
 
 
 def _with_own(options: PublishOptions, seconds: float) -> PublishOptions:
-    return {**options, "ttl": seconds, "keep_result_seconds": KEEP_SECONDS}
+    # Known before the message is published: a hint may come with the publish.
+    message_id = validation.message_id(options.get("message_id")) or new_message_id()
+    return {**options, "message_id": message_id, "ttl": seconds, "keep_result_seconds": KEEP_SECONDS}
 
 
 def _named(error: ResultFailed) -> Exception:

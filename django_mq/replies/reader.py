@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django_mq import conf
 from django_mq.delivery import validation
 from django_mq.delivery.codecs import decode_body
-from django_mq.delivery.publisher import run_apart
-from django_mq.engine.decisions.backoff import Backoff
+from django_mq.delivery.publisher import KEPT_RESULTS, run_apart
 from django_mq.engine.decisions.ends import STATUS_OF_END, SUCCEEDED, WAITING, End
 from django_mq.errors import (
     InvalidMessage,
     ResultFailed,
     ResultTimeout,
     UnknownResult,
-    UnsupportedDatabase,
     WaitInTransaction,
 )
+from django_mq.notifications.waiters import WAITERS
 from django_mq.stores.clock import clock
-from django_mq.stores.registry import shared_store
+from django_mq.stores.registry import database_store, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from django_mq.notifications.waiters import WaitingTask, WaitingThread
     from django_mq.replies.models import MessageResult
 
-#: Time between two looks at the database.
-PAUSES = Backoff(base_seconds=0.005, multiplier=1.5, cap_seconds=0.25)
+#: The longest time between two looks at the database where no hints arrive.
+LONGEST_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +61,15 @@ def result_of(message_id: UUID | str, *, using: str | None = None) -> KeptResult
     if id_ is None:
         raise InvalidMessage("message_id is missing; give the id that publish() has returned.")
     alias = durable(using)
-    # The message first: its result is there when it is gone.
-    found = list(Message.objects.using(alias).filter(message_id=id_).values_list("state", "dead_reason"))
-    row = MessageResult.objects.using(alias).filter(pk=id_, expires_at__gt=clock.now()).first()
-    if row is not None and row.status == SUCCEEDED:
+    rows = MessageResult.objects.using(alias).filter(pk=id_, expires_at__gt=clock.now())
+    if (row := rows.first()) is not None and row.status == SUCCEEDED:
         return _of_row(row)
+    found = list(Message.objects.using(alias).filter(message_id=id_).values_list("state", "dead_reason"))
     if any(state != Message.Status.DEAD for state, _ in found):
         return KeptResult(message_id=id_, status=WAITING)
+    # Again: the result is there when the message is gone.
+    if (row := rows.first()) is not None and row.status == SUCCEEDED:
+        return _of_row(row)
     reason = found[0][1] if found else ""
     if row is not None:
         return _of_row(row, reason)
@@ -103,17 +103,28 @@ def get_result(message_id: UUID | str, *, timeout_seconds: timedelta | float = 0
     Raises ResultTimeout, ResultFailed if the message has ended otherwise, UnknownResult, and WaitInTransaction: in
     a transaction you can look, but not wait.
     """
-    looks = _looks(timeout_seconds)
-    if timeout_seconds and shared_store(durable(using)).database.in_transaction:
+    seconds = validation.seconds(timeout_seconds, "timeout_seconds")
+    if seconds and shared_store(durable(using)).database.in_transaction:
         raise WaitInTransaction(
             "A transaction is open. It may hold the message back, or not see the result: wait after its commit."
         )
-    for pause in looks:
-        result = result_of(message_id, using=using)
-        if result.status != WAITING:
-            return value_of(result)
-        time.sleep(pause)
-    raise _late(message_id, timeout_seconds)
+    result = result_of(message_id, using=using)
+    if result.status != WAITING or not seconds:
+        return value_of(result, seconds)
+    with WAITERS.waiting_for([str(result.message_id)]) as pause:
+        return waited(pause, result.message_id, seconds, using)
+
+
+def waited(pause: WaitingThread, id_: UUID, seconds: float, using: str | None, *, is_new: bool = False) -> Any:
+    """Return the result of a message when it is there; one that is new has none yet. Raises as ``get_result``."""
+    end = time.monotonic() + seconds
+    if is_new:
+        pause.wait(LONGEST_SECONDS, seconds)
+    while True:
+        result, left = result_of(id_, using=using), end - time.monotonic()
+        if result.status != WAITING or left <= 0:
+            return value_of(result, seconds)
+        pause.wait(LONGEST_SECONDS, left)
 
 
 async def aresult_of(message_id: UUID | str, *, using: str | None = None) -> KeptResult:
@@ -125,44 +136,39 @@ async def aget_result(
     message_id: UUID | str, *, timeout_seconds: timedelta | float = 0, using: str | None = None
 ) -> Any:
     """Do what ``get_result`` does, from async code. While it waits, it holds no thread."""
-    for pause in _looks(timeout_seconds):
-        result = await aresult_of(message_id, using=using)
-        if result.status != WAITING:
-            return value_of(result)
-        await asyncio.sleep(pause)
-    raise _late(message_id, timeout_seconds)
+    seconds = validation.seconds(timeout_seconds, "timeout_seconds")
+    result = await aresult_of(message_id, using=using)
+    if result.status != WAITING or not seconds:
+        return value_of(result, seconds)
+    with WAITERS.awaiting([str(result.message_id)]) as pause:
+        return await awaited(pause, result.message_id, seconds, using)
 
 
-def _looks(timeout: timedelta | float) -> Iterator[float]:
-    """Return the pauses after each look. Raises InvalidMessage."""
-    return _pauses(time.monotonic() + validation.seconds(timeout, "timeout_seconds"))
-
-
-def _pauses(end: float) -> Iterator[float]:
-    tries = 0
+async def awaited(
+    pause: WaitingTask, id_: UUID, seconds: float, using: str | None, *, is_new: bool = False
+) -> Any:
+    """Do what ``waited`` does, from async code."""
+    end = time.monotonic() + seconds
+    if is_new:
+        await pause.await_(LONGEST_SECONDS, seconds)
     while True:
-        tries, left = tries + 1, end - time.monotonic()
-        yield max(0.0, min(PAUSES.delay(tries), left))
-        if left <= 0:
-            return
+        result, left = await aresult_of(id_, using=using), end - time.monotonic()
+        if result.status != WAITING or left <= 0:
+            return value_of(result, seconds)
+        await pause.await_(LONGEST_SECONDS, left)
 
 
-def value_of(result: KeptResult) -> Any:
-    """Return the value of a result. Raises ResultFailed."""
+def value_of(result: KeptResult, waited_seconds: float) -> Any:
+    """Return the value of a result. Raises ResultFailed, and ResultTimeout if there is none yet."""
     if result.status == SUCCEEDED:
         return result.value
+    if result.status == WAITING:
+        raise ResultTimeout(
+            f"Message {result.message_id} has not ended within {waited_seconds:g} seconds; ask again later."
+        )
     raise ResultFailed(result.message_id, result.status, result.reason)
 
 
-def _late(message_id: UUID | str, timeout: timedelta | float) -> ResultTimeout:
-    return ResultTimeout(f"Message {message_id} has not ended within {timeout} seconds; ask again later.")
-
-
 def durable(using: str | None) -> str:
-    """Return the alias. Raises UnsupportedDatabase for queues in memory, which keep no results."""
-    alias = using or conf.load().DATABASE
-    if not shared_store(alias).features.durable:
-        raise UnsupportedDatabase(
-            f"The queues of {alias!r} are in memory, which keeps no results; use a database."
-        )
-    return alias
+    """Return the alias. Raises UnsupportedRule for queues in memory."""
+    return database_store(using or conf.load().DATABASE, KEPT_RESULTS).alias

@@ -12,6 +12,8 @@ from django_mq.delivery.codecs import KEEP_RESULT, changed_text
 from django_mq.engine.decisions.ends import STATUS_OF_END
 from django_mq.models import Message
 from django_mq.models.deletion import delete_first
+from django_mq.notifications.registry import notifier
+from django_mq.notifications.waiters import topic_of
 from django_mq.replies.models import MessageProgress, MessageResult
 from django_mq.stores.clock import clock
 from django_mq.stores.records import headers_in
@@ -29,7 +31,7 @@ def keep(store: Any, ended: Sequence[Ended]) -> None:
     """Write the results of messages that have ended. A queue in memory keeps none."""
     if not store.features.durable:
         return
-    now = clock.now()
+    now, topics = clock.now(), set()
     for each in ended:
         seconds = headers_in(each.headers).get(KEEP_RESULT)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
@@ -46,6 +48,9 @@ def keep(store: Any, ended: Sequence[Ended]) -> None:
             finished_at=now,
             expires_at=now + timedelta(seconds=seconds),
         )
+        topics.add(topic_of(str(each.message_id)))
+    if topics:
+        store.database.after_commit(lambda: notifier().send(topics, over=store))
 
 
 def encoded(value: str | None) -> tuple[str | None, str]:

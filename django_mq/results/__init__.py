@@ -4,7 +4,7 @@ models.py     the tables
 connections.py  the connection over which a worker writes
 results.py    writes, reads and forgets results; saves groups
 chords.py     counts the members of chords
-waiting.py    wakes threads that wait for results: one listener for the process
+waiting.py    wakes what waits for results
 pruning.py    deletes what has expired
 extension.py  how they enter: a duty
 

@@ -27,7 +27,7 @@ from django_mq.replies.models import MessageProgress
 from django_mq.replies.panel import show_progress
 from django_mq.replies.progress import ReportedProgress
 from django_mq.replies.recorder import prune_progress
-from django_mq.replies.reporter import REPORTER, write
+from django_mq.replies.reporter import write
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler
@@ -44,12 +44,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def alias(committed_database: str, settings: Settings) -> Iterator[str]:
+def alias(committed_database: str, settings: Settings) -> str:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.02}
     declare(shared_store(committed_database), "reports")
     Queue.objects.using(committed_database).update(backoff_seconds=0, backoff_jitter=0, max_attempts=2)
-    yield committed_database
-    REPORTER.close()
+    return committed_database
 
 
 @contextmanager
@@ -150,7 +149,6 @@ def test_handlers_of_many_and_coroutines_report_too(way: Way) -> None:
     with working("default", handler, pool):
         for each in ids:
             seen("default", each, 0.5)
-    REPORTER.close()
 
 
 def test_a_later_report_is_not_replaced_by_an_earlier_one(alias: str) -> None:
@@ -190,7 +188,6 @@ def test_a_database_that_takes_nothing_does_not_fail_the_handler_and_gets_it_lat
         with connection.schema_editor() as editor:
             editor.create_model(MessageProgress)
         seen("default", message_id, 0.5)
-    REPORTER.close()
 
 
 BAD = [

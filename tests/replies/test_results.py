@@ -14,28 +14,34 @@ from django.db import connections, transaction
 from django.http import HttpRequest
 
 from django_mq.api import (
+    OutgoingMessage,
     Reject,
     acall,
     aget_result,
+    apublish,
     call,
     cancel,
     get_result,
     publish,
+    publish_many,
     purge,
     redrive,
     result_of,
 )
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions import chords
 from django_mq.errors import (
     InvalidMessage,
     ResultFailed,
     ResultTimeout,
     UnknownResult,
-    UnsupportedDatabase,
+    UnsupportedRule,
     WaitInTransaction,
 )
 from django_mq.models import Message, Queue
+from django_mq.notifications import waiters
+from django_mq.replies import reader
 from django_mq.replies.extension import events_of
 from django_mq.replies.models import MessageResult
 from django_mq.replies.recorder import prune
@@ -142,6 +148,32 @@ def test_a_call_returns_what_the_handler_returns(alias: str) -> None:
                 failing()
 
 
+def test_what_waits_is_woken_by_hints_over_one_listener(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No look without a hint comes in time.
+    for module, name in ((chords, "SHORTEST_SECONDS"), (waiters, "BEAT_SECONDS"), (reader, "LONGEST_SECONDS")):
+        monkeypatch.setattr(module, name, 10 * PATIENCE_SECONDS)
+    answers: list[Any] = []
+
+    def ask(body: int) -> None:
+        answers.append(call("prices", body, timeout_seconds=10 * PATIENCE_SECONDS, using=alias))
+        connections[alias].close()
+
+    async def aask() -> list[Any]:
+        calls = [acall("prices", body, timeout_seconds=10 * PATIENCE_SECONDS, using=alias) for body in (7, 8)]
+        kept = await apublish("prices", 9, keep_result_seconds=60, using=alias)
+        return [*await asyncio.gather(*calls), await aget_result(kept, timeout_seconds=1e6, using=alias)]
+
+    threads = [threading.Thread(target=ask, args=[body]) for body in range(5)]
+    with working(alias):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_SECONDS)
+        assert [thread.name for thread in threading.enumerate()].count(waiters.THREAD) == 1
+        assert asyncio.run(aask()) == [{"price": 7}, {"price": 8}, {"price": 9}]
+    assert sorted(each["price"] for each in answers) == [0, 1, 2, 3, 4]
+
+
 def test_a_call_that_nobody_answers_ends_in_time_and_its_request_expires(alias: str) -> None:
     with pytest.raises(ResultTimeout):
         call("prices", 3, timeout_seconds=0.02, using=alias)
@@ -190,5 +222,12 @@ def test_bad_input_is_refused_before_anything_is_written(
 
 
 def test_queues_in_memory_keep_no_results() -> None:
-    with pytest.raises(UnsupportedDatabase, match="in memory"):
-        result_of(uuid4(), using=":memory:")
+    outgoing = OutgoingMessage(queue="prices", keep_result_seconds=60)
+    for asking in (
+        lambda: result_of(uuid4(), using=":memory:"),
+        lambda: publish("prices", keep_result_seconds=60, using=":memory:"),
+        lambda: publish_many([outgoing], using=":memory:"),
+        lambda: call("prices", timeout_seconds=1, using=":memory:"),
+    ):
+        with pytest.raises(UnsupportedRule, match="memory do not support results that are kept"):
+            asking()

@@ -485,10 +485,12 @@ class PostgreSQLDatabase(Database):
                 if is_begun and not is_over:
                     self.execute("COMMIT")
             except BaseException:
+                self.committing.clear()
                 self.roll_back()
                 raise
             finally:
                 self.begun = False
+        self.note_commit()
 
     def _plan(self, text: str) -> list[str]:
         # Prepared, as workers do: the plan is for any values.

@@ -66,6 +66,8 @@ class Database(Connection):
         self.connection = connection
         self.alias: str = connection.alias
         self.private = private
+        #: What to call when the transaction of a private connection has committed.
+        self.committing: list[Callable[[], None]] = []
 
     def offset(self) -> timedelta:
         """Return what is added to the database's clock: nothing, except in tests."""
@@ -146,9 +148,16 @@ class Database(Connection):
                 if self.ending is not None:
                     (_, forget), self.ending = self.ending, None
                     forget()
+                self.committing.clear()
                 raise
             finally:
                 self.blocks -= 1
+        self.note_commit()
+
+    def note_commit(self) -> None:
+        """Call what waits for the commit, unless a transaction of this private connection is still open."""
+        while self.committing and not self.begun:
+            self.committing.pop(0)()
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:
@@ -211,7 +220,9 @@ class Database(Connection):
         return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001 - as Django's durable blocks
 
     def after_commit(self, callback: Callable[[], None]) -> None:
-        if self.connection.in_atomic_block:
+        if self.private and self.begun:
+            self.committing.append(callback)
+        elif self.connection.in_atomic_block:
             transaction.on_commit(callback, using=self.connection.alias, robust=True)
         elif not self.in_transaction:
             callback()
