@@ -26,7 +26,7 @@ INTERVAL_SECONDS: Final = 60.0
 
 
 def events_of(_request: HttpRequest, alias: str, message_ids: Collection[UUID]) -> Iterator[MessageEvent]:
-    """Yield that results of a message were kept. Their values are not shown: MASK does not know them."""
+    """Yield that results of a message were kept. A panel shows their values."""
     for row in MessageResult.objects.using(alias).filter(pk__in=list(message_ids)):
         given = {"size": LOCAL.size(len(row.value or "")), "time": LOCAL.time(row.expires_at)}
         yield MessageEvent(
@@ -47,6 +47,9 @@ EXTENSION: Final = Extension(
         Duty(name="prune_progress", run=prune_progress, limit=5000, interval_seconds=600, leader_only=True),
     ),
     progress=(report,),
-    panels=(Panel(page="message", title=_("Progress"), content=panel.show_progress),),
+    panels=(
+        Panel(page="message", title=_("Progress"), content=panel.show_progress),
+        *(Panel(page=page, title=_("Result"), content=panel.show_result) for page in ("message", "history")),
+    ),
     events=(events_of,),
 )

@@ -1,20 +1,58 @@
-"""What the admin shows of the progress of messages."""
+"""What the admin shows of the results and the progress of messages."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import base64
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.html import format_html
 from django.utils.translation import gettext
 
+from django_mq.delivery.codecs import key_of
 from django_mq.diagnosis.language import LOCAL
-from django_mq.replies.models import MessageProgress
+from django_mq.diagnosis.messages import masking
+from django_mq.replies.models import MessageProgress, MessageResult
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from uuid import UUID
 
     from django.http import HttpRequest
+
+
+#: The most characters of a result on a page.
+MOST_SHOWN: Final = 50_000
+
+
+def show_result(_request: HttpRequest, message: Any) -> str:
+    """Return how a message has ended, and what its handler has returned, masked as bodies are."""
+    alias = message._state.db  # noqa: SLF001 - Django's public habit
+    row = MessageResult.objects.using(alias).filter(pk=message.message_id).first()
+    if row is None:
+        return ""
+    given = {"time": LOCAL.time(row.finished_at), "until": LOCAL.time(row.expires_at)}
+    words = gettext("%(state)s, %(time)s, kept until %(until)s") % {**given, "state": gettext(row.status)}
+    if row.value is None:
+        return words
+    return format_html(
+        '{}<pre class="mq-payload" tabindex="0" role="region" aria-label="{}">{}</pre>',
+        words,
+        gettext("Result"),
+        _text_of(row),
+    )
+
+
+def _text_of(row: MessageResult) -> str:
+    """Return a result as indented JSON, without what ``MASK`` hides. One that is encrypted stays so."""
+    if row.content_encoding:
+        key_id = key_of(base64.b64decode(row.value or ""))
+        return gettext("encrypted with the key %(key)s") % {"key": key_id} if key_id else row.content_encoding
+    value = masking.masked(json.loads(row.value or "null"), row.queue_name)
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    # JSON may have half of a surrogate pair, which no page can have.
+    return shown.encode("utf-8", "backslashreplace").decode()
 
 
 def show_progress(_request: HttpRequest, message: Any) -> str:

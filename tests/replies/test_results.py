@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from base64 import b64encode
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from django_mq.api import (
     redrive,
     result_of,
 )
+from django_mq.delivery.codecs import marked_with_key
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions import chords
@@ -39,11 +41,12 @@ from django_mq.errors import (
     UnsupportedRule,
     WaitInTransaction,
 )
-from django_mq.models import Message, Queue
+from django_mq.models import History, Message, Queue
 from django_mq.notifications import waiters
 from django_mq.replies import reader
 from django_mq.replies.extension import events_of
 from django_mq.replies.models import MessageResult
+from django_mq.replies.panel import show_result
 from django_mq.replies.recorder import prune
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
@@ -231,3 +234,32 @@ def test_queues_in_memory_keep_no_results() -> None:
     ):
         with pytest.raises(UnsupportedRule, match="memory do not support results that are kept"):
             asking()
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_message_shows_its_result_masked(settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MASK": ["salary"]}
+    row = MessageResult(
+        message_id=uuid4(),
+        queue_name="prices",
+        status="succeeded",
+        value='{"name":"<b>Ann \\ud800</b>","salary":7,"all":"%s"}' % ("x" * 60_000),
+        finished_at=clock.now(),
+        expires_at=clock.now() + timedelta(hours=1),
+    )
+    row.save()
+    past = History(message_id=row.message_id)
+    past._state.db = "default"
+
+    shown = show_result(HttpRequest(), past)
+    assert "succeeded, " in shown
+    assert "&lt;b&gt;Ann \\ud800&lt;/b&gt;&quot;" in shown
+    assert "&quot;salary&quot;: &quot;***&quot;" in shown
+    assert len(shown) < 51_000
+
+    MessageResult.objects.update(value=None, status="dead")
+    assert "<pre" not in show_result(HttpRequest(), past)
+    MessageResult.objects.update(value=b64encode(marked_with_key("k1", b"secret")).decode(), content_encoding="x")
+    assert "encrypted with the key k1</pre>" in show_result(HttpRequest(), past)
+    MessageResult.objects.all().delete()
+    assert show_result(HttpRequest(), past) == ""
