@@ -5,7 +5,6 @@ selection.py     the messages that an action is to change
 actions.py       the actions, each with the states it is for
 publish_form.py  the form that publishes a message, or a copy
 downloads.py     messages as a file
-payload.py       headers and bodies as text that a page can show
 failures.py      the failed attempts of a message
 life.py          the address of a message, and what every page of it shows
 neighbours.py    the messages before and after it in a list

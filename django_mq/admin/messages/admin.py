@@ -33,7 +33,7 @@ from django_mq.admin.filters import (
     WorkerFilter,
     is_in_one_line,
 )
-from django_mq.admin.messages import descriptions, failures, life, payload, publish_form, search_page
+from django_mq.admin.messages import descriptions, failures, life, publish_form, search_page
 from django_mq.admin.messages.actions import ACTIONS
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
@@ -42,7 +42,7 @@ from django_mq.admin.panels import panels_of
 from django_mq.admin.queues import now
 from django_mq.admin.table import IdSearch, ReadOnly, alias
 from django_mq.diagnosis.language import LOCAL, time_text
-from django_mq.diagnosis.messages import criteria, finder, indexes
+from django_mq.diagnosis.messages import criteria, finder, indexes, payload
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching
 from django_mq.diagnosis.state.acknowledged import reasons_of

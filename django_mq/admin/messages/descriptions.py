@@ -10,14 +10,14 @@ from django.db.models import BinaryField, TextField
 from django.db.models.functions import Cast, Left, Length, Substr
 from django.utils.translation import gettext as _
 
-from django_mq.admin.messages import failures, payload
+from django_mq.admin.messages import failures
 from django_mq.admin.retries import most_attempts
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import ENCRYPTED
 from django_mq.delivery.consumer.handlers import is_task
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.diagnosis.language import LOCAL
-from django_mq.diagnosis.messages import masking
+from django_mq.diagnosis.messages import masking, payload
 from django_mq.engine.decisions.dead_letters import ORIGIN_ATTEMPTS
 from django_mq.models import Consumer, Message, Queue
 

@@ -22,12 +22,13 @@ from django_mq.admin.filters import (
     PastTypeFilter,
     QueueNameFilter,
 )
-from django_mq.admin.messages import failures, life, payload
+from django_mq.admin.messages import failures, life
 from django_mq.admin.overview import by_type
 from django_mq.admin.paginator import BoundedPaginator, MessageRows
 from django_mq.admin.panels import panels_of
 from django_mq.admin.table import IdSearch, ReadOnly
 from django_mq.diagnosis.language import LOCAL
+from django_mq.diagnosis.messages import payload
 from django_mq.diagnosis.messages.criteria import put_together
 from django_mq.diagnosis.messages.terms import SHORT, newest_of
 

@@ -8,10 +8,11 @@ from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext as _
 
 from django_mq.admin.addresses import chips
-from django_mq.admin.messages import payload, timeline
+from django_mq.admin.messages import timeline
 from django_mq.admin.messages.neighbours import neighbours
 from django_mq.admin.panels import events_of
 from django_mq.delivery.operator.redrives import origin_of
+from django_mq.diagnosis.messages import payload
 from django_mq.diagnosis.messages.life import Life, id_in, life_of
 from django_mq.models import Attempt, History, Message, TaskResult
 

@@ -14,14 +14,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import report
-from django_mq.admin.messages import payload
 from django_mq.admin.messages.actions import CANCEL
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
 from django_mq.delivery.operator.actions import publish_instead
 from django_mq.delivery.operator.redrives import origin_of
 from django_mq.delivery.publisher import OutgoingMessage, publish_many
-from django_mq.diagnosis.messages import masking
+from django_mq.diagnosis.messages import masking, payload
 from django_mq.diagnosis.messages.copies import kept_correlation_id, with_arguments_shown, without_traces
 from django_mq.diagnosis.messages.task_ids import with_task_id
 from django_mq.engine.states import State

@@ -16,11 +16,12 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import columns
 from django_mq.admin.filters import QueueNameFilter
-from django_mq.admin.messages import failures, payload
+from django_mq.admin.messages import failures
 from django_mq.admin.paginator import UUID_FORM, BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin
 from django_mq.delivery.codecs import key_of
 from django_mq.diagnosis.language import LOCAL
+from django_mq.diagnosis.messages import payload
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

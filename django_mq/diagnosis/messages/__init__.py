@@ -8,6 +8,7 @@ finder.py        the messages that a list shows
 choice.py        the messages that a command names, by ids or by filters
 queue_names.py   names of queues as a user types them
 masking.py       what is hidden of bodies and headers
+payload.py       headers and bodies as text that a page can show
 json_objects.py  a message as a JSON object
 exports.py       messages as JSON lines or as CSV
 search.py        one search over live, past and failed messages

@@ -16,7 +16,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
-from django_mq.admin.table import alias
+from django_mq import conf
 from django_mq.delivery.codecs import ENCRYPTED, codec_of, key_of
 from django_mq.diagnosis.messages import masking
 
@@ -55,7 +55,12 @@ class Headers:
 
 def raw(row: Message | History, name: str) -> str | None:
     """Return a JSON column as text, which may be invalid; of text that is no UTF-8, return SQLite's error."""
-    stored = type(row).objects.using(alias()).filter(pk=row.pk).values_list(Cast(name, TextField()), flat=True)
+    stored = (
+        type(row)
+        .objects.using(conf.load().DATABASE)
+        .filter(pk=row.pk)
+        .values_list(Cast(name, TextField()), flat=True)
+    )
     try:
         return stored.first()
     except (DatabaseError, ValueError) as error:
@@ -111,6 +116,11 @@ def body(
     if seen != stored:
         return replace(_cut("bytes", str(seen), len(stored), problem), masked=True)
     return _hexadecimal(stored, problem)
+
+
+def text(value: str) -> Shown:
+    """Return a text as it is, cut: a traceback has no keys to look for."""
+    return _cut("text", value, len(value))
 
 
 def _readings(content_type: str) -> tuple[str, ...]:
