@@ -82,7 +82,7 @@ def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
     """Take each page at all widths, and say where one is wider than the window."""
     queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
     lists = ("queue", "message", "workersession", "consumer", "history", "failuregroup", "attempt")
-    lists += ("taskresult", "operation", "messagebatch")
+    lists += ("taskresult", "storedresult", "chord", "resultgroup", "operation", "messagebatch")
     lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage", "workflowrun")
     pages = {name: f"{rows}/{name}/" for name in lists}
     pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/"}
@@ -119,6 +119,59 @@ def first_row(page: Page, address: str) -> str:
     found = page.locator("#result_list tbody th a").first.get_attribute("href")
     assert found, address
     return found
+
+
+def fill_results(now: datetime) -> None:
+    """Write results of Celery's tasks, of finished messages, a chord that waits, and a saved group."""
+    from django_mq.models import History
+    from django_mq.results.models import Chord, ChordMember, ResultGroup, StoredResult
+
+    stored = {"content_type": "application/json", "content_encoding": "utf-8"}
+    boom = {"exc_type": "CardDeclined", "exc_message": ["insufficient funds"], "exc_module": "shop.errors"}
+    values = [
+        *(("SUCCESS", {"order": 312, "sent": True}), ("FAILURE", boom), ("PROGRESS", {"page": 12, "of": 40})),
+        *(("SUCCESS", ["orders"] * 60), ("SUCCESS", None)),
+    ]
+    tasks = ("shop.tasks.charge", "shop.tasks.make_report")
+    for number, message in enumerate(History.objects.order_by("-id")[:15]):
+        status, value = values[number % len(values)]
+        has_ended = status != "PROGRESS"
+        task_id = str(uuid4())
+        StoredResult.objects.create(
+            task_id=task_id,
+            message_id=message.message_id,
+            status=status,
+            result=json.dumps(value),
+            traceback=TRACEBACK if status == "FAILURE" else None,
+            name=tasks[number % 2],
+            queue=message.queue_name,
+            args="[312]",
+            kwargs='{"channel": "mail"}',
+            worker="celery@web-2",
+            retries=0,
+            group_id="9d0c7a52-3c55-4b1b-a1d4-2f0cbb7f86a1",
+            done_at=message.finished_at if has_ended else None,
+            expires_at=now + timedelta(days=1),
+            **stored,
+        )
+        History.objects.filter(pk=message.pk).update(correlation_id=task_id)
+    ids = list(StoredResult.objects.values_list("task_id", flat=True))
+    for number, group in enumerate(("9d0c7a52-3c55-4b1b-a1d4-2f0cbb7f86a1", str(uuid4()))):
+        Chord.objects.create(
+            group_id=group,
+            size=15,
+            counted=15 - 3 * number,
+            failed=number,
+            ended_at=None if number else now - timedelta(minutes=5),
+            expires_at=now + timedelta(hours=20 + number),
+        )
+        if number:
+            for position, task_id in enumerate(ids[:12]):
+                ChordMember.objects.create(group_id=group, task_id=task_id, position=position, status="SUCCESS")
+        members = {"result": [[group, None], [[[task_id, None], None] for task_id in ids]]}
+        ResultGroup.objects.create(
+            group_id=group, members=json.dumps(members), expires_at=now + timedelta(days=1), **stored
+        )
 
 
 def take_all(page: Page, folder: Path) -> None:
@@ -649,6 +702,7 @@ def make_the_rest() -> None:
             expires_at=now + timedelta(days=7, minutes=number),
             **times,
         )
+    fill_results(now)
     Operation.objects.create(
         act="redrive",
         filters={"queue": "invoices", "state": "3"},

@@ -27,6 +27,7 @@ workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues
 periodic/     periodic messages
 workflows/    workflows and their graphs
+results/      results of Celery's tasks, chords and saved groups
 pipeline/     what the Spark pipeline has written
 
 A site with an ``AdminSite`` of its own calls ``register(site)``.
@@ -55,6 +56,8 @@ from django_mq.admin.pipeline.admin import ArchiveBatchAdmin, BulkJobAdmin
 from django_mq.admin.pipeline.insights import InsightAdmin
 from django_mq.admin.queues.admin import QueueAdmin
 from django_mq.admin.queues.bindings import BindingAdmin
+from django_mq.admin.results.admin import StoredResultAdmin
+from django_mq.admin.results.groups import ChordAdmin, ResultGroupAdmin
 from django_mq.admin.workers.admin import ConsumerAdmin, WorkerSessionAdmin
 from django_mq.admin.workflows.admin import WorkflowRunAdmin
 from django_mq.alerts.models import RecordedAlert
@@ -79,6 +82,7 @@ from django_mq.models import (
     WorkerSession,
 )
 from django_mq.periodic.models import PeriodicMessage
+from django_mq.results.models import Chord, ResultGroup, StoredResult
 from django_mq.workflows.models import WorkflowRun
 
 
@@ -96,6 +100,9 @@ def register(site: admin.AdminSite) -> None:
     site.register(StagedRedrive, StagedRedriveAdmin)
     site.register(SnoozedAlert, SnoozedAlertAdmin)
     site.register(TaskResult, TaskResultAdmin)
+    site.register(StoredResult, StoredResultAdmin)
+    site.register(Chord, ChordAdmin)
+    site.register(ResultGroup, ResultGroupAdmin)
     site.register(UniqueKey, UniqueKeyAdmin)
     site.register(Operation, OperationAdmin)
     site.register(Act, ActAdmin)

@@ -6,7 +6,10 @@ results.py    writes, reads and forgets results; saves groups
 chords.py     counts the members of chords
 waiting.py    wakes what waits for results
 pruning.py    deletes what has expired
-extension.py  how they enter: a duty
+members.py    how many members of saved groups have ended
+shown.py      what people see of a result
+panel.py      the result on the page of its message
+extension.py  how they enter: a duty, and panels
 
 ``django_mq/integrations/celery/result_backend.py`` is the backend that Celery loads.
 """

@@ -1,13 +1,17 @@
-"""How results enter: a duty of the leader deletes what has expired."""
+"""How results enter: a duty of the leader deletes what has expired, and messages show theirs."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.results import panel
 from django_mq.results.pruning import prune
-from django_mq.seams.extension import Duty, Extension
+from django_mq.seams.extension import Duty, Extension, Panel
 
 EXTENSION: Final = Extension(
     name="results",
     duties=(Duty(name="prune", run=prune, limit=500, interval_seconds=30, leader_only=True),),
+    panels=tuple(Panel(page=page, title=_("Result"), content=panel.show) for page in ("message", "history")),
 )

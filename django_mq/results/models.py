@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -46,6 +48,7 @@ class StoredResult(models.Model):
         verbose_name = _("result")
         verbose_name_plural = _("results")
         ordering = ["-id"]
+        permissions: ClassVar = [("forget_storedresult", "Can forget results")]
         indexes = [models.Index(fields=["expires_at"], name="django_mq_result_expires")]
 
     def __str__(self) -> str:

@@ -53,9 +53,9 @@ def find_many(task_ids: Collection[str], *, using: str, **only: Any) -> Iterator
         yield from chosen.order_by()
 
 
-def forget(task_id: str, *, using: str) -> None:
-    """Delete the result of a task."""
-    StoredResult.objects.using(using).filter(task_id=task_id).delete()
+def forget(task_id: str, *, using: str) -> bool:
+    """Delete the result of a task; return whether there was one."""
+    return StoredResult.objects.using(using).filter(task_id=task_id).delete()[0] > 0
 
 
 def save_group(*, using: str, **columns: Any) -> None:

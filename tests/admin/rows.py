@@ -59,6 +59,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
     from django_mq.acts.models import Act
     from django_mq.alerts.models import RecordedAlert
     from django_mq.batches.models import MessageBatch
+    from django_mq.results.models import Chord, ResultGroup, StoredResult
 
     now = timezone.now()
     session = make.session(running=[[1, 1, text_of("workersession"), 9.0]])
@@ -83,6 +84,9 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
             finished_at=now,
             expires_at=now + timedelta(days=1),
         ),
+        StoredResult.objects.create(task_id="t", message_id=message.message_id, done_at=now),
+        Chord.objects.create(group_id="g", size=3, counted=1, failed=1),
+        ResultGroup.objects.create(group_id="g"),
         UniqueKey.objects.create(digest="a" * 64, **keyed),
         Operation.objects.create(act="cancel", newest=1, created_at=now, beat_at=now),
         Act.objects.create(began_at=now, model="act", name="undo"),

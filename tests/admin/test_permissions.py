@@ -40,6 +40,7 @@ from django_mq.models import (
     WorkerSession,
 )
 from django_mq.periodic.models import PeriodicMessage
+from django_mq.results.models import StoredResult
 from django_mq.workflows.models import WorkflowRun
 from tests.admin.conftest import list_of, page_of, run_action
 from tests.admin.rows import every_row, pages
@@ -114,6 +115,10 @@ def a_message_batch(state: str, *, failed: bool = False) -> Callable[[Make], Any
     return make_batch
 
 
+def a_stored_result(_: Make) -> StoredResult:
+    return StoredResult.objects.create(task_id="t", status="SUCCESS", content_type="application/json")
+
+
 def a_failure_group(make: Make) -> FailureGroup:
     return make.failure_group()
 
@@ -182,6 +187,7 @@ CASES = [
     Case("binding", "delete_selected", "delete_binding", a_binding, {"post": "yes"}),
     Case("uniquekey", "free", "free_uniquekey", a_unique_key, YES),
     Case("limitexception", "delete_selected", "delete_limitexception", an_exception, {"post": "yes"}),
+    Case("storedresult", "forget", "forget_storedresult", a_stored_result, YES),
     Case("workersession", "quiet", "quiet_workersession", a_session("work"), YES),
     Case("workersession", "work", "quiet_workersession", a_session("quiet"), {}),
     Case("workersession", "stop", "stop_workersession", a_session("work"), YES),
@@ -231,6 +237,7 @@ def picture() -> list[Any]:
         *UniqueKey.objects.values_list("digest"),
         *MessageBatch.objects.values_list("state"),
         *WorkflowRun.objects.values_list("state"),
+        *StoredResult.objects.values_list("task_id"),
     ]
 
 
@@ -536,7 +543,7 @@ def test_without_the_permission_to_view_there_is_nothing_to_see(
 
 
 @pytest.mark.parametrize(
-    "model", ["workersession", "consumer", "history", "attempt", "archivebatch", "bulkjob", "taskresult"]
+    "model", ["workersession", "consumer", "history", "attempt", "archivebatch", "bulkjob", "taskresult", "chord"]
 )
 def test_nobody_adds_changes_or_deletes_what_is_only_looked_at(model: str, browse: Client) -> None:
     assert browse.get(f"/admin/django_mq/{model}/").status_code == 200

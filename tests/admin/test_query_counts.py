@@ -23,6 +23,7 @@ from django_mq.acts.models import Act
 from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
+from django_mq.results.models import Chord, ChordMember, ResultGroup, StoredResult
 from django_mq.workflows.models import WorkflowRun
 from tests.admin.conftest import list_of
 
@@ -119,6 +120,22 @@ def a_unique_key(make: Make, number: int) -> Any:
     return models.UniqueKey.objects.create(**given, message_id=message.message_id, first_at=timezone.now())
 
 
+def a_stored_result(make: Make, number: int) -> Any:
+    message_id = make.history().message_id
+    given = {"content_type": "application/json", "content_encoding": "utf-8", "result": "[1]"}
+    return StoredResult.objects.create(task_id=f"t{number}", status="SUCCESS", message_id=message_id, **given)
+
+
+def a_chord(number: int) -> Any:
+    ChordMember.objects.create(group_id=f"g{number}", task_id=f"t{number}", status="SUCCESS")
+    return Chord.objects.create(group_id=f"g{number}", size=2, counted=1)
+
+
+def a_saved_group(number: int) -> Any:
+    members = json.dumps({"result": [[f"g{number}", None], [[[f"t{number}", None], None]]]})
+    return ResultGroup.objects.create(group_id=f"g{number}", members=members, content_type="application/json")
+
+
 def an_hour(number: int) -> Any:
     now = timezone.now().replace(minute=0, second=0, microsecond=0)
     name, day = f"queue-{number}", now.date()
@@ -185,6 +202,9 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "SnoozedAlert": lambda make, number: make.snoozed_alert(about=f"queue-{number}"),
     "StagedRedrive": lambda make, _: make.staged_redrive(),
     "TaskResult": lambda _, number: a_result(number),
+    "StoredResult": a_stored_result,
+    "Chord": lambda _, number: a_chord(number),
+    "ResultGroup": lambda _, number: a_saved_group(number),
     "Operation": lambda _, number: an_operation(number),
     "PeriodicMessage": a_periodic_message,
     "MessageBatch": a_message_batch,

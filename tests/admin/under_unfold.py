@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MODELS = (
     *("queue", "binding", "message", "workersession", "consumer"),
     *("history", "attempt", "operation", "insighthour", "taskresult", "act"),
+    *("storedresult", "chord", "resultgroup"),
 )
 
 #: By how many pixels a page is wider than the window.

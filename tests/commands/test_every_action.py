@@ -43,6 +43,7 @@ COMMANDS = {
     ("queue", "free_groups"): "mq_groups orders --free-all",
     ("queue", "delete_selected"): "mq_queue delete orders",
     ("uniquekey", "free"): "mq_unique a --free",
+    ("storedresult", "forget"): "mq_results forget t",
     ("workersession", "quiet"): "mq_workers --quiet worker@host",
     ("workersession", "work"): "mq_workers --work worker@host",
     ("workersession", "stop"): "mq_workers --stop worker@host",

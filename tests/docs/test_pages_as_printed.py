@@ -133,7 +133,8 @@ PAGES = (
     Page("celery/switch.md", settings=FRESH, after="celery -A shop worker"),
     Page(
         "celery/keep-results.md",
-        prints=("PENDING", "3", "Call get() after the transaction."),
+        before="from tests.integrations.celery.test_celery_results import fill; fill()",
+        prints=("PENDING", "3", "Call get() after the transaction.", "1 would import", "1 imported"),
     ),
     Page("celery/replace-celery-once.md", after="python manage.py mq_queues"),
     Page(

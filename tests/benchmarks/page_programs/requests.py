@@ -49,6 +49,9 @@ MODELS = (
         "periodicmessage",
         "workflowrun",
         "insighthour",
+        "storedresult",
+        "chord",
+        "resultgroup",
     ),
 )
 ACROSS = "retry of all dead letters"
