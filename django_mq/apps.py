@@ -69,10 +69,12 @@ class DjangoMQConfig(AppConfig):
     def ready(self) -> None:
         from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now
         from django_mq.bridges import checks as bridge_checks  # noqa: PLC0415 - as above
+        from django_mq.bridges import receiver_checks  # noqa: PLC0415 - as above
         from django_mq.periodic import checks as periodic_checks  # noqa: PLC0415 - as above
 
         checks.register_all()
         bridge_checks.register()
+        receiver_checks.register()
         periodic_checks.register()
         setting_changed.connect(conf.forget, dispatch_uid="django_mq.conf.forget")
         self.add_options_of_extensions()

@@ -131,6 +131,8 @@ class Settings:
 
     #: Other brokers, by the names that queues give to them: ``engine.decisions.bridges`` says what each may have.
     BRIDGES: Any = field(default_factory=dict, repr=False)
+    #: The queues of other brokers from which workers receive, by name: see ``engine.decisions.receivers``.
+    RECEIVERS: Any = field(default_factory=dict, repr=False)
 
     #: What other packages add: dotted paths of values of ``seams.extension.Extension``.
     EXTENSIONS: tuple[Extension, ...] = ()

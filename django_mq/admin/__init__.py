@@ -20,6 +20,7 @@ limits/       what operators allow single keys of limits
 messages/     messages, history, failed attempts, task results
 alerts/       what needed a look, and which targets were told
 operations/   actions on very many messages
+bridges/      bridges to other brokers, and receivers
 acts/         what operators did, and how to put it back
 failures/     failed attempts in groups
 batches/      messages that are counted together
@@ -42,6 +43,7 @@ from django_mq.admin import menu
 from django_mq.admin.acts.admin import ActAdmin
 from django_mq.admin.alerts.admin import RecordedAlertAdmin
 from django_mq.admin.batches.admin import MessageBatchAdmin
+from django_mq.admin.bridges.admin import ReceiverStateAdmin
 from django_mq.admin.failures.admin import FailureGroupAdmin
 from django_mq.admin.failures.staged import StagedRedriveAdmin
 from django_mq.admin.limits.admin import LimitExceptionAdmin
@@ -62,6 +64,7 @@ from django_mq.admin.workers.admin import ConsumerAdmin, WorkerSessionAdmin
 from django_mq.admin.workflows.admin import WorkflowRunAdmin
 from django_mq.alerts.models import RecordedAlert
 from django_mq.batches.models import MessageBatch
+from django_mq.bridges.receiver_state import ReceiverState
 from django_mq.models import (
     ArchiveBatch,
     Attempt,
@@ -108,6 +111,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(Act, ActAdmin)
     site.register(RecordedAlert, RecordedAlertAdmin)
     site.register(MessageBatch, MessageBatchAdmin)
+    site.register(ReceiverState, ReceiverStateAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)
     site.register(WorkflowRun, WorkflowRunAdmin)
     site.register(InsightHour, InsightAdmin)

@@ -27,7 +27,7 @@ TENANTS = "Tenants"
 GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (
         None,
-        ("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", TENANTS),
+        ("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", "ReceiverState", TENANTS),
     ),
     (
         gettext_lazy("What has happened"),

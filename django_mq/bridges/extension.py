@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.bridges.duty import forget_gone
 from django_mq.bridges.findings import find, show
+from django_mq.bridges.inward import find as find_receivers
 from django_mq.bridges.queues import OPTION, refuse_unholdable
 from django_mq.seams.extension import Duty, Extension, Panel
 
@@ -15,7 +16,7 @@ EXTENSION: Final = Extension(
     name="bridges",
     queue_options=(OPTION,),
     written=(refuse_unholdable,),
-    findings=(find,),
+    findings=(find, find_receivers),
     panels=(Panel(page="queue", title=_("Bridge"), content=show),),
     duties=(Duty(name="forget", run=forget_gone, interval_seconds=60, leader_only=True),),
 )

@@ -259,7 +259,7 @@ def publish(
     _check_keeping(outgoing, store.alias)
     conf.middleware()  # a wrong one is reported before the database is asked
     if (fair := fairness_in(store, message.queue_name)) is not None:
-        message = _keyed(message, fair, body)
+        message = keyed(message, fair, body)
     hints.announce(passed(store, [message], partial(append, store)), store)
     return known_by(message)
 
@@ -280,7 +280,7 @@ def fairness_in(store: Store, queue: str) -> Fairness | None:
     return None if known is None else known.fairness
 
 
-def _keyed(message: NewMessage, fair: Fairness, body: Any) -> NewMessage:
+def keyed(message: NewMessage, fair: Fairness, body: Any) -> NewMessage:
     """Return the message with its key: if no header says it, a field of the body does."""
     field = body.get(fair.header) if isinstance(body, Mapping) else getattr(body, fair.header, None)
     headers = headers_in(message.headers)
@@ -335,7 +335,7 @@ def _prepare(
         has_key = {(name, headers) for name, headers in given_headers if fair[name].header in headers_in(headers)}
         bodies = {id_: as_outgoing(each).body for id_, each in zip(ids, given, strict=True)}
         copies = [
-            _keyed(message, fair[message.queue_name], bodies[message.message_id])
+            keyed(message, fair[message.queue_name], bodies[message.message_id])
             if message.queue_name in fair and (message.queue_name, message.headers) not in has_key
             else message
             for message in copies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -150,3 +151,13 @@ def _opened(health: Callable[[], ProbeState], options: dict[str, Any]) -> Iterat
         raise CommandError(f"The probes cannot be shown: {error}. Choose another directory or port.") from None
     with closing(probes):
         yield probes
+
+
+def show_log() -> None:
+    """Log to the terminal if the project has not configured logging."""
+    logger = logging.getLogger("django_mq")
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)

@@ -22,6 +22,7 @@ from django_mq import models
 from django_mq.acts.models import Act
 from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.batches.models import BatchMember, MessageBatch
+from django_mq.bridges.receiver_state import ReceiverState
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.results.models import Chord, ChordMember, ResultGroup, StoredResult
 from django_mq.workflows.models import WorkflowRun
@@ -210,6 +211,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "MessageBatch": a_message_batch,
     "RecordedAlert": an_alert,
     "WorkflowRun": a_workflow,
+    "ReceiverState": lambda _, number: ReceiverState.objects.create(name=f"receiver {number}"),
     "Act": an_act,
     "UniqueKey": a_unique_key,
     "InsightHour": lambda _, number: an_hour(number),

@@ -27,6 +27,7 @@ OTHERS = (
     INTEGRATIONS / "celery/checks.py",
     INTEGRATIONS / "tasks/backend.py",
     INTEGRATIONS.parent / "bridges/checks.py",
+    INTEGRATIONS.parent / "bridges/receiver_checks.py",
     INTEGRATIONS.parent / "periodic/checks.py",
 )
 REFERENCE = DOCS / "reference"

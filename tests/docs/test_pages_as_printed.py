@@ -57,6 +57,7 @@ ELSEWHERE = "python -m tests.services"
 ENDLESS = {
     "celery -A shop worker": "[queues]",
     "python manage.py mq_worker": "consumes",
+    "python manage.py mq_receive": "Receiving",
     "python manage.py mq_maintenance --loop": "Doing the maintenance",
     "python manage.py mq_top": "QUEUE",
     "python manage.py runserver": "Quit the server",
@@ -242,6 +243,7 @@ PAGES = (
         after="python manage.py mq_worker --until-empty",
         prints=("(credit 100, 20000000 bytes)",),
     ),
+    Page("messages/receive-from-another-system.md", server="rabbitmq", prints=("order 7 of acme",)),
     Page("messages/publish-messages.md", after="python manage.py mq_queues"),
     Page(
         "messages/retry-and-dead-letters.md",
@@ -409,6 +411,8 @@ def configure(reader: Reader, text: str, address: Address) -> None:
     for alias in re.findall(r'^DATABASES\["(\w+)"\] = ', text, re.MULTILINE):
         if alias in address:
             reader.write("shop/settings.py", f'DATABASES["{alias}"].update({address[alias]!r})')
+    if "rabbitmq" in address:
+        reader.write("shop/settings.py", f'import os; os.environ["PARTNER_URL"] = {address["rabbitmq"]["URL"]!r}')
     if "REDIS_URL" in text and "redis" in address:
         reader.write("shop/settings.py", f'DJANGO_MQ["REDIS_URL"] = {address["redis"]["URL"]!r}')
 
@@ -441,7 +445,9 @@ def printed_file(block: Block) -> str | None:
 @contextmanager
 def address_of(server: str, services: Services) -> Iterator[Address]:
     """Yield where the servers of a page are, by database alias."""
-    if server == "redis":
+    if server == "rabbitmq":
+        yield {"rabbitmq": {"URL": url_or_skip(services, "rabbitmq")}}
+    elif server == "redis":
         yield {"redis": {"URL": url_or_skip(services, "redis")}}
     elif server == "mariadb":
         yield {"default": new_database(url_or_skip(services, server), "`{}`")}

@@ -577,6 +577,55 @@ def batches() -> None:
         member_after(MemberState.FAILED, End.ACCEPTED, outcome)
 
 
+def receivers() -> None:
+    """Receive from another broker, in the memory of this process: each once, by its id or its hash."""
+    from django.conf import settings
+    from django.test import override_settings
+    from kombu import Connection
+
+    from django_mq import conf
+    from django_mq.bridges.receiving import receivers_on, receiving
+    from django_mq.errors import ConfigurationError
+    from django_mq.integrations.prometheus.figures import read
+
+    one: dict[str, Any] = {"bridge": "memory", "queue": "plain"}
+    given = {
+        "hashed": {
+            **one,
+            "source": "without.ids",
+            "workers": "none",
+            "without_id": "hash",
+            "content_types": ["text/plain"],
+        },
+        "by_id": {**one, "source": "with.ids", "dead_letter_queue": "plain"},
+    }
+    for right in (
+        given,
+        {"in": {"source": 7, "other": 1}},
+        {"in": {**one, "source": "a", "queue": None}},
+        {7: 1},
+        7,
+    ):
+        added = {"BRIDGES": {"memory": {"url": "memory://"}}, "RECEIVERS": right}
+        with override_settings(DJANGO_MQ={**settings.DJANGO_MQ, **added}):
+            if right is not given:
+                with suppress(ConfigurationError):
+                    receivers_on("default")
+                continue
+            with Connection("memory://") as connection:
+                for id_ in (None, "7", "7" * 300, str(uuid4())):
+                    properties = (
+                        {} if id_ is None else {"message_id": id_, "expiration": "x" if id_ == "7" else 60}
+                    )
+                    for queue in ("without.ids", "with.ids"):
+                        connection.SimpleQueue(queue).put("text", serializer="raw", priority=9, **properties)
+            read(conf.load().DATABASE)
+            with receiving(receivers_on("default"), "default", until_empty=True) as running:
+                while not running.is_over:
+                    time.sleep(0.01)
+            read(conf.load().DATABASE)
+
+
 def periodic_messages() -> None:
     """Publish what is due of rows with each rule for missed ticks and for runs that last, and follow code."""
     from django_mq.errors import MQError

@@ -78,6 +78,7 @@ AT_WORK: Final = (
     product.limited_handlers,
     product.fair_handlers,
     product.batches,
+    product.receivers,
     product.periodic_messages,
     product.workflows,
     product.bridges,

@@ -20,12 +20,14 @@ from celery.worker import state
 from django.conf import settings
 
 from django_mq import conf
+from django_mq.bridges.receiving import receivers_of_process
 from django_mq.conf import LONGEST_WAIT_SECONDS
 from django_mq.delivery.consumer.handlers import Way, check_transactions, discover, notices_of
 from django_mq.delivery.consumer.kinds import check_kinds
 from django_mq.delivery.consumer.lease import Loop
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
+from django_mq.engine.decisions.receivers import Carrier
 from django_mq.errors import ConfigurationError, SessionLost, StoreError
 from django_mq.integrations.celery import failures, rates, revocation, runs
 from django_mq.integrations.celery.deliveries import ServedWorker
@@ -153,6 +155,18 @@ def companion_command(alias: str, *, threads: int) -> list[str]:
     command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", ",".join(queues)]
     command += ["--threads", str(threads), "--database", alias]
     return [*command, "--stop-seconds", str(LONGEST_WAIT_SECONDS)]
+
+
+class ReceiverStep(CompanionStep):
+    """Receive from other brokers beside the pool, in a process that the main process does not fork."""
+
+    def start(self, worker: Any) -> None:
+        """Start the process."""
+        with worker.app.connection_for_read() as connection:
+            alias = connection.transport.alias
+        command = [sys.executable, "-P", "-m", "django", "mq_receive", "--of", "celery", "--database", alias]
+        self._companion = Companion(command, project_environment())
+        self._companion.start()
 
 
 def check_process(alias: str) -> None:
@@ -370,6 +384,9 @@ def install(sender: Any) -> None:
             if beside:
                 check_process(transport.alias)
                 sender.app.steps["worker"].add(CompanionStep)
+        if conf.load().RECEIVERS and receivers_of_process(transport.alias, Carrier.CELERY):
+            project_environment()
+            sender.app.steps["worker"].add(ReceiverStep)
         if conf.load().QUEUES:
             log_differences(None, using=transport.alias)
     except Exception as error:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import GaugeMetricFamily
 
 from django_mq import conf
+from django_mq.bridges.inward import looks as receiver_looks
 from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import oldest_claims, overview
 from django_mq.diagnosis.state.waiting_keys import numbers_of_waiting
+from django_mq.engine.decisions.receivers import ReceiverCondition
 from django_mq.rollups.series import Spans, recent_rates, recent_spans, summed_up_seconds
 from django_mq.seams.findings import Level
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
+    from django_mq.bridges.inward import ReceiverLook
     from django_mq.diagnosis.state.extensions import Found
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
@@ -51,6 +54,8 @@ class Scrape:
     found: Sequence[Found]
     #: How many keys of each queue and limit wait.
     waiting: Sequence[tuple[str, str, int]]
+    #: What the receivers of other brokers' messages do.
+    receivers: Sequence[ReceiverLook]
 
 
 def read(alias: str) -> list[Metric]:
@@ -67,8 +72,9 @@ def read(alias: str) -> list[Metric]:
         number=len(queues),
         found=found_by_extensions(using=alias),
         waiting=numbers_of_waiting([queue.name for queue in chosen if queue.parked], using=alias),
+        receivers=receiver_looks(alias),
     )
-    figures = (_standing, _traffic, _credit, _limits, _site, _extensions)
+    figures = (_standing, _traffic, _credit, _limits, _site, _extensions, _receivers)
     return [up(readable=True), *(metric for each in figures for metric in each(look))]
 
 
@@ -179,6 +185,17 @@ def _extensions(look: Scrape) -> Iterator[Metric]:
         for level in (Level.PROBLEM, Level.NOTICE):
             findings.add_metric([name, level.value], counted[name, level])
     yield findings
+
+
+def _receivers(look: Scrape) -> Iterator[Metric]:
+    """Yield what the receivers do, and what has come through them."""
+    does = _gauge("receiver_receives", "1 if the receiver receives from the other broker.", "receiver")
+    messages = _gauge("receiver_messages", "What has come from the other broker.", "receiver", "kind")
+    for receiver, row, condition, _ in look.receivers:
+        does.add_metric([receiver.name], float(condition is ReceiverCondition.RECEIVES))
+        for kind in ("received", "duplicates", "kept"):
+            messages.add_metric([receiver.name, kind], 0 if row is None else getattr(row, kind))
+    yield from (does, messages)
 
 
 def _single(name: str, help_text: str, value: float) -> Metric:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +12,7 @@ from django_mq import conf
 from django_mq.bridges.declared import bridge_named, shown_address
 from django_mq.bridges.queues import bridged_queues, by_bridge
 from django_mq.bridges.queues import check_handled as check_bridged
+from django_mq.bridges.receiving import receivers_of_process, receiving
 from django_mq.bridges.worker import BridgeWorker
 from django_mq.bulk.pool import pool_for
 from django_mq.coroutines.pool import EventLoopPool
@@ -23,16 +23,17 @@ from django_mq.delivery.consumer.pool import Pool
 from django_mq.delivery.consumer.worker import Worker, Workers
 from django_mq.delivery.operator.drift import log_differences
 from django_mq.delivery.queues import check_handled
+from django_mq.engine.decisions.receivers import Carrier
 from django_mq.formats import plural
 from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
-from django_mq.management.processes import ARGUMENTS, monitor_of, run_processes, watching
+from django_mq.management.processes import ARGUMENTS, monitor_of, run_processes, show_log, watching
 from django_mq.stores.registry import shared_store
 from django_mq.supervisor.monitor import LEFT_EARLY
 from django_mq.supervisor.reload import is_reloaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.pool import MakePool
@@ -75,13 +76,19 @@ class Command(MQCommand):
             help="How many of these may use the database at a time; default: the setting ASYNC_THREADS.",
         ),
         argument("--name", default="", help="The name that the admin shows; default: native@HOST:PID."),
+        argument(
+            "--receivers",
+            choices=(Carrier.MQ_WORKER.value, Carrier.NONE.value),
+            default=Carrier.MQ_WORKER.value,
+            help="Which receivers of other brokers' messages to run: those of mq_worker, the default, or none.",
+        ),
         argument("--until-empty", action="store_true", help="End when no message can be delivered and none runs."),
         *ARGUMENTS,
     )
     json = ""
 
     def run(self, alias: str, **options: Any) -> None:
-        _show_log()
+        show_log()
         run_processes(self, options, lambda line: self._work(alias, line, options))
 
     def _work(self, alias: str, line: SupervisorLine | None, options: dict[str, Any]) -> None:
@@ -105,7 +112,9 @@ class Command(MQCommand):
         self.stdout.flush()
         collect_less_often()
         shared_store(alias).database.disconnect()  # the workers have connections of their own
-        with watching(monitor, workers, options):
+        received = [] if options["until_empty"] else receivers_of_process(alias, Carrier(options["receivers"]))
+        with watching(monitor, workers, options), receiving(received, alias) as receivers:
+            signals.also(receivers.stop)
             workers.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
         if signals.at_once or monitor.has_hurried:
@@ -158,6 +167,7 @@ class _Signals:
         self._supervised = supervised
         self._count = 0
         self.at_once = False
+        self._others: list[Callable[[], None]] = []
         if not is_reloaded():
             on_signals(self._on_signal)
 
@@ -174,6 +184,12 @@ class _Signals:
                 else "Ending."
             )
         self._workers.stop(at_once=self.at_once)
+        for stop in self._others:
+            stop()
+
+    def also(self, stop: Callable[[], None]) -> None:
+        """Call this, too."""
+        self._others.append(stop)
 
 
 def _pools(handlers: list[Handler], options: dict[str, Any]) -> Iterator[tuple[list[Handler], int, MakePool, str]]:
@@ -226,13 +242,3 @@ def _names(text: str) -> list[str]:
 def _credit_of(handler: Handler, slots: int, options: dict[str, Any]) -> str:
     credit, bytes_ = handler.credit_with(slots), handler.bytes_with(options["credit_bytes"])
     return str(credit) if bytes_ is None else f"{credit}, {bytes_} bytes"
-
-
-def _show_log() -> None:
-    """Log to the terminal if the project has not configured logging."""
-    logger = logging.getLogger("django_mq")
-    if not logger.hasHandlers():
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)

@@ -1,0 +1,1 @@
+"""Bridges to other brokers, and receivers of their messages."""

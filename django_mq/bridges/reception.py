@@ -1,0 +1,247 @@
+"""Receive from one queue of another broker: consume, write, acknowledge after the commit.
+
+A message is acknowledged when its row, or its dead letter, is committed. What is not acknowledged when the process
+or a connection ends is sent again by the broker, and is dropped by its id if it was written. While the database is
+away, the receiver has no connection to the broker, which would count each new delivery.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections
+
+from django_mq import outages
+from django_mq.bridges import direct, inbox
+from django_mq.bridges.connection import connection_to, words_of
+from django_mq.bridges.declared import bridge_named, shown_address
+from django_mq.bridges.inbox import BlockedError, Taken
+from django_mq.bridges.incoming import Incoming
+from django_mq.bridges.tenure import Tenure
+from django_mq.delivery.codecs import new_message_id
+from django_mq.engine.decisions.backoff import Backoff
+from django_mq.engine.decisions.receivers import ReceiverCondition, is_complete
+from django_mq.errors import ConfigurationError, StoreError
+from django_mq.outages import Outage
+from django_mq.stores.connections import translating
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Sequence
+
+    from django_mq.engine.decisions.receivers import Receiver
+
+logger = logging.getLogger("django_mq.bridges")
+
+#: How long a batch waits for another message, and how long an idle receiver waits for the first one, in seconds.
+LINGER_SECONDS: Final = 0.005
+IDLE_SECONDS: Final = 0.5
+#: Time between two tries to write what is blocked.
+BLOCKED_PAUSES: Final = Backoff(base_seconds=0.1, multiplier=2.0, cap_seconds=5.0)
+
+
+class Reception:
+    """One receiver in one process."""
+
+    def __init__(
+        self, receiver: Receiver, alias: str, *, stopping: threading.Event, until_empty: bool = False
+    ) -> None:
+        self._receiver, self._alias = receiver, alias
+        self._until_empty, self._is_over = until_empty, False
+        self._bridge = bridge_named(receiver.bridge)
+        self._stopping = stopping
+        holder = f"{socket.gethostname()}:{os.getpid()} {new_message_id().hex[-8:]}"
+        self._tenure = Tenure(receiver, alias, holder)
+        self._outage = Outage(
+            f"The broker of the receiver {receiver.name!r}, {shown_address(self._bridge)},", logger
+        )
+        self._pauses = Backoff(base_seconds=0.25, multiplier=2.0, cap_seconds=self._bridge.options.pause_seconds)
+
+    def run(self) -> None:
+        """Receive until told to stop, or until the queue is empty."""
+        failures = 0
+        while not (self._stopping.is_set() or self._is_over):
+            try:
+                with translating(connections[self._alias]):
+                    if not self._tenure.is_held():
+                        self._stopping.wait(self._tenure.renewal_seconds)
+                        continue
+                    outages.database(self._alias).succeeded(self)
+                    self._receive()
+                failures = 0
+            except StoreError as error:
+                outages.database(self._alias).failed(self, error)
+                connections[self._alias].close()
+                self._stopping.wait(outages.pause_seconds(failures))
+                failures += 1
+            except Exception as error:  # noqa: BLE001 - each transport has errors of its own
+                self._note_away(error)
+                self._pause(self._pauses.spread(failures + 1))
+                failures += 1
+        self._leave()
+
+    def _leave(self) -> None:
+        outages.database(self._alias).leave(self)
+        with suppress(StoreError), translating(connections[self._alias]):
+            self._tenure.end()
+        connections[self._alias].close()
+
+    def _note_away(self, error: Exception) -> None:
+        words = words_of(error, self._bridge)
+        # A setting that is wrong: no other try succeeds before the process begins anew.
+        is_setting = isinstance(error, ConfigurationError)
+        if is_setting:
+            if self._tenure.show(ReceiverCondition.BLOCKED, str(error)):
+                logger.error("The receiver %r cannot receive: %s", self._receiver.name, error)
+            return
+        self._tenure.show(ReceiverCondition.AWAY, words)
+        self._outage.failed(self, _InWords(words))
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, and keep the receiver meanwhile."""
+        until = time.monotonic() + seconds
+        while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
+            with suppress(StoreError), translating(connections[self._alias]):
+                self._tenure.is_held()
+            self._stopping.wait(min(left, self._tenure.renewal_seconds))
+
+    # With a connection.
+
+    def _receive(self) -> None:
+        handler = direct.handler_for(self._receiver) if self._receiver.direct else None
+        connection = connection_to(self._bridge)
+        try:
+            source = Source(connection, self._receiver)
+            self._outage.succeeded(self)
+            self._tenure.show(ReceiverCondition.RECEIVES)
+            failures = 0
+            # What was told to stop still writes what has come.
+            while self._tenure.is_held() and (not self._stopping.is_set() or source.waiting):
+                most = min(self._receiver.together, self._receiver.prefetch)
+                batch = source.gather(1 if handler else most, is_ending=self._stopping.is_set())
+                if not batch:
+                    self._is_over = self._until_empty and source.is_empty()
+                    if self._is_over:
+                        return
+                    continue
+                done, blocked = self._write(batch, handler)
+                source.acknowledge(batch[:done])
+                if blocked is None:
+                    failures = 0
+                    self._tenure.show(ReceiverCondition.RECEIVES)
+                    continue
+                if self._tenure.show(ReceiverCondition.BLOCKED, blocked):
+                    logger.warning("The receiver %r waits: %s", self._receiver.name, blocked)
+                if self._stopping.is_set():
+                    return
+                source.put_back(batch[done:])
+                failures += 1
+                source.wait(BLOCKED_PAUSES.delay(failures), self._stopping)
+        finally:
+            with suppress(Exception):  # the broker may be away
+                connection.release()
+
+    def _write(self, batch: Sequence[Incoming], handler: Any) -> tuple[int, str | None]:
+        """Return how many of the batch may be acknowledged, and why the others may not."""
+        store = shared_store(self._alias)
+        try:
+            if handler is not None:
+                taken = sum((direct.handle(store, self._receiver, handler, each) for each in batch), Taken())
+            else:
+                taken = inbox.take(store, self._receiver, batch)
+        except BlockedError as error:
+            self._tenure.count(error.taken)
+            return error.done, str(error)
+        self._tenure.count(taken)
+        return len(batch), None
+
+
+class _InWords(Exception):  # noqa: N818 - it stands for another error
+    """An error of the broker, in words without credentials."""
+
+
+class Source:
+    """The open connection of a receiver, and what has come over it."""
+
+    def __init__(self, connection: Any, receiver: Receiver) -> None:
+        """Connect and consume. Raises the errors of the transport."""
+        from kombu import Consumer, Queue  # noqa: PLC0415 - only where there are bridges
+
+        self._connection = connection
+        connection.connect()
+        self._channel = channel = connection.channel()
+        self._queue = queue = Queue(
+            receiver.source, durable=True, queue_arguments=dict(receiver.arguments) or None
+        )
+        if receiver.declare:
+            queue.bind(channel).queue_declare()
+        #: What has come, and was not gathered yet.
+        self.waiting: list[Incoming] = []
+        consumer = Consumer(
+            channel,
+            queues=[queue],
+            auto_declare=False,
+            on_message=lambda message: self.waiting.append(Incoming.of(message)),
+            on_decode_error=lambda message, error: self.waiting.append(Incoming.of(message, error)),
+        )
+        consumer.qos(prefetch_count=receiver.prefetch)
+        consumer.consume()
+        # Only AMQP acknowledges all messages up to one.
+        self._together = connection.transport.driver_type == "amqp"
+        self._beat_at = 0.0
+
+    def gather(self, most: int, *, is_ending: bool = False) -> list[Incoming]:
+        """Return the next messages, at most so many, or none if none comes for a moment."""
+        is_idle = is_ending
+        while not is_complete(len(self.waiting), most, is_idle=is_idle):
+            is_idle = not self._drain(LINGER_SECONDS if self.waiting else IDLE_SECONDS)
+            if is_idle and not self.waiting:
+                return []
+        batch, self.waiting[:] = self.waiting[:most], self.waiting[most:]
+        self._beat()
+        return batch
+
+    def is_empty(self) -> bool:
+        """Return whether the queue of the broker has no message that it may send."""
+        found: Any = self._queue.bind(self._channel).queue_declare(passive=True)
+        return found.message_count == 0 and not self.waiting
+
+    def put_back(self, arrivals: Sequence[Incoming]) -> None:
+        """Take these again first."""
+        self.waiting[:0] = arrivals
+
+    def wait(self, seconds: float, stopping: threading.Event) -> None:
+        """Wait, and keep the connection meanwhile."""
+        until = time.monotonic() + seconds
+        while not stopping.is_set() and (left := until - time.monotonic()) > 0:
+            self._drain(min(left, IDLE_SECONDS))
+
+    def acknowledge(self, arrivals: Sequence[Incoming]) -> None:
+        """Tell the broker that these, and all before them, are done."""
+        if not arrivals:
+            return
+        if self._together:
+            self._channel.basic_ack(arrivals[-1].tag, multiple=True)
+        else:
+            for arrival in arrivals:
+                self._channel.basic_ack(arrival.tag)
+
+    def _drain(self, seconds: float) -> bool:
+        """Wait for an event of the connection; return whether one came."""
+        self._beat()
+        try:
+            self._connection.drain_events(timeout=seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def _beat(self) -> None:
+        if self._connection.supports_heartbeats and time.monotonic() >= self._beat_at:
+            self._beat_at = time.monotonic() + 1.0
+            self._connection.heartbeat_check(rate=2)
