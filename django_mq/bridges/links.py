@@ -134,14 +134,15 @@ class AMQPLink:
         self._returned: dict[int, str] = {}
         self._beat_at = time.monotonic()
         self._gathered = bytearray()
-        self._kombu = _connection(
-            bridge,
-            address,
-            on_blocked=self._block,
-            on_unblocked=self._unblock,
-            write_timeout=max(1, int(bridge.options.confirm_seconds)),
-        )
+        self._kombu: Any = None
         try:
+            self._kombu = _connection(
+                bridge,
+                address,
+                on_blocked=self._block,
+                on_unblocked=self._unblock,
+                write_timeout=max(1, int(bridge.options.confirm_seconds)),
+            )
             self._amqp: Any = self._kombu.connection
             self._channel: Any = self._kombu.channel()
             _declare(bridge, self._channel, queues)
@@ -284,6 +285,7 @@ class KombuLink:
         self._bridge, self._address = bridge, address
         self._tag = 0
         self._answers: list[Answered] = []
+        self._kombu: Any = None
         try:
             self._kombu = _connection(bridge, address)
             self._channel: Any = self._kombu.channel()

@@ -129,6 +129,7 @@ def test_a_message_that_nobody_needs_to_get_is_dropped_by_the_broker(
         ({"url": "amqp://guest:t0p-s3cret@127.0.0.1:1//"}, "Connection refused"),
         ({"url": "amqp://guest:t0p-s3cret@{host}//"}, "ACCESS_REFUSED"),
         ({"url": "amqp://guest:guest@{host}/no-such-vhost"}, "NOT_ALLOWED"),
+        ({"url": "amqp://guest:guest@{host}//?token=t0p-s3cret"}, "TypeError"),
         ({"exchange": "no.such.exchange", "declare": True}, "NOT_FOUND"),
         ({"declare": True, "arguments": {"x-max-length": 7}}, "PRECONDITION_FAILED"),
         ({"ssl": True}, "SSL"),
