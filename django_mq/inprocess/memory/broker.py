@@ -261,7 +261,7 @@ class SharedBroker:
         del self.rows[entry.arrival]
         self.note_end(row, END_OF_CAUSE[cause], id_=entry.arrival, queue=queue)
         if row.entry is entry:
-            outcome = History.Outcome.__members__.get(cause.name)
+            outcome = History.Outcome.__members__.get("FORWARDED" if row.is_forwarded else cause.name)
             left = None if outcome is None or not keeps else row.finished(outcome, self.now())
         else:  # it stands in another queue already
             left, row.left = row.left, None

@@ -104,6 +104,8 @@ class LiveMessage:
     entry: Entry = field(init=False)
     queue: BrokerQueue = field(init=False)
     is_new: bool = True
+    #: Whether another broker has it.
+    is_forwarded: bool = False
     session_id: int | None = None
     claimed_at: datetime | None = None
     #: When it last came back, as in the table.

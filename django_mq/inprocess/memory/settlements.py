@@ -162,6 +162,7 @@ class Settlements(Part, subjects.Settlements):
         inner, entry, now, counted = row.queue.inner, row.entry, self.broker.now(), settlement.counted
         match settlement.verdict:
             case Verdict.ACCEPT | Verdict.BEGIN | Verdict.FORWARD:
+                row.is_forwarded = settlement.verdict is Verdict.FORWARD
                 inner.accept(entry, consumer)
             case Verdict.DECLINE:
                 row.declined_at = row.released_at = now

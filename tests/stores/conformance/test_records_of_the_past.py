@@ -181,17 +181,21 @@ def test_a_queue_without_history_leaves_none(store: Store, session: int, finishe
     assert finished() == []
 
 
-def test_a_message_that_was_cancelled_while_it_was_held_says_so(
+def test_a_message_that_was_cancelled_or_forwarded_while_it_was_held_says_so(
     store: Store, orders: str, session: int, finished: Finished
 ) -> None:
-    publish(store)
-    publish(store)
-    revoked, done = claim(store, session, credit=2)
+    for _ in range(3):
+        publish(store)
+    revoked, done, sent = claim(store, session, credit=3)
+    verdicts = [verdict(revoked, Verdict.CANCEL), verdict(done, Verdict.ACCEPT), verdict(sent, Verdict.FORWARD)]
 
-    store.settlements.settle(session, [verdict(revoked, Verdict.CANCEL), verdict(done, Verdict.ACCEPT)])
+    store.settlements.settle(session, verdicts)
 
-    found = {row.message_id: row.outcome for row in finished()}
-    assert found == {revoked.message_id: Outcome.CANCELLED, done.message_id: Outcome.ACCEPTED}
+    assert {row.message_id: row.outcome for row in finished()} == {
+        revoked.message_id: Outcome.CANCELLED,
+        done.message_id: Outcome.ACCEPTED,
+        sent.message_id: Outcome.FORWARDED,
+    }
 
 
 def test_the_body_is_kept_where_the_queue_says_so(store: Store, session: int, finished: Finished) -> None:
