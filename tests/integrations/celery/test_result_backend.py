@@ -9,7 +9,7 @@ import pytest
 from celery import Celery, states
 from celery.app.task import Context
 from celery.exceptions import TimeoutError as ResultTimeout
-from celery.result import AsyncResult, GroupResult
+from celery.result import AsyncResult, GroupResult, denied_join_result
 from django.db import transaction
 from kombu.exceptions import EncodeError
 
@@ -195,3 +195,23 @@ def test_to_wait_in_the_transaction_that_publishes_is_refused(app: Celery) -> No
         assert first.get() == 3
     with transaction.atomic(using=alias), pytest.raises(ResultTimeout):
         second.get(timeout=0)
+
+
+def test_a_clock_that_jumps_moves_expiries_and_no_timeout(app: Celery, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three days of jumps, where results are kept for one."""
+    app.backend.store_result("now", 1, states.SUCCESS)
+    monkeypatch.setattr(clock, "offset", timedelta(days=-3))
+    app.backend.store_result("early", 2, states.SUCCESS)
+    for days, found in ((-3, ["now", "early"]), (0, ["now"]), (3, [])):
+        monkeypatch.setattr(clock, "offset", timedelta(days=days))
+
+        assert [each for each in ("now", "early") if app.backend.task_result_exists(each)] == found
+        with pytest.raises(ResultTimeout):
+            app.AsyncResult("unknown").get(timeout=0.01)
+
+
+def test_to_wait_in_a_task_is_refused_by_celery(app: Celery) -> None:
+    app.backend.store_result("t", 1, states.SUCCESS)
+
+    with denied_join_result(), pytest.raises(RuntimeError, match=r"Never call result.get\(\) within a task"):
+        app.AsyncResult("t").get()
