@@ -82,7 +82,7 @@ def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
     """Take each page at all widths, and say where one is wider than the window."""
     queue, rows = "/admin/django_mq/queue/", "/admin/django_mq"
     lists = ("queue", "message", "workersession", "consumer", "history", "failuregroup", "attempt")
-    lists += ("taskresult", "storedresult", "chord", "resultgroup", "operation", "messagebatch")
+    lists += ("taskresult", "storedresult", "chord", "resultgroup", "operation", "messagebatch", "durableevent")
     lists += ("binding", "insighthour", "archivebatch", "bulkjob", "periodicmessage", "workflowrun")
     pages = {name: f"{rows}/{name}/" for name in lists}
     pages |= {"app": f"{rows}/", "overview": f"{queue}overview/", "space": f"{queue}space/"}
@@ -98,6 +98,7 @@ def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
         "charts": f"{queue}charts/?span=day&beside=yesterday",
         "insights queue": f"{rows}/insighthour/?queue=orders",
     }
+    pages |= {"durable message": first_row(page, f"{rows}/message/?queue=parcels")}
     pages |= {"dead letter": first_row(page, f"{rows}/message/?state=letters")}
     pages |= {
         f"{name} page": first_row(page, pages[name]) for name in lists if name not in {"consumer", "insighthour"}
@@ -272,6 +273,7 @@ def fill() -> None:
     make_the_rest()
     make_periodic_messages()
     make_batches()
+    make_durable_handlers()
     make_failures()
     make_tiles()
     make_workflows()
@@ -291,6 +293,39 @@ def make_queues(number: int) -> None:
         Message.objects.create(
             queue=queue, state=3 if place % 9 == 0 else 1, message_id=uuid4(), published_at=now, **given
         )
+
+
+def make_durable_handlers() -> None:
+    """Write a message whose handler waits, one whose handler sleeps, and events."""
+    from django.utils import timezone
+
+    from django_mq.durable.models import DurableEvent, DurableStep
+    from django_mq.models import Message, Queue
+
+    now = timezone.now()
+    queue = Queue.objects.create(name="parcels")
+    for number, key in enumerate(("7001", "7002", "customer-4711@example.org/orders/2031/01/7003")):
+        event = DurableEvent.objects.create(name="packed", key=key, waited_at=now)
+        if number == 1:
+            times = {"emitted_at": now - timedelta(minutes=9), "expires_at": now + timedelta(days=7)}
+            DurableEvent.objects.filter(pk=event.pk).update(payload=json.dumps({"box": 12}), **times)
+        until = None if number == 0 else now + timedelta(days=3)
+        state = {"state": 7, "park_key": "durable", "parked_until": until, "level": 4, "priority": 4}
+        body = {"body": json.dumps({"order": key}).encode(), "content_type": "application/json"}
+        ids = {"message_id": uuid4(), "queue_name": "parcels"}
+        Message.objects.create(queue=queue, message_id=ids["message_id"], published_at=now, **state, **body)
+        charged = {"kind": "step", "name": "charge the card", "result": json.dumps({"receipt": f"R-{key}"})}
+        done = {"outcome": "done", "recorded_at": now - timedelta(minutes=20)}
+        DurableStep.objects.create(**ids, place=0, seconds=0.84, **charged, **done)
+        wait = {"kind": "wait", "name": "packed", "key": key}
+        if number == 1:
+            DurableStep.objects.create(**ids, place=1, **wait, **(done | {"result": json.dumps({"box": 12})}))
+            DurableStep.objects.create(**ids, place=2, kind="step", name="send", seconds=2.1, **done)
+            nap = {"kind": "sleep", "outcome": "open", "until": until, "recorded_at": now}
+            DurableStep.objects.create(**ids, place=3, **nap)
+        else:
+            asked = {"outcome": "open", "until": until, "recorded_at": now, "event": event}
+            DurableStep.objects.create(**ids, place=1, **wait, **asked)
 
 
 def make_batches() -> None:

@@ -24,6 +24,7 @@ bridges/      bridges to other brokers, and receivers
 acts/         what operators did, and how to put it back
 failures/     failed attempts in groups
 batches/      messages that are counted together
+durable/      events of durable handlers
 workers/      worker sessions and consumers
 overview/     the overview, and other pages on all queues
 periodic/     periodic messages
@@ -44,6 +45,7 @@ from django_mq.admin.acts.admin import ActAdmin
 from django_mq.admin.alerts.admin import RecordedAlertAdmin
 from django_mq.admin.batches.admin import MessageBatchAdmin
 from django_mq.admin.bridges.admin import ReceiverStateAdmin
+from django_mq.admin.durable.admin import DurableEventAdmin
 from django_mq.admin.failures.admin import FailureGroupAdmin
 from django_mq.admin.failures.staged import StagedRedriveAdmin
 from django_mq.admin.limits.admin import LimitExceptionAdmin
@@ -65,6 +67,7 @@ from django_mq.admin.workflows.admin import WorkflowRunAdmin
 from django_mq.alerts.models import RecordedAlert
 from django_mq.batches.models import MessageBatch
 from django_mq.bridges.receiver_state import ReceiverState
+from django_mq.durable.models import DurableEvent
 from django_mq.models import (
     ArchiveBatch,
     Attempt,
@@ -112,6 +115,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(RecordedAlert, RecordedAlertAdmin)
     site.register(MessageBatch, MessageBatchAdmin)
     site.register(ReceiverState, ReceiverStateAdmin)
+    site.register(DurableEvent, DurableEventAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)
     site.register(WorkflowRun, WorkflowRunAdmin)
     site.register(InsightHour, InsightAdmin)

@@ -35,7 +35,7 @@ GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     ),
     (
         gettext_lazy("Results and work in steps"),
-        ("TaskResult", "StoredResult", "Chord", "ResultGroup", "MessageBatch", "WorkflowRun"),
+        ("TaskResult", "StoredResult", "Chord", "ResultGroup", "MessageBatch", "WorkflowRun", "DurableEvent"),
     ),
     (
         gettext_lazy("Schedules and rules"),

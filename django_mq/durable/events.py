@@ -21,6 +21,7 @@ from django_mq.durable.models import DurableEvent, DurableStep
 from django_mq.engine.decisions.durable import NAME_LENGTH, StepOutcome
 from django_mq.engine.options import Option, is_storable
 from django_mq.errors import BodyNotSerialisable, InvalidMessage, UnusableEvent, shown
+from django_mq.formats import PLAIN
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import database_store, shared_store
 
@@ -58,6 +59,21 @@ def emit(event: str, key: str, payload: Any, *, ttl_seconds: timedelta | float |
         # Locked, so that each database shows what has committed by now.
         free(alias, ((name, row.pk) for name in waiting.select_for_update().values_list("queue_name", flat=True)))
     return True
+
+
+def delete(event: str, key: str, *, alias: str) -> None:
+    """Delete an event. Raises UnusableEvent if there is none, or if something waits for it."""
+    with transaction.atomic(using=alias):
+        row = DurableEvent.objects.using(alias).select_for_update().filter(name=event, key=key).first()
+        if row is None:
+            raise UnusableEvent(f"There is no event {f'{event} {key}'.strip()!r}.")
+        waits = DurableStep.objects.using(alias).filter(event=row, outcome=StepOutcome.OPEN.value)
+        if number := waits.count():
+            raise UnusableEvent(
+                f"The event {str(row)!r} is not deleted: messages wait for it, {PLAIN.number(number)} of them."
+                " Emit it, or cancel them."
+            )
+        row.delete()
 
 
 def check(event: object, key: object) -> None:

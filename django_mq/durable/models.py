@@ -29,6 +29,7 @@ class DurableEvent(models.Model):
         verbose_name = _("event of durable handlers")
         verbose_name_plural = _("events of durable handlers")
         ordering = ["-id"]
+        permissions = [("emit_durableevent", _("Can emit events of durable handlers"))]
         constraints = [models.UniqueConstraint(fields=["name", "key"], name="django_mq_durableevent_name")]
         indexes = [models.Index(fields=["expires_at"], name="django_mq_durableevent_expires")]
 

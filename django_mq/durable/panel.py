@@ -62,10 +62,10 @@ def _now(message: Any, last: DurableStep) -> str:
         return gettext("The handler goes on behind the last step when a worker takes the message.")
     words = {"event": _name(last), "time": LOCAL.time(last.until) if last.until else ""}
     if last.kind == StepKind.SLEEP.value:
-        return gettext("The handler sleeps until %(time)s.") % words
+        return gettext("Until %(time)s, the handler sleeps.") % words
     if last.until is None:
         return gettext("The handler waits for “%(event)s”, without end.") % words
-    return gettext("The handler waits for “%(event)s” until %(time)s.") % words
+    return gettext("Until %(time)s, the handler waits for “%(event)s”.") % words
 
 
 def _named(step: DurableStep) -> str:

@@ -60,6 +60,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
     from django_mq.alerts.models import RecordedAlert
     from django_mq.batches.models import MessageBatch
     from django_mq.bridges.receiver_state import ReceiverState
+    from django_mq.durable.models import DurableEvent
     from django_mq.results.models import Chord, ResultGroup, StoredResult
 
     now = timezone.now()
@@ -100,6 +101,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
         ArchiveBatch.objects.create(first_id=1, last_id=2, cutoff=now, planned_at=now),
         BulkJob.objects.create(parts=1, started_at=now),
         MessageBatch.objects.create(id=uuid4(), created_at=now),
+        DurableEvent.objects.create(name="paid", emitted_at=now, expires_at=now),
     ]
     rows = {str(row._meta.model_name): row for row in found}
     for name, row in rows.items():

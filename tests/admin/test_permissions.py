@@ -22,6 +22,7 @@ from django.utils import timezone
 from django_mq.acts.models import Act
 from django_mq.admin.table import ReadOnly
 from django_mq.batches.models import BatchMember, MessageBatch
+from django_mq.durable.models import DurableEvent
 from django_mq.models import (
     AcknowledgedLetter,
     Binding,
@@ -119,6 +120,10 @@ def a_stored_result(_: Make) -> StoredResult:
     return StoredResult.objects.create(task_id="t", status="SUCCESS", content_type="application/json")
 
 
+def a_durable_event(_: Make) -> DurableEvent:
+    return DurableEvent.objects.create(name="paid", key="7")
+
+
 def a_failure_group(make: Make) -> FailureGroup:
     return make.failure_group()
 
@@ -203,6 +208,8 @@ CASES = [
     Case("workflowrun", "retry", "retry_workflowrun", a_workflow("failed"), YES),
     Case("workflowrun", "cancel", "cancel_workflowrun", a_workflow("running"), {"reason": "known"}),
     Case("workflowrun", "delete", "delete_workflowrun", a_workflow("failed"), YES),
+    Case("durableevent", "emit", "emit_durableevent", a_durable_event, YES),
+    Case("durableevent", "delete", "delete_durableevent", a_durable_event, YES),
     Case("failuregroup", "redrive", "redrive_message", a_failure_group, YES),
     Case("snoozedalert", "delete_selected", "delete_snoozedalert", a_snoozed_alert, {"post": "yes"}),
     Case("stagedredrive", "stop", "redrive_message", a_staged_redrive("running"), {}),
@@ -236,6 +243,7 @@ def picture() -> list[Any]:
         *PeriodicMessage.objects.values_list("name", "is_paused"),
         *UniqueKey.objects.values_list("digest"),
         *MessageBatch.objects.values_list("state"),
+        *DurableEvent.objects.values_list("name", "emitted_at"),
         *WorkflowRun.objects.values_list("state"),
         *StoredResult.objects.values_list("task_id"),
     ]

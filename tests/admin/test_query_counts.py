@@ -23,6 +23,7 @@ from django_mq.acts.models import Act
 from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.bridges.receiver_state import ReceiverState
+from django_mq.durable.models import DurableEvent, DurableStep
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
 from django_mq.results.models import Chord, ChordMember, ResultGroup, StoredResult
 from django_mq.workflows.models import WorkflowRun
@@ -160,6 +161,14 @@ def a_job(number: int) -> Any:
     return job
 
 
+def a_durable_event(make: Make, number: int) -> Any:
+    row, now = DurableEvent.objects.create(name="paid", key=str(number), waited_at=timezone.now()), timezone.now()
+    for _ in range(number + 1):
+        of_message = {"message_id": make.message().message_id, "queue_name": "orders", "place": 0}
+        DurableStep.objects.create(**of_message, kind="wait", outcome="open", event=row, recorded_at=now)
+    return row
+
+
 def a_message_batch(make: Make, number: int) -> Any:
     now, key = timezone.now(), uuid4()
     row = MessageBatch.objects.create(id=key, name=f"import {number}", created_at=now, counted_at=now)
@@ -209,6 +218,7 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "Operation": lambda _, number: an_operation(number),
     "PeriodicMessage": a_periodic_message,
     "MessageBatch": a_message_batch,
+    "DurableEvent": a_durable_event,
     "RecordedAlert": an_alert,
     "WorkflowRun": a_workflow,
     "ReceiverState": lambda _, number: ReceiverState.objects.create(name=f"receiver {number}"),

@@ -58,6 +58,8 @@ COMMANDS = {
     ("workflowrun", "retry"): f"mq_workflows retry {ONE}",
     ("workflowrun", "cancel"): f"mq_workflows cancel {ONE} --reason known",
     ("workflowrun", "delete"): f"mq_workflows delete {ONE}",
+    ("durableevent", "emit"): "mq_events emit paid 7 --payload 5",
+    ("durableevent", "delete"): "mq_events delete paid 7",
     ("failuregroup", "redrive"): "mq_redrive --failure 7",
     ("stagedredrive", "stop"): "mq_failures --stop 7",
     ("stagedredrive", "go_on"): "mq_failures --continue 7",
