@@ -239,6 +239,10 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached; the operation may be tried again."""
 
 
+class TransactionLost(StoreUnavailable):
+    """The database has undone the whole transaction, as after a deadlock; all of it may be tried again."""
+
+
 class LockHeld(StoreUnavailable):
     """Another transaction holds a lock that the operation needs; try again when that transaction has ended."""
 

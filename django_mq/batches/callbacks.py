@@ -18,7 +18,7 @@ from django_mq.delivery import hints, publisher
 from django_mq.delivery.codecs import encode_json
 from django_mq.delivery.queues import check_declared
 from django_mq.engine.decisions.batches import CALLBACK_HEADER, BatchCallback
-from django_mq.errors import InvalidMessage, shown
+from django_mq.errors import InvalidMessage, TransactionLost, shown
 from django_mq.seams.middleware import Publication, surrounded
 from django_mq.stores.records import NewMessage, headers_in
 
@@ -93,18 +93,18 @@ def publish_once(store: Store, batch: UUID, what: BatchCallback, text: str) -> N
     if is_signature(text):
         database.rows("note_callback_problem", batch=batch, problem=f"on_{what.value}: {LEFT_TO_MAINTENANCE}")
         return
-    database.execute("SAVEPOINT django_mq_callback")
     try:
-        [message] = publisher.marked([_message(json.loads(text))], conf.extensions().ends)
-        write = partial(store.publications.append, message, again=False)
-        publisher.declaring(store, [message.queue_name], write)
-        database.rows("note_callback", batch=batch, callback=what.value)
+        with database.savepoint():
+            [message] = publisher.marked([_message(json.loads(text))], conf.extensions().ends)
+            write = partial(store.publications.append, message, again=False)
+            publisher.declaring(store, [message.queue_name], write)
+            database.rows("note_callback", batch=batch, callback=what.value)
+    except TransactionLost:
+        raise
     except Exception as error:  # the counts are kept if the queue is gone
-        database.execute("ROLLBACK TO SAVEPOINT django_mq_callback")
         logger.exception("The callback on_%s of the batch %s is not published", what.value, batch)
         database.rows("note_callback_problem", batch=batch, problem=f"on_{what.value}: {error}"[:1000])
     else:
-        database.execute("RELEASE SAVEPOINT django_mq_callback")
         hints.announce([message], store)
 
 

@@ -76,6 +76,8 @@ class BatchHandle:
         self._stays_open = open_
         self._is_member = member
         self._tokens: list[Token[Any]] = []
+        # The outermost block of the transaction that has written the batch, if that is the caller's.
+        self._unseen: Any = None
 
     def __repr__(self) -> str:
         return f"<batch {self.id}>"
@@ -115,7 +117,11 @@ class BatchHandle:
         if self._new is not None:
             from django_mq.batches.models import MessageBatch  # noqa: PLC0415 - as above
 
-            store, columns = shared_store(self._alias), self._new
+            columns = self._new
+            store: Any = shared_store(self._alias)
+            blocks = store.database.connection.atomic_blocks
+            # No other transaction closes or cancels a batch that it does not see.
+            self._unseen = blocks[0] if blocks else None
             with store.database.transaction():
                 MessageBatch.objects.using(self._alias).create(id=self.id, created_at=clock.now(), **columns)
             self._new = None
@@ -134,6 +140,9 @@ class BatchHandle:
 
     def _check(self, store: Any) -> None:
         """Return if members may be added. Raises BatchClosed and UnknownBatch."""
+        blocks = store.database.connection.atomic_blocks
+        if self._unseen is not None and blocks and blocks[0] is self._unseen:
+            return
         if self._is_member:
             # The batch waits for the message that is being handled: no lock is needed.
             found = [row[:2] for row in store.database.rows("batch_facts", batch=self.id, near=1)]

@@ -6,10 +6,9 @@ so are its steps. Only items of a step, which end by themselves, are changed wit
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django_mq.engine.decisions.workflows import StepState, WorkflowState
 from django_mq.stores.clock import clock
@@ -18,6 +17,7 @@ from django_mq.workflows.models import StepRun, WorkflowRun
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from django_mq.stores.base import Store
@@ -103,19 +103,11 @@ class StepStatements:
             with database.alone(), translating(self._connection), self._connection.cursor() as cursor:
                 cursor.executemany(query, every)
 
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
+    def savepoint(self) -> AbstractContextManager[None]:
         """Undo what the block has written if it raises."""
         database: Any = self.store.database
-        name = f"django_mq_{uuid4().hex}"  # MariaDB forgets a savepoint when an inner one has its name
-        with database.alone(), translating(self._connection):
-            database.execute(f"SAVEPOINT {name}")
-            try:
-                yield
-            except Exception:
-                database.execute(f"ROLLBACK TO SAVEPOINT {name}")
-                raise
-            database.execute(f"RELEASE SAVEPOINT {name}")
+        found: AbstractContextManager[None] = database.savepoint()
+        return found
 
     # Runs.
 

@@ -15,8 +15,8 @@ from uuid import UUID
 from django_mq import conf
 from django_mq.engine.decisions.ends import End, Ended
 from django_mq.engine.decisions.verdict import ACCEPT
+from django_mq.errors import TransactionLost
 from django_mq.seams.ends import concerns, told
-from django_mq.stores.connections import translating
 from django_mq.stores.sql.database import Part
 
 if TYPE_CHECKING:
@@ -166,16 +166,10 @@ class Ends(Part):
 
     def _tell_one(self, listening: Listening, ended: list[Ended]) -> None:
         """Tell one listening; if it fails, log that and undo what it wrote."""
-        database = self.database
-        with database.alone(), translating(database.connection):
-            database.execute("SAVEPOINT django_mq_told")
-            try:
+        try:
+            with self.database.savepoint():
                 listening.tell(self.store, ended)
-            except Exception as error:
-                logger.exception("The listening %r failed with %s ends of messages", listening.name, len(ended))
-                try:
-                    database.execute("ROLLBACK TO SAVEPOINT django_mq_told")
-                except Exception:  # noqa: BLE001 - the transaction is lost, for example by a deadlock
-                    raise error from error.__cause__
-            else:
-                database.execute("RELEASE SAVEPOINT django_mq_told")
+        except TransactionLost:
+            raise
+        except Exception:
+            logger.exception("The listening %r failed with %s ends of messages", listening.name, len(ended))

@@ -1,3 +1,8 @@
+-- name: append_member. Writes a member that waits.
+-- Locks: the new row. Index: none. Returns: nothing.
+INSERT INTO django_mq_batchmember (id, batch_id, state, message_id, queue_name, task_id)
+VALUES (%(member)s, %(batch)s, 0, %(message_id)s, %(queue)s, %(task)s)
+
 -- name: batch_members. Finds members by their ids.
 -- Locks: nothing. Index: the primary key. Returns: member, batch, state.
 SELECT id, batch_id, state FROM django_mq_batchmember WHERE id {in_uuids:members}
