@@ -29,6 +29,7 @@ from django_mq.stores.clock import clock as moving
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLSessions
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
+from tests.proof.batched import begin_batches, handle_batches
 from tests.proof.errands import ERRANDS
 from tests.proof.fatal import Fatal
 from tests.proof.limited import consume_limited
@@ -255,4 +256,6 @@ ROLES: dict[str, Callable[..., None]] = {
     "limited": consume_limited,
     "die": die,
     **ORDER_ROLES,
+    "begin_batches": begin_batches,
+    "handle_batches": handle_batches,
 }
