@@ -24,6 +24,7 @@ with batch("tasks", on_complete=tasks.plain.si("complete"), on_failure=tasks.pla
     tasks.failing_late.delay("wrong late")
     tasks.failing_kept.delay("dead letter")
     tasks.spreading.delay("one")
+    tasks.plain.apply_async(("revoked",), countdown=3600, task_id="revoked", ignore_result=True)
 """
 
 
@@ -34,9 +35,10 @@ def test_tasks_count_by_the_outcomes_of_their_runs(site: Site, pool: str) -> Non
     batches = MessageBatch.objects.using(site.alias)
     with site.worker("-c", "2", "-P", pool):
         site.open("gate")
+        site.app.control.revoke("revoked")
         wait_until(batches.exclude(complete_at=None).exists, site.story)
         site.wait_for_diary(1, name="complete")
         site.wait_for_diary(1, name="failure")
     found = batches.get()
-    assert (found.state, found.counts) == ("failed", (0, 5, 3, 0))
+    assert (found.state, found.counts) == ("failed", (0, 5, 3, 1))
     assert [len(site.diary(name=f"retried {number}")) for number in range(2)] == [3, 3]
