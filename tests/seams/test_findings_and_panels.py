@@ -129,6 +129,8 @@ def test_the_metrics_count_what_they_find() -> None:
         ("periodic", "notice"): 0,
         ("alerts", "problem"): 0,
         ("alerts", "notice"): 0,
+        ("batches", "problem"): 0,
+        ("batches", "notice"): 0,
     }
 
 

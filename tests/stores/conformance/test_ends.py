@@ -11,6 +11,7 @@ import pytest
 from django_mq import conf
 from django_mq.engine.decisions.ends import End, Ended, RunOutcome
 from django_mq.engine.decisions.verdict import Decision, Verdict
+from django_mq.errors import TransactionLost
 from django_mq.seams.extension import Extension, Listening
 from django_mq.stores.records import SessionInfo, Settlement
 from tests.stores.builders import (
@@ -413,7 +414,7 @@ def test_if_the_transaction_is_lost_while_it_is_told_nothing_is_settled(
     held = claimed(store, session, {"told_to": "listener"})
     added(listening(tell))
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(TransactionLost):
         store.settlements.settle(session, [Settlement.of(held, DONE)])
 
     conf.remove_extension("listener")
