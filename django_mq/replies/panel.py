@@ -63,7 +63,7 @@ def show_progress(_request: HttpRequest, message: Any) -> str:
         return ""
     given = {"number": row.attempt, "time": LOCAL.time(row.reported_at)}
     words = gettext("reported by attempt %(number)s at %(time)s") % given
-    return format_html('{} <span class="quiet">{}</span>', bar_of(row), words)
+    return format_html('{}<div class="quiet">{}</div>', bar_of(row), words)
 
 
 def bar_of(row: MessageProgress | None) -> str:
@@ -77,7 +77,7 @@ def bar_of(row: MessageProgress | None) -> str:
         gettext("progress"),
         percent,
     )
-    return format_html("{} <bdi>{}</bdi>", bar, row.text) if row.text else bar
+    return format_html("{}, <bdi>{}</bdi>", bar, row.text) if row.text else bar
 
 
 def progress_in(message_ids: Collection[UUID], *, using: str) -> dict[UUID, MessageProgress]:

@@ -67,6 +67,10 @@ NOT_FILTERS = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
 #: Values of the state filter that show only dead letters.
 LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
 DEAD_LETTER_COLUMNS = ["short_id", "queue_shown", "situation", "content", "failed", "errors", "published"]
+RUNNING_COLUMNS = [
+    *("short_id", "queue_shown", "situation", "progress", "content"),
+    *("failed", "last_error", "published"),
+]
 
 
 class MessageList(MessageRows):
@@ -214,10 +218,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     def get_list_display(self, request: HttpRequest) -> Any:
         if _shows_dead_letters(request.GET):
             return DEAD_LETTER_COLUMNS
-        columns_ = super().get_list_display(request)
-        if not _shows_what_runs(request.GET):
-            return columns_
-        return [shown for name in columns_ for shown in ((name, "progress") if name == "situation" else (name,))]
+        return RUNNING_COLUMNS if _shows_what_runs(request.GET) else super().get_list_display(request)
 
     @admin.display(description=gettext_lazy("state"))
     def situation(self, message: Message) -> str:
