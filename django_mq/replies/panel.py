@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.utils.html import format_html
 from django.utils.translation import gettext
 
-from django_mq.delivery.codecs import key_of
+from django_mq.delivery.codecs import JSON
 from django_mq.diagnosis.language import LOCAL
-from django_mq.diagnosis.messages import masking
+from django_mq.diagnosis.messages import payload
 from django_mq.replies.models import MessageProgress, MessageResult
 
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django.http import HttpRequest
-
-
-#: The most characters of a result on a page.
-MOST_SHOWN: Final = 50_000
 
 
 def show_result(_request: HttpRequest, message: Any) -> str:
@@ -44,15 +39,10 @@ def show_result(_request: HttpRequest, message: Any) -> str:
 
 
 def _text_of(row: MessageResult) -> str:
-    """Return a result as indented JSON, without what ``MASK`` hides. One that is encrypted stays so."""
-    if row.content_encoding:
-        key_id = key_of(base64.b64decode(row.value or ""))
-        return gettext("encrypted with the key %(key)s") % {"key": key_id} if key_id else row.content_encoding
-    value = masking.masked(json.loads(row.value or "null"), row.queue_name)
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
-    # JSON may have half of a surrogate pair, which no page can have.
-    return shown.encode("utf-8", "backslashreplace").decode()
+    """Return a result as a body is shown: indented, without what ``MASK`` hides, and not decrypted."""
+    stored, encoding = (row.value or "").encode(), row.content_encoding
+    body = base64.b64decode(stored) if encoding else stored
+    return payload.body(body, JSON, encoding or "utf-8", queue=row.queue_name).text
 
 
 def show_progress(_request: HttpRequest, message: Any) -> str:

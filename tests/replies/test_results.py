@@ -259,7 +259,9 @@ def test_the_page_of_a_message_shows_its_result_masked(settings: Settings) -> No
 
     MessageResult.objects.update(value=None, status="dead")
     assert "<pre" not in show_result(HttpRequest(), past)
-    MessageResult.objects.update(value=b64encode(marked_with_key("k1", b"secret")).decode(), content_encoding="x")
+    MessageResult.objects.update(
+        value=b64encode(marked_with_key("k1", b"secret")).decode(), content_encoding="encrypted"
+    )
     assert "encrypted with the key k1</pre>" in show_result(HttpRequest(), past)
     MessageResult.objects.all().delete()
     assert show_result(HttpRequest(), past) == ""
