@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -735,7 +736,6 @@ def bridges() -> None:
     from django_mq.engine.decisions.bridges import bridges_of, circles_of, without_secrets
     from django_mq.engine.decisions.forwarding import BrokerAnswer, Flights, pause_after, reason_of
     from django_mq.errors import ConfigurationError
-    from django_mq.stores.records import NewMessage
 
     url = "amqp://user:secret@127.0.0.1:1//?token=secret"
     named = {"memory": {"url": "memory://", "declare": True}, "away": {"url": url, "in_flight": 2}}
@@ -763,8 +763,8 @@ def bridges() -> None:
     ):
         with suppress(ConfigurationError):
             bridges_of(wrong)
-    flights = Flights[NewMessage](2)
-    flights.offer(NewMessage(queue_name="forwarded", body=b"", group_key=key) for key in ("g", "g", None))
+    flights = Flights[Any](2)
+    flights.offer(SimpleNamespace(queue_name="forwarded", group_key=key) for key in ("g", "g", None))
     while (item := flights.next()) is not None:
         flights.sent(flights.on_way + 1, item)
     flights.withdrawn({"forwarded"})
