@@ -84,6 +84,10 @@ DJANGO_MQ: dict[str, Any] = {
         # Native messages, handled by library/consumers.py.
         "facts": {},
         "closing": {},
+        # The steps of the workflow of library/workflows.py.
+        "report.index": {},
+        "report.analyse": {},
+        "report.total": {},
     },
 }
 

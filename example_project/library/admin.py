@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import admin
 
-from library.models import Import, SourceFile, Summary
+from library.models import Import, ShelfReport, SourceFile, Summary
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -45,3 +45,10 @@ class SummaryAdmin(ReadOnly, admin.ModelAdmin):
     """The totals."""
 
     list_display = ["written_at", "files", "broken", "lines", "functions", "classes", "imports"]
+
+
+@admin.register(ShelfReport)
+class ShelfReportAdmin(ReadOnly, admin.ModelAdmin):
+    """What the workflow has found."""
+
+    list_display = ["kind", "files", "lines", "most_imported"]

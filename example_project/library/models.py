@@ -59,6 +59,21 @@ class Import(models.Model):
         return f"{self.source_id} imports {self.module}"
 
 
+class ShelfReport(models.Model):
+    """What a step of the workflow has found in the files of one kind."""
+
+    kind = models.CharField(max_length=20, unique=True)
+    files = models.PositiveIntegerField()
+    lines = models.PositiveIntegerField()
+    most_imported = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["kind"]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.files} files"
+
+
 class Summary(models.Model):
     """The totals after the last file. There is at most one row."""
 

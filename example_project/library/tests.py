@@ -9,11 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from django.test import TestCase
+from django_mq.api import workflow_results
 from django_mq.testing import QueueTestMixin
 
 from library.enlisting import announce_closing, enlist
-from library.models import SourceFile, Summary
+from library.models import ShelfReport, SourceFile, Summary
 from library.shelves import Kind, Source, broken_examples
+from library.workflows import library_report
 
 MINUTE = timedelta(minutes=1)
 
@@ -50,3 +52,15 @@ class Index(QueueTestMixin, TestCase):
         self.mq.drain(ahead=MINUTE)
 
         assert Summary.objects.values_list("files", "broken").get() == (4, 3)
+
+    def test_the_workflow_analyses_each_shelf_and_adds_up(self) -> None:
+        enlist([self.shelf, *broken_examples()])
+        self.mq.drain(ahead=MINUTE)
+
+        report = library_report.start()
+        self.mq.drain()
+
+        found = workflow_results(report)["report"]
+        assert (found["files"], found["largest"]) == (1, Kind.MODULE)
+        assert ShelfReport.objects.values_list("kind", "files").get(kind=Kind.EXAMPLE) == (Kind.EXAMPLE, 0)
+        assert ShelfReport.objects.get(kind=Kind.MODULE).most_imported == ["os", "sys"]

@@ -76,6 +76,7 @@ def test_it_indexes_files_and_finds_the_result_right(run_demo: RunDemo, servers:
     graves = written.partition("Dead letters")[2].splitlines()
     assert [line.split()[1:3] for line in graves if "broken/" in line] == [["3", "x"]] * 3
     assert "9 (package)" in written
+    assert "The workflow “library report” has succeeded" in written
 
 
 @pytest.mark.once

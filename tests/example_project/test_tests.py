@@ -27,4 +27,4 @@ def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert "Ran 3 tests" in done.stderr
+    assert "Ran 4 tests" in done.stderr

@@ -9,8 +9,9 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import connection, transaction
 from django_mq.models import Attempt, History, Message
+from django_mq.workflows.models import WorkflowRun
 
-from library.models import SourceFile, Summary
+from library.models import ShelfReport, SourceFile, Summary
 
 USERNAME = PASSWORD = "demo"  # noqa: S105 - printed; the site listens on the loopback only
 
@@ -41,6 +42,8 @@ def empty() -> None:
     names = list(settings.DJANGO_MQ["QUEUES"])
     SourceFile.objects.all().delete()
     Summary.objects.all().delete()
+    ShelfReport.objects.all().delete()
+    WorkflowRun.objects.all().delete()
     Message.objects.filter(queue__name__in=names).delete()
     History.objects.filter(queue_name__in=names).delete()
     Attempt.objects.filter(queue_name__in=names).delete()

@@ -20,6 +20,7 @@ from library.demo.fresh import PASSWORD, USERNAME, prepare
 from library.demo.learning import learn
 from library.demo.lock import only_one
 from library.demo.outcomes import totals_of
+from library.demo.reporting import report_on_shelves
 from library.demo.saying import say, say_table
 from library.demo.site import Site
 from library.demo.stored import dead_letters, stored_outcomes, stored_totals
@@ -74,6 +75,7 @@ class Demo:
         Watch(worker, kill_once=self.kill_once).follow()
         say(f"Every file is done after {time.monotonic() - started:.1f} s. Parsing all again without the queue.")
         parsing_seconds = judge(selected)
+        report_on_shelves(worker)
         say_table("Parsing the files is the work", report.overhead(started_at, parsing_seconds))
         say_table("Rates", report.rates(started_at))
         say_table("Waits from ready to claimed", report.waits(started_at))
