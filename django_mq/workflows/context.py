@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq import conf
 from django_mq.engine.decisions.workflows import StepState
 from django_mq.errors import UnknownWorkflow
+from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.registry import shared_store
 from django_mq.workflows.results import Results
 from django_mq.workflows.statements import StepStatements
@@ -70,6 +71,7 @@ class StepContext:
         """What the step has returned, for its compensation."""
         return value_in(self.step.result)
 
+    @apart_from_event_loops
     def start(self, workflow: WorkflowDeclaration, input: Any = None, *, key: str = "") -> UUID:  # noqa: A002 - what it is
         """Start a sub-workflow; the followers of the step wait for it, too. Return its id.
 
@@ -89,6 +91,7 @@ def step_of(message: ReceivedMessage, *, using: str | None = None) -> StepContex
     return found
 
 
+@apart_from_event_loops
 def find_step(message_id: UUID, *, using: str | None = None) -> StepContext | None:
     """Return the step of a message; None if it has none."""
     store = shared_store(using or conf.load().DATABASE)

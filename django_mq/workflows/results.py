@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.decisions.workflows import StepState
+from django_mq.stores.connections import apart_from_event_loops
 from django_mq.workflows.graphs import graph_in
 from django_mq.workflows.values import value_in
 
@@ -36,8 +37,12 @@ class Results(Mapping[str, Any]):
         if name not in graph_in(self._run.graph).by_name:
             raise KeyError(name)
         if name not in self._known:
-            self._known[name] = result_of(self._statements, self._statements.steps(self._run.id, [name])[0])
+            self._known[name] = self._read(name)
         return self._known[name]
+
+    @apart_from_event_loops
+    def _read(self, name: str) -> Any:
+        return result_of(self._statements, self._statements.steps(self._run.id, [name])[0])
 
     def __iter__(self) -> Iterator[str]:
         return iter(graph_in(self._run.graph).by_name)

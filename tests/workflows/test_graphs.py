@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import transaction
 
-from django_mq.api import Workflow, cancel_workflow, redrive, retry_workflow, step_of, workflow_results
+from django_mq.api import Workflow, cancel_workflow, consumer, redrive, retry_workflow, step_of, workflow_results
+from django_mq.delivery.consumer.handlers import forget
 from django_mq.engine.decisions.workflows import StepState
 from django_mq.errors import (
     BodyNotSerialisable,
@@ -23,6 +25,7 @@ from django_mq.stores.registry import MEMORY, shared_store
 from django_mq.testing import QueueTester
 from django_mq.workflows import duty
 from django_mq.workflows.models import StepRun, WorkflowRun
+from tests.stores.builders import declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -280,9 +283,9 @@ def test_what_is_wrong_is_said_before_anything_is_written(site: Site) -> None:
         lambda: flow.step("a", other, priority=3),
         lambda: other.start(using=site.alias),
     ]
-    for declare in wrong:
+    for try_it in wrong:
         with pytest.raises(WrongWorkflow):
-            declare()
+            try_it()
     other.step("a", "nowhere")
     for error, start in [
         (UnknownQueue, lambda: other.start(using=site.alias)),
@@ -312,3 +315,27 @@ def test_a_duty_ends_a_step_whose_message_is_gone_and_deletes_old_workflows_that
         assert duty.prune(store, 10) == 1
     assert list(WorkflowRun.objects.using(site.alias).values_list("pk", flat=True)) == [running]
     assert StepRun.objects.using(site.alias).count() == 1
+
+
+def test_a_coroutine_asks_for_its_step_and_starts_sub_workflows(site: Site) -> None:
+    flow, inner = site.workflow("flow"), site.workflow("inner")
+    inner.step("leaf", site.queue("leaf"))
+    site.queue("work")
+
+    async def handle(message: Any) -> Any:
+        await asyncio.sleep(0)
+        step = step_of(message, using=site.alias)
+        return [step.input, step.results["first"], str(step.start(inner, key="one"))]
+
+    declare(shared_store(site.alias), "coroutines")
+    consumer("coroutines", max_attempts=1)(handle)
+    try:
+        flow.step("second", "coroutines", after=[flow.step("first", "work")])
+        id_ = flow.start(7, using=site.alias)
+        with QueueTester(using=site.alias) as mq:
+            mq.drain(["work", "coroutines", "leaf"])
+    finally:
+        forget("coroutines")
+    child = WorkflowRun.objects.using(site.alias).get(name="inner")
+    assert workflow_results(id_, using=site.alias)["second"] == [7, 7, str(child.pk)]
+    assert (site.state(id_), child.state) == ("succeeded", "succeeded")
