@@ -8,6 +8,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 
 from django_mq import conf
+from django_mq.delivery.consumer.handlers import is_task
 from django_mq.diagnosis.messages.life import id_in
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
 #: The parameters of an address that name the list it stands in, and the row of the link.
 LIST, ROW = "list", "row"
-#: The names of URLs: the page of a message by its id, and the search.
-LIFE, SEARCH = "django_mq_message_life", "django_mq_message_search"
+#: The names of URLs: the page of a message by its id, the search, and the tasks that a first task has begun.
+LIFE, SEARCH, CANVAS = "django_mq_message_life", "django_mq_message_search", "django_mq_message_canvas"
+#: The parameter that names the first task, and the most characters of its id.
+ROOT, LONGEST = "root", 255
 
 
 class OnSite(Protocol):
@@ -59,3 +62,11 @@ def address_in_list(page: OnSite, row: Any, **place: Any) -> str:
     """Return the URL of the message that a row of a list is about; blank if its id is not known."""
     message_id = row.message_id or id_in(row.correlation_id)
     return message_address(page, message_id, **{LIST: row._meta.model_name, ROW: row.pk}, **place)
+
+
+def canvas_address(page: OnSite, headers: Any) -> str:
+    """Return the URL of the chain, the group or the chord of a Celery task, by its headers; blank for others."""
+    if not isinstance(headers, dict) or not is_task(headers) or not headers.get("root_id"):
+        return ""
+    address = reverse(f"{page.admin_site.name}:{CANVAS}")
+    return f"{address}?{urlencode({ROOT: str(headers['root_id'])[:LONGEST]})}"

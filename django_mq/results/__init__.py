@@ -5,6 +5,7 @@ connections.py  the connection over which a worker writes
 results.py    writes, reads and forgets results; saves groups
 chords.py     counts the members of chords
 waiting.py    wakes what waits for results
+canvas.py     the tasks that one first task has begun: a chain, a group, a chord
 pruning.py    deletes what has expired
 members.py    how many members of saved groups have ended
 shown.py      what people see of a result

@@ -372,6 +372,7 @@ OPENED_BY = {
     "workersession_stop_running": (),  # it takes three
     "queue_tenants": (),  # two
     "message_add": ("add_message",),
+    "message_canvas": ("view_message",),
     "message_search": ("view_message", "view_history", "view_attempt"),
     "message_life": ("view_message", "view_history", "view_attempt", "view_taskresult"),
 }

@@ -33,7 +33,7 @@ from django_mq.admin.filters import (
     WorkerFilter,
     is_in_one_line,
 )
-from django_mq.admin.messages import descriptions, failures, life, publish_form, search_page
+from django_mq.admin.messages import canvas, descriptions, failures, life, publish_form, search_page
 from django_mq.admin.messages.actions import ACTIONS
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
@@ -136,6 +136,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         "Search for a message id or a correlation id, such as the id of a Celery task. In the newest 100,000 "
         "messages, you can also search for the 8 characters of an id that lists show, or a header as name:value."
     )
+
+    pages = {"canvas/": canvas.page}
 
     def get_urls(self) -> list[Any]:
         address = path("<uuid:message_id>/", self.admin_site.admin_view(self.life_view), name=LIFE)

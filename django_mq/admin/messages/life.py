@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext as _
 
-from django_mq.admin.addresses import chips
+from django_mq.admin.addresses import canvas_address, chips
 from django_mq.admin.messages import timeline
 from django_mq.admin.messages.neighbours import neighbours
 from django_mq.admin.panels import events_of
@@ -96,10 +97,21 @@ def details(admin: TableAdmin, request: HttpRequest, row: Any, attempts: Sequenc
         "timeline": events,
         "places": places if len(places) > 1 else [],
         "is_cut": life.is_cut,
+        "canvas_address": _canvas(admin, row) if seen[Message] is not None else "",
         "shows_queues": len({event.queue for event in events} - {""}) > 1,
         "neighbours": neighbours(admin, request),
         "chips": chips(admin, [message_id]).get(message_id, []) if message_id else [],
     }
+
+
+def _canvas(admin: TableAdmin, row: Any) -> str:
+    """Return the page of the chain, the group or the chord of a task; blank for other messages."""
+    if not isinstance(row, Message | History):
+        return ""
+    try:
+        return canvas_address(admin, json.loads(payload.raw(row, "headers") or "null"))
+    except (ValueError, RecursionError):
+        return ""
 
 
 def _origins(life: Life) -> Iterator[tuple[int, str]]:
