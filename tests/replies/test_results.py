@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from base64 import b64encode
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -49,7 +49,7 @@ from django_mq.replies.models import MessageResult
 from django_mq.replies.panel import show_result
 from django_mq.replies.recorder import prune
 from django_mq.stores.clock import clock
-from django_mq.stores.registry import shared_store
+from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -175,6 +175,21 @@ def test_what_waits_is_woken_by_hints_over_one_listener(alias: str, monkeypatch:
         assert [thread.name for thread in threading.enumerate()].count(waiters.THREAD) == 1
         assert asyncio.run(aask()) == [{"price": 7}, {"price": 8}, {"price": 9}]
     assert sorted(each["price"] for each in answers) == [0, 1, 2, 3, 4]
+
+
+def test_a_hint_over_the_connection_of_a_worker_waits_for_its_commit(alias: str) -> None:
+    store, told = private_store(alias), list[str]()
+    database = store.database
+    with database.transaction(), database.transaction():
+        database.after_commit(lambda: told.append("committed"))
+        assert told == []
+    with suppress(ValueError), database.transaction():
+        database.after_commit(lambda: told.append("rolled back"))
+        raise ValueError
+    with database.transaction():
+        pass
+    assert told == ["committed"]
+    store.close()
 
 
 def test_a_call_that_nobody_answers_ends_in_time_and_its_request_expires(alias: str) -> None:
