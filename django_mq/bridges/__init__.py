@@ -5,6 +5,7 @@ checks.py    what is wrong with them, for ``manage.py check``
 queues.py    the option of queues, and what a queue with a bridge refuses
 worker.py    the worker of a bridge: claim pages, publish, settle what is confirmed
 links.py     connections to the other broker, with confirms and without
+alias_link.py  the connection to another database of the project
 outgoing.py  what the other broker gets of a message
 record.py    the row that says how a connection is
 models.py    the table of these rows

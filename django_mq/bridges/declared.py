@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.engine.decisions.bridges import bridges_of
+from django_mq.engine.decisions.receivers import receivers_of
 from django_mq.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def shown_address(bridge: Bridge) -> str:
 def links_of(
     alias: str, queues: Mapping[str, str], known: Mapping[str, Bridge]
 ) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """Return from where to where bridges lead, each place as a broker and a queue there.
+    """Return from where to where bridges and receivers lead, each place as a broker and a queue there.
 
     The databases of other aliases have the same queues: the settings declare them for all.
     """
@@ -57,4 +59,10 @@ def links_of(
             if place is other:
                 places.add(other)
             found.append((queue, place, key))
-    return [((source, queue), (place, key)) for source in sorted(places) for queue, place, key in found]
+    links = [((source, queue), (place, key)) for source in sorted(places) for queue, place, key in found]
+    with suppress(ConfigurationError):  # another check says it
+        for each in receivers_of(conf.load().RECEIVERS, known).values():
+            if each.queue is not None and not callable(known[each.bridge].url):
+                source = shown_address(known[each.bridge])
+                links.append(((source, each.source), (each.database or alias, each.queue)))
+    return links

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from django_mq.bridges.alias_link import SCHEME, AliasLink
 from django_mq.bridges.declared import address_of
 from django_mq.engine.decisions.bridges import without_secrets
 from django_mq.engine.decisions.forwarding import BrokerAnswer
@@ -71,7 +72,8 @@ def open_link(bridge: Bridge, queues: Iterable[str]) -> Link:
     except Exception as error:  # noqa: BLE001 - a function of the site may raise anything, also with a password in it
         raise BridgeAway(f"The function that returns its URL has raised {type(error).__name__}.") from None
     for address in addresses.split(";"):
-        kind = AMQPLink if address.partition("://")[0] in CONFIRMING else KombuLink
+        scheme = address.partition("://")[0]
+        kind = AliasLink if scheme == SCHEME else AMQPLink if scheme in CONFIRMING else KombuLink
         try:
             return kind(bridge, address, queues)
         except BridgeAway as error:

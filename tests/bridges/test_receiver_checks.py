@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.bridges.checks import check_bridges
 from django_mq.bridges.receiver_checks import check_receivers
 from django_mq.engine.decisions.receivers import message_id_of
 
@@ -55,6 +56,15 @@ def test_what_is_no_receiver_is_told(settings: Settings, given: Any) -> None:
 def test_a_right_receiver_passes(settings: Settings) -> None:
     settings.DJANGO_MQ = {"BRIDGES": BRIDGES, "QUEUES": {"orders": {}}, "RECEIVERS": {"in": GIVEN}}
     assert check_receivers() == []
+
+
+def test_a_circle_through_the_other_broker_is_noticed(settings: Settings) -> None:
+    bridges = {"other": BRIDGES["other"] | {"routing_key": "theirs"}}
+    queues: dict[str, Any] = {"orders": {"bridge": "other"}}
+    settings.DJANGO_MQ = {"BRIDGES": bridges, "QUEUES": queues, "RECEIVERS": {"in": GIVEN}}
+    [found] = check_bridges()
+    assert "circle" in found.msg
+    assert "s3cret" not in found.msg
 
 
 def test_the_same_id_gives_the_same_row() -> None:

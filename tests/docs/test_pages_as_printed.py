@@ -243,7 +243,7 @@ PAGES = (
         after="python manage.py mq_worker --until-empty",
         prints=("(credit 100, 20000000 bytes)",),
     ),
-    Page("messages/receive-from-another-system.md", server="rabbitmq", prints=("order 7 of acme",)),
+    Page("messages/receive-from-another-system.md", server="rabbitmq", prints=("order 7 of acme", "invoice")),
     Page("messages/publish-messages.md", after="python manage.py mq_queues"),
     Page(
         "messages/retry-and-dead-letters.md",
