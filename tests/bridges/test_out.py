@@ -226,7 +226,7 @@ def test_circles_and_bridges_that_are_gone_are_found(sqlite: str, settings: Sett
     [found] = find(sqlite)
     assert "circle: default circle > default circle" in found.sentence
 
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "BRIDGES": {}, "QUEUES": {}}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "BRIDGES": {"new": {"url": "memory://"}}, "QUEUES": {}}
     [found] = find(sqlite)
     assert "does not have it" in found.sentence
 
