@@ -62,7 +62,7 @@ class WorkflowNameFilter(Filter):
 
 
 class RunStateFilter(Filter):
-    title, parameter_name = gettext_lazy("state"), "state"
+    title, parameter_name = gettext_lazy("status"), "state"
     offered = [(str(value), label) for value, label in WorkflowRun.Status.choices]
 
 
