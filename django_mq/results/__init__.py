@@ -4,6 +4,7 @@ models.py     the tables
 connections.py  the connection over which a worker writes
 results.py    writes, reads and forgets results; saves groups
 chords.py     counts the members of chords
+lost.py       counts members whose messages end without a run
 waiting.py    wakes what waits for results
 canvas.py     the tasks that one first task has begun: a chain, a group, a chord
 pruning.py    deletes what has expired

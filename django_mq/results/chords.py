@@ -28,17 +28,17 @@ CARRIED_SECONDS: Final = 60
 MOVED: Final = timedelta(minutes=10)
 
 
-def begin(group_id: str, size: int | None, *, expires_at: datetime | None, using: str) -> None:
+def begin(group_id: str, size: int | None, *, body: str = "", expires_at: datetime | None, using: str) -> None:
     """Announce a chord, or the number of its members. A chord that has ended begins anew."""
     known = Chord.objects.using(using).filter(group_id=group_id)
-    news = {"expires_at": expires_at} | ({} if size is None else {"size": size})
+    news = {"expires_at": expires_at} | ({} if size is None else {"size": size, "body": body})
     with transaction.atomic(using=using):
         if known.filter(ended_at=None).update(**news):
             return
         new = Chord(group_id=group_id, **news)
         Chord.objects.using(using).bulk_create([new], ignore_conflicts=True)
         again = known.exclude(ended_at=None)
-        if again.update(counted=0, failed=0, added=0, ended_at=None, carried_until=None, body="", **news):
+        if again.update(counted=0, failed=0, added=0, ended_at=None, carried_until=None, **news):
             ChordMember.objects.using(using).filter(group_id=group_id).delete()
         else:
             known.update(**news)

@@ -88,7 +88,7 @@ class Chord(models.Model):
     #: When the end was decided, and until when a process carries it out; null: it is done, or in this transaction.
     ended_at = UTCDateTimeField(_("ended at"), null=True, blank=True)
     carried_until = UTCDateTimeField(null=True, blank=True, editable=False)
-    #: The body's signature, while the end is carried out.
+    #: The body's signature, as Celery's serialiser has written it; blank after the end.
     body = models.TextField(_("body"), blank=True, default="")
     expires_at = UTCDateTimeField(_("expires"), null=True, blank=True)
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from django_mq.engine.decisions.ends import End
+
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from django_mq.engine.decisions.ends import Ended
 
 #: The longest part of its waiting that a program without hints sleeps before it looks again.
 PART: Final = 0.1
@@ -53,6 +57,31 @@ def end_of(chord: ChordCount, now: datetime) -> ChordEnd:
     if chord.size is None or chord.counted < chord.size + chord.added:
         return ChordEnd.WAIT
     return ChordEnd.FAIL if chord.failed else ChordEnd.PUBLISH
+
+
+#: The listening that is told of lost members, and how Celery's JSON shows that a task is one, or leads to one.
+CHORDS: Final = "chords"
+MEMBER_MARK: Final = '"chord": {'
+
+
+class Loss(Enum):
+    """Why a member of a chord does not store its end."""
+
+    EXPIRED = "expired"
+    #: Its message was deleted, cancelled, purged or replaced.
+    REMOVED = "removed"
+
+
+#: The ends of messages with which members are lost. Not that of a run whose worker is gone, and that was
+#: acknowledged when it began: to be told of it, each member would take more transactions.
+LOSSES: Final = frozenset({End.EXPIRED, End.CANCELLED, End.PURGED, End.REPLACED})
+
+
+def loss_of(ended: Ended) -> Loss | None:
+    """Return why a member is lost whose message has ended so; None if it is not."""
+    if ended.end is End.EXPIRED:
+        return Loss.EXPIRED
+    return Loss.REMOVED if ended.end in LOSSES else None
 
 
 def seconds_to_next_look(waited_seconds: float, longest_seconds: float) -> float:

@@ -17,9 +17,10 @@ import os
 import threading
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import finalize
+from weakref import WeakValueDictionary, finalize
 
 from amqp.exceptions import NotFound, PreconditionFailed
 from celery import current_app, current_task
@@ -27,6 +28,7 @@ from celery import current_app, current_task
 from django_mq import conf
 from django_mq.delivery import hints, publisher, validation
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.chords import CHORDS, MEMBER_MARK
 from django_mq.engine.decisions.routing import Exchange, Route, queues_reached
 from django_mq.engine.options import NAME_LENGTH, QueueOptions
 from django_mq.errors import (
@@ -44,6 +46,7 @@ from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.integrations.celery.unique import note
 from django_mq.integrations.celery.url import BEAT_ENTRY
 from django_mq.notifications.registry import notifier
+from django_mq.seams.ends import with_mark
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import apart_from_event_loops
@@ -98,6 +101,8 @@ class Publisher:
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
         rows = [new_message(queue, self._keyed(queue, message), priority=priority) for queue in queues]
+        if isinstance(message["body"], str) and MEMBER_MARK in message["body"]:
+            rows = [replace(row, told_to=with_mark(row.told_to, CHORDS)) for row in rows]
         for row in rows:
             validation.check_size(row.body)
             validation.check_size(row.headers, "headers")
@@ -245,6 +250,8 @@ class _Collected(threading.local):
     def __init__(self) -> None:
         #: The batches of chords that this thread begins now, by group: one may begin within another.
         self.batches: dict[str, Batch | None] = {}
+        #: The bodies of these chords.
+        self.bodies: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 _collected = _Collected()
@@ -252,8 +259,14 @@ _collected = _Collected()
 
 def collect_members(group_id: str, body: Any) -> None:
     """Keep the messages of this group that this thread publishes, until ``flush``, or until the body is gone."""
+    _collected.bodies[group_id] = body
     _collected.batches[group_id] = None
     finalize(body, _collected.batches.pop, group_id, None).atexit = False
+
+
+def body_of(group_id: str) -> Any:
+    """Return the body of a chord that this thread begins now; None if it is not known."""
+    return _collected.bodies.get(group_id)
 
 
 def waiting_members(headers: Mapping[str, Any], make: Callable[[], Batch]) -> Batch | None:

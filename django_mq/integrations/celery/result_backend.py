@@ -36,7 +36,7 @@ from django_mq.delivery.validation import oversize
 from django_mq.engine.decisions.chords import ChordEnd
 from django_mq.errors import BrokerURLError, ConfigurationError, StoreUnavailable, WaitInTransaction
 from django_mq.integrations.celery.message import OWN_ID
-from django_mq.integrations.celery.publisher import collect_members, flush_members
+from django_mq.integrations.celery.publisher import body_of, collect_members, flush_members
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
 from django_mq.results import chords, results, waiting
 from django_mq.results.connections import forget, keep, writing
@@ -354,8 +354,11 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
 
     def set_chord_size(self, group_id: str, chord_size: int) -> None:
         """Store how many members a chord has."""
+        body = body_of(group_id)
         self._ensure_retryable(lambda: flush_members(group_id))
-        chords.begin(group_id, chord_size, expires_at=_expiry(self._chord_expires), using=self.alias)
+        packed = "" if body is None else self._packed(body)
+        expires = _expiry(self._chord_expires)
+        chords.begin(group_id, chord_size, body=packed, expires_at=expires, using=self.alias)
 
     def apply_chord(self, header_result_args: Any, body: Any, **_: Any) -> None:
         """Save the members of a chord that has groups in it: the body gets their results in this form."""

@@ -56,3 +56,19 @@ class TaskResults(Part):
         except NotCountedError:
             return False
         return True
+
+    def count_lost(self, member: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Count a member whose message has ended without it, in the open transaction; return the chord's count.
+
+        None if the member was counted before, or if the chord is over, or not known.
+        """
+        chord = {"group_id": member["group_id"]}
+        if not self.rows("lock_known_chord", **chord) or not self.join_chord(**member):
+            return None
+        self.rows("count_lost", **chord)
+        [count] = self.rows("chord_count", **chord)
+        return count
+
+    def end_later(self, group_id: str) -> None:
+        """Let a worker end a chord after the commit."""
+        self.rows("end_chord_later", group_id=group_id)

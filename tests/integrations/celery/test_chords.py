@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from celery import Celery, _state, chain, chord, group, states
@@ -14,7 +15,10 @@ from celery.result import AsyncResult
 from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_mq.engine.decisions.chords import ChordCount, ChordEnd, end_of, seconds_to_next_look
+from django_mq.api import purge
+from django_mq.delivery.operator.actions import cancel, rows_of
+from django_mq.engine.decisions.chords import ChordCount, ChordEnd, Loss, end_of, loss_of, seconds_to_next_look
+from django_mq.engine.decisions.ends import End, Ended
 from django_mq.integrations.celery.publisher import MANY
 from django_mq.integrations.celery.results import end_chords
 from django_mq.integrations.celery.url import register
@@ -144,6 +148,16 @@ CANVASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "a replaced member": (lambda t: chord([t.replace.s(1), t.add.s(2)], t.total.s()), [12, 2]),
     "the same task twice": (lambda t: chord([t.add.si(1, 1)] * 2, t.total.s()), [2, 2]),
 }
+
+
+@pytest.mark.parametrize(
+    ("end", "loss"),
+    [(End.EXPIRED, Loss.EXPIRED), (End.PURGED, Loss.REMOVED), (End.ACCEPTED, None), (End.DEAD, None)],
+)
+def test_a_member_is_lost_with_a_message_that_no_worker_runs(end: End, loss: Loss | None) -> None:
+    ended = Ended(1, UUID(int=1), "celery", end, "add", "{}", None, b"", "", "")
+
+    assert loss_of(ended) is loss
 
 
 class Tasks:
@@ -306,6 +320,35 @@ def test_members_that_end_at_the_same_time_end_the_chord_once(
     [message] = Message.objects.using(committed_database).filter(type="total")
     assert str(list(range(members))) in bytes(message.body).decode()
     assert Chord.objects.using(committed_database).get().counted == members
+
+
+LOST: dict[str, Callable[[str, list[int]], Any]] = {
+    "cancelled": lambda alias, rows: cancel(
+        rows_of(Message.objects.using(alias).filter(pk__in=rows)), using=alias
+    ),
+    "purged": lambda alias, _: purge("celery", using=alias),
+}
+
+
+@pytest.mark.parametrize("way", LOST)
+def test_a_chord_ends_when_members_are_lost(
+    database: str, make: Callable[..., Celery], mq: QueueTester, way: str
+) -> None:
+    t = Tasks(make(database))
+    body = t.total.s()
+    body.link_error(t.note.si())
+    members = [t.add.s(1), t.add.s(2), t.add.s(3) | t.add.s(4)]
+    result = chord(members, body).delay()
+    store = shared_store(database)
+    LOST[way](database, [*Message.objects.using(database).values_list("pk", flat=True)])
+    assert not Message.objects.using(database).exists()
+
+    assert end_chords(store, 10) == 1
+    assert end_chords(store, 10) == 0
+    mq.drain()
+    with pytest.raises(ChordError, match="removed"):
+        AsyncResult(result.id).get(timeout=0)
+    assert SEEN == ["failed"]
 
 
 def test_a_chord_whose_process_died_at_the_end_is_ended_by_a_worker(

@@ -40,6 +40,22 @@ SELECT 1 FROM django_mq_chord c WHERE {goes_on} {for_update}
 -- Locks: the row of the chord. Index: the primary key. Returns: nothing.
 UPDATE django_mq_chord SET counted = counted + 1 WHERE group_id = %(group_id)s
 
+-- name: lock_known_chord. Locks a chord that is not over, and whose body is known.
+-- Locks: the row of the chord. Index: the primary key. Returns: one row if there is one.
+SELECT 1 FROM django_mq_chord c WHERE c.group_id = %(group_id)s AND c.ended_at IS NULL AND c.body <> '' {for_update}
+
+-- name: count_lost. Counts a member of a chord that is locked, which has failed.
+-- Locks: the row of the chord. Index: the primary key. Returns: nothing.
+UPDATE django_mq_chord SET counted = counted + 1, failed = failed + 1 WHERE group_id = %(group_id)s
+
+-- name: chord_count. Reads what decides of the end of a chord.
+-- Locks: nothing. Index: the primary key. Returns: members, added, ended, failed.
+SELECT size, added, counted, failed FROM django_mq_chord WHERE group_id = %(group_id)s
+
+-- name: end_chord_later. Lets a worker end a chord, as that of a process that has died.
+-- Locks: the row of the chord. Index: the primary key. Returns: nothing.
+UPDATE django_mq_chord SET ended_at = {now}, carried_until = {now} WHERE group_id = %(group_id)s
+
 -- name: _goes_on. A chord that is not over, that one more member does not end, and that is kept for long enough.
 c.group_id = %(group_id)s AND c.ended_at IS NULL AND c.counted + 1 < c.size + c.added
 AND (c.expires_at IS NULL OR c.expires_at >= %(keep_until)s)
