@@ -29,7 +29,7 @@ ERRORS: Final = {
 }
 
 
-class Place(NamedTuple):
+class MemberPlace(NamedTuple):
     """Where a member stands."""
 
     group_id: str
@@ -37,7 +37,7 @@ class Place(NamedTuple):
     position: int
 
 
-def places_in(ended: Ended) -> Iterator[Place]:
+def places_in(ended: Ended) -> Iterator[MemberPlace]:
     """Yield the members of chords that end with a message: itself, and what follows it in its chain."""
     headers = headers_in(ended.headers)
     found = [(headers.get("group"), headers.get("id"), headers.get("group_index"))]
@@ -49,7 +49,7 @@ def places_in(ended: Ended) -> Iterator[Place]:
         pass  # another program has written it, or it is encrypted
     for group_id, task_id, position in found:
         if isinstance(group_id, str) and isinstance(task_id, str):
-            yield Place(group_id, task_id, position if isinstance(position, int) else NO_POSITION)
+            yield MemberPlace(group_id, task_id, position if isinstance(position, int) else NO_POSITION)
 
 
 def note_lost(store: Store, ended: Sequence[Ended]) -> None:
@@ -61,7 +61,7 @@ def note_lost(store: Store, ended: Sequence[Ended]) -> None:
         _count(store, place, lost[place])
 
 
-def _count(store: Any, place: Place, loss: Loss) -> None:
+def _count(store: Any, place: MemberPlace, loss: Loss) -> None:
     state, kind, module, text = ERRORS[loss]
     error = json.dumps({"exc_type": kind, "exc_message": [text], "exc_module": module})
     count = store.results.count_lost(
