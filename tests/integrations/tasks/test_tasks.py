@@ -607,7 +607,7 @@ def test_a_task_that_was_removed_has_failed_and_says_why(
 
 
 #: What is told of ends in every project.
-ALWAYS = {ON_DEAD, LISTENING, "unique", "durable", "replies", "workflows", "batches"}
+ALWAYS = {ON_DEAD, LISTENING, "unique", "durable", "replies", "workflows", "batches", "chords"}
 
 
 def test_ends_are_told_only_where_tasks_are_ours(settings: Settings) -> None:
