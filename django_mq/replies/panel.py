@@ -63,7 +63,7 @@ def bar_of(row: MessageProgress | None) -> str:
     percent = LOCAL.percent(row.fraction)
     bar = format_html(
         '<span class="mq-progress"><progress max="1" value="{}" aria-label="{}"></progress> {}</span>',
-        f"{row.fraction:.4f}",
+        str(round(row.fraction, 4)),
         gettext("progress"),
         percent,
     )

@@ -164,7 +164,7 @@ def value_of(result: KeptResult, waited_seconds: float) -> Any:
         return result.value
     if result.status == WAITING:
         raise ResultTimeout(
-            f"Message {result.message_id} has not ended within {waited_seconds:g} seconds; ask again later."
+            f"Message {result.message_id} has not ended within {waited_seconds} seconds; ask again later."
         )
     raise ResultFailed(result.message_id, result.status, result.reason)
 

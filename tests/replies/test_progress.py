@@ -93,7 +93,7 @@ def test_what_a_handler_reports_is_seen_while_it_runs_and_stays(alias: str, tran
             found = seen(alias, message_id, 0.4)
             assert (found.text, found.attempt, found.queue) == ("page 40", 1, "reports")
             message = Message.objects.using(alias).get()
-            assert 'value="0.4000"' in show_progress(HttpRequest(), message)
+            assert 'value="0.4"' in show_progress(HttpRequest(), message)
         go_on.set()
         assert seen(alias, message_id, 1.0).text == ""
     assert asyncio.run(aprogress_of(str(message_id), using=alias)) == progress_of(message_id, using=alias)
