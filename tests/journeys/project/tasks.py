@@ -38,6 +38,18 @@ def late(task: Any, name: Any) -> None:
     note(task, name)
 
 
+@app.task(bind=True, name="double", acks_late=True, reject_on_worker_lost=True)
+def double(task: Any, number: int) -> int:
+    note(task, number)
+    return 2 * number
+
+
+@app.task(bind=True, name="total", acks_late=True, reject_on_worker_lost=True)
+def total(task: Any, numbers: list[int], name: Any) -> int:
+    note(task, name)
+    return sum(numbers)
+
+
 @app.task(bind=True, name="rare", acks_late=True, rate_limit="1/h")
 def rare(task: Any, name: Any) -> None:
     note(task, name)
