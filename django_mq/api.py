@@ -39,8 +39,9 @@ from django_mq.engine.states import State
 from django_mq.errors import Cancelled, Decline, Reject, Release, Retry, Skip
 from django_mq.periodic.decorator import periodic
 from django_mq.replies.calls import acall, call
-from django_mq.replies.progress import ReportedProgress, aprogress_of, progress_of
+from django_mq.replies.progress import aprogress_of, progress_of
 from django_mq.replies.reader import KeptResult, aget_result, aresult_of, get_result, result_of
+from django_mq.replies.reported import ReportedProgress
 from django_mq.workflows.workflow import Workflow
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from django_mq.engine.decisions.batches import CALLBACK_HEADER, BatchCallback
 from django_mq.errors import InvalidMessage, TransactionLost, shown
 from django_mq.seams.middleware import Publication, surrounded
 from django_mq.stores.records import NewMessage, headers_in
+from django_mq.stores.sql.savepoints import savepoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +95,7 @@ def publish_once(store: Store, batch: UUID, what: BatchCallback, text: str) -> N
         database.rows("note_callback_problem", batch=batch, problem=f"on_{what.value}: {LEFT_TO_MAINTENANCE}")
         return
     try:
-        with database.savepoint():
+        with savepoint(database):
             [message] = publisher.marked([_message(json.loads(text))], conf.extensions().ends)
             write = partial(store.publications.append, message, again=False)
             publisher.declaring(store, [message.queue_name], write)

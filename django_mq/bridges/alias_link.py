@@ -10,7 +10,7 @@ from django.db import connections
 from django_mq import conf
 from django_mq.bridges.inbox import BlockedError, take
 from django_mq.bridges.incoming import Incoming
-from django_mq.engine.decisions.forwarding import BrokerAnswer
+from django_mq.engine.decisions.forwarding import Answered, BrokerAnswer
 from django_mq.engine.decisions.receivers import Receiver
 from django_mq.errors import BridgeAway, ConfigurationError, MQError
 from django_mq.stores.connections import translating
@@ -19,7 +19,6 @@ from django_mq.stores.registry import MEMORY, shared_store
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.bridges.links import Answered
     from django_mq.bridges.outgoing import Outgoing
     from django_mq.engine.decisions.bridges import Bridge
 
@@ -68,8 +67,6 @@ class AliasLink:
 
     def answers(self, seconds: float) -> list[Answered]:  # noqa: ARG002 - there is nothing to wait for
         """Write what was published since the last call. Raises BridgeAway."""
-        from django_mq.bridges.links import Answered  # noqa: PLC0415 - which imports this file
-
         waiting, self._waiting = self._waiting, []
         try:
             with translating(connections[self._alias]):

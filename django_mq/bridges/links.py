@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django_mq.bridges.alias_link import SCHEME, AliasLink
 from django_mq.bridges.declared import address_of
 from django_mq.engine.decisions.bridges import without_secrets
-from django_mq.engine.decisions.forwarding import BrokerAnswer
+from django_mq.engine.decisions.forwarding import Answered, BrokerAnswer
 from django_mq.errors import BridgeAway, ConfigurationError, UnfitForBridge
 
 if TYPE_CHECKING:
@@ -27,15 +27,6 @@ HEARTBEAT_SECONDS: Final = 60
 GATHERED_BYTES: Final = 65_536
 #: The replies with which AMQP closes a channel because of a message, and not because of how the broker is set up.
 BY_MESSAGE: Final = frozenset({311, 406})
-
-
-class Answered(NamedTuple):
-    """What the broker says of a message, or of all up to it."""
-
-    answer: BrokerAnswer
-    tag: int
-    words: str = ""
-    multiple: bool = False
 
 
 class Link(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django_mq import conf
@@ -10,34 +9,19 @@ from django_mq.delivery import validation
 from django_mq.delivery.publisher import run_apart
 from django_mq.engine.options import is_storable
 from django_mq.errors import AttemptEnded, InvalidMessage, InvalidProgress, shown
+from django_mq.replies.reported import ReportedProgress
 from django_mq.replies.reporter import REPORTER
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import in_test
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from uuid import UUID
 
     from django_mq.delivery.codecs import ReceivedMessage
 
 #: The most characters of a text.
 TEXT_LENGTH: Final = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedProgress:
-    """How far the handler of a message was when it last said so."""
-
-    message_id: UUID
-    queue: str
-    #: As a part of 1.
-    fraction: float
-    #: In words; blank if the handler has given none.
-    text: str
-    #: The number of the attempt that said so: a later one may have begun since.
-    attempt: int
-    reported_at: datetime
 
 
 def report(message: ReceivedMessage, fraction: float, text: str) -> None:

@@ -24,7 +24,7 @@ from django_mq.stores.registry import private_store
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from django_mq.replies.progress import ReportedProgress
+    from django_mq.replies.reported import ReportedProgress
 
     #: The alias of a database, and the id of a message.
     Place = tuple[str, UUID]

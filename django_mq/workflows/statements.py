@@ -13,6 +13,7 @@ from uuid import UUID
 from django_mq.engine.decisions.workflows import StepState, WorkflowState
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import translating
+from django_mq.stores.sql.savepoints import savepoint
 from django_mq.workflows.models import StepRun, WorkflowRun
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ class StepStatements:
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what the block has written if it raises."""
         database: Any = self.store.database
-        found: AbstractContextManager[None] = database.savepoint()
-        return found
+        return savepoint(database)
 
     # Runs.
 

@@ -25,8 +25,8 @@ from django_mq.errors import AttemptEnded, InvalidMessage, InvalidProgress
 from django_mq.models import Message, Queue
 from django_mq.replies.models import MessageProgress
 from django_mq.replies.panel import show_progress
-from django_mq.replies.progress import ReportedProgress
 from django_mq.replies.recorder import prune_progress
+from django_mq.replies.reported import ReportedProgress
 from django_mq.replies.reporter import write
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.engine.decisions.verdict import Decision, Verdict
@@ -24,6 +24,15 @@ class BrokerAnswer(Enum):
     REFUSED = auto()
     #: Nothing can be said: the connection is gone. The broker may have it.
     LOST = auto()
+
+
+class Answered(NamedTuple):
+    """What the broker says of a message, or of all up to it."""
+
+    answer: BrokerAnswer
+    tag: int
+    words: str = ""
+    multiple: bool = False
 
 
 #: What becomes of a message. None counts as an attempt but those after which it is dead.

@@ -31,7 +31,7 @@ from django_mq.stores import connections
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import translating
 from django_mq.stores.postgresql.settings import SILENCE_SECONDS, bounded, impatient, mark_of_process
-from django_mq.stores.sql.database import PARAMETER, Database
+from django_mq.stores.sql.database import PARAMETER, Database, note_commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -490,7 +490,7 @@ class PostgreSQLDatabase(Database):
                 raise
             finally:
                 self.begun = False
-        self.note_commit()
+        note_commit(self)
 
     def _plan(self, text: str) -> list[str]:
         # Prepared, as workers do: the plan is for any values.

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from django.db import transaction
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, added_in, others_in
-from django_mq.errors import TransactionLost
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import has_ended, lock_of, translating
 from django_mq.stores.errors import unsupported
@@ -155,38 +154,7 @@ class Database(Connection):
                 raise
             finally:
                 self.blocks -= 1
-        self.note_commit()
-
-    def note_commit(self) -> None:
-        """Call what waits for the commit, unless a transaction of this private connection is still open."""
-        while self.committing and not self.begun:
-            self.committing.pop(0)()
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo what the block has written if it raises; the transaction that is open goes on.
-
-        Raises TransactionLost, instead of the error of the block, if the transaction is undone as a whole.
-
-        A nested ``transaction`` on a private connection is a part of the open one, without a savepoint: that would
-        cost each claim two round trips.
-        """
-        # MariaDB forgets a savepoint when an inner one has its name.
-        name = f"django_mq_{self.savepoints}"
-        with self.alone(), translating(self.connection):
-            self.execute(f"SAVEPOINT {name}")
-            self.savepoints += 1
-            try:
-                yield
-            except BaseException as error:
-                try:
-                    self.execute(f"ROLLBACK TO SAVEPOINT {name}")
-                except Exception:  # noqa: BLE001 - the first error is the one to report
-                    raise TransactionLost(f"The transaction is lost: {error}") from error
-                raise
-            finally:
-                self.savepoints -= 1
-            self.execute(f"RELEASE SAVEPOINT {name}")
+        note_commit(self)
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:
@@ -299,6 +267,12 @@ class Database(Connection):
             with self.alone():
                 self.begun = False
                 self.connection.close()
+
+
+def note_commit(database: Database) -> None:
+    """Call what waits for the commit, unless a transaction of this private connection is still open."""
+    while database.committing and not database.begun:
+        database.committing.pop(0)()
 
 
 @dataclass(eq=False)

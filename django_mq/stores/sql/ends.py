@@ -18,6 +18,7 @@ from django_mq.engine.decisions.verdict import ACCEPT
 from django_mq.errors import TransactionLost
 from django_mq.seams.ends import concerns, told
 from django_mq.stores.sql.database import Part
+from django_mq.stores.sql.savepoints import savepoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -167,7 +168,7 @@ class Ends(Part):
     def _tell_one(self, listening: Listening, ended: list[Ended]) -> None:
         """Tell one listening; if it fails, log that and undo what it wrote."""
         try:
-            with self.database.savepoint():
+            with savepoint(self.database):
                 listening.tell(self.store, ended)
         except TransactionLost:
             raise
