@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show(request: HttpRequest, message: Any) -> str:
-    """Return of which workflow, and which step, a message is, to users who may view workflows."""
+    """Return of which workflow, and which step, a message is, to users with the permission to view workflows."""
     if not request.user.has_perm("django_mq.view_workflowrun"):
         return ""
     steps = StepRun.objects.using(message._state.db).select_related("run").defer("run__graph")  # noqa: SLF001 - Django's public habit

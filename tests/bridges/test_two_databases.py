@@ -1,4 +1,4 @@
-"""A bridge to another database: each message is there once by its id, whatever is sent again."""
+"""A bridge to another database: each message is there once by its id, also if it is sent again."""
 
 from __future__ import annotations
 

@@ -89,7 +89,12 @@ def test_every_example_of_settings_can_be_loaded(
     page: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARDS_KEY", "a secret of the environment")
-    module: dict[str, Any] = {"INSTALLED_APPS": [], "DATABASES": {"default": {}}, "DJANGO_MQ": {}}
+    module: dict[str, Any] = {
+        "INSTALLED_APPS": [],
+        "DATABASES": {"default": {}},
+        "DJANGO_MQ": {},
+        "BASE_DIR": DOCS,
+    }
     for text in python(page):
         if "DJANGO_MQ" in text:
             module = execute(text, **module)

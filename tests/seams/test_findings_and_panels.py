@@ -121,6 +121,8 @@ def test_the_metrics_count_what_they_find() -> None:
         ("broken", "notice"): 0,
         ("shop", "problem"): 1,
         ("shop", "notice"): 1,
+        ("bridges", "problem"): 0,
+        ("bridges", "notice"): 0,
         ("unique", "problem"): 0,
         ("unique", "notice"): 0,
         ("running", "problem"): 0,

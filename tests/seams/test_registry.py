@@ -10,6 +10,7 @@ from django_mq import conf
 from django_mq.acts.extension import EXTENSION as ACTS
 from django_mq.alerts.extension import EXTENSION as ALERTS
 from django_mq.batches.extension import EXTENSION as BATCHES
+from django_mq.bridges.extension import EXTENSION as BRIDGES
 from django_mq.checks import check_settings
 from django_mq.deaths import EXTENSION as DEATHS
 from django_mq.diagnosis.state.running import EXTENSION as RUNNING
@@ -52,6 +53,7 @@ OURS = (
     WORKFLOWS,
     RESULTS,
     BATCHES,
+    BRIDGES,
     BEAT,
 )
 

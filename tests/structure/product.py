@@ -615,9 +615,7 @@ def receivers() -> None:
                 continue
             with Connection("memory://") as connection:
                 for id_ in (None, "7", "7" * 300, str(uuid4())):
-                    properties = (
-                        {} if id_ is None else {"message_id": id_, "expiration": "x" if id_ == "7" else 60}
-                    )
+                    properties = {} if id_ is None else {"message_id": id_, "expiration": 60}
                     for queue in ("without.ids", "with.ids"):
                         connection.SimpleQueue(queue).put("text", serializer="raw", priority=9, **properties)
             read(conf.load().DATABASE)

@@ -146,6 +146,7 @@ def _field(option: Option) -> forms.Field:
     if option.base_type == "str":
         if option.length > ONE_LINE:
             texts["widget"] = AdminTextareaWidget(attrs={"rows": 3})
+        texts["empty_value"] = None if option.optional else ""
         return forms.CharField(required=False, max_length=option.length or NAME_LENGTH, **texts)
     number: Any = {"int": forms.IntegerField, "float": forms.FloatField}[option.base_type]
     form_field: forms.Field = number(

@@ -210,7 +210,7 @@ def test_a_scrape_is_a_few_statements(
         declare(shared_store(database), f"queue{number}")
         shared_store(database).sessions.open(WORKER, deadline_seconds=60)
     # The extensions look for what is wrong within one savepoint, each by a statement or two.
-    with django_assert_max_num_queries(17, using=database):
+    with django_assert_max_num_queries(18, using=database):
         figures.read(database)
 
 
