@@ -15,10 +15,11 @@ from tests.suites.sources import NotFetchedError
 
 
 def parse() -> argparse.Namespace:
-    """Return ``broker`` and ``modules``."""
+    """Return ``broker``, ``results`` and ``modules``."""
     parser = argparse.ArgumentParser(prog="python -m tests.suites.celery", description=celery_suite.__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--broker", choices=["django-mq", "redis"], default="django-mq")
+    parser.add_argument("--results", choices=["django-mq", "redis"], default="redis")
     parser.add_argument("modules", nargs="*", help="such as test_inspect.py, or test_tasks.py::test_tasks")
     return parser.parse_args()
 
@@ -32,6 +33,8 @@ def main() -> int:
             redis_url = services.url("redis")
             broker = "django-mq://" if arguments.broker == "django-mq" else redis_url
             variables = celery_suite.environment(folder, broker, services.url("postgresql"), redis_url)
+            if arguments.results == "django-mq":
+                variables["TEST_BACKEND"] = "django-mq://"
             migrate = [sys.executable, "-m", "django", "migrate", "--verbosity", "0"]
             subprocess.run(migrate, env=variables, stdin=subprocess.DEVNULL, check=True)
             return celery_suite.start(arguments.modules, folder, variables).wait()

@@ -1,7 +1,8 @@
-"""Celery's own integration suite with ``django-mq://`` as broker and Redis as result backend.
+"""Celery's own integration suite with ``django-mq://`` as broker, and Redis or ``django-mq://`` for results.
 
     python -m tests.suites.celery                      all of it: half an hour, most of it the suite's own waiting
     python -m tests.suites.celery test_inspect.py      one module
+    python -m tests.suites.celery --results django-mq  with our result backend, too
     python -m tests.suites.celery --broker redis       the same on Kombu's Redis transport, to compare with
 
 The suite needs a few packages that nothing else here does; they are installed beside it, in a
