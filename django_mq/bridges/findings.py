@@ -10,7 +10,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_mq import conf
 from django_mq.bridges.declared import bridges, links_of, shown_address
 from django_mq.bridges.models import BridgeLink
 from django_mq.bridges.queues import bridge_of, bridged_queues
@@ -84,7 +83,7 @@ def reports(alias: str, queues: Mapping[str, str]) -> list[BridgeReport]:
 
 def find(alias: str) -> Iterator[Finding]:
     """Yield what keeps messages from crossing the bridges. Sites without bridges are asked nothing."""
-    queues = bridged_queues(alias) if conf.load().BRIDGES else {}
+    queues = bridged_queues(alias)
     if not queues:
         return
     try:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from django_mq import conf
+from django.db import connections
+
+from django_mq import conf, outages
 from django_mq.engine.options import Option
-from django_mq.errors import BridgeMisused, InvalidMessage, shown
+from django_mq.errors import BridgeMisused, InvalidMessage, StoreUnavailable, shown
 from django_mq.stores import queue_records
+from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -69,12 +74,34 @@ def bridge_of(queue: Any) -> str | None:
 
 
 def bridged_queues(alias: str) -> dict[str, str]:
-    """Return the name of the bridge of each queue that has one. A queue that exists has the options of its row."""
+    """Return the name of the bridge of each queue that has one; no queue is read in a site without bridges.
+
+    A queue that exists has the options of its row. Raises StoreError.
+    """
     from django_mq.models import Queue  # noqa: PLC0415 - apps may still be loading
 
+    if not conf.load().BRIDGES:
+        return {}
     found = {name: bridge_of(options) for name, options in conf.load().QUEUES.items()}
-    found |= {queue.name: bridge_of(queue) for queue in Queue.objects.using(alias)}
+    with translating(connections[alias]):
+        found |= {queue.name: bridge_of(queue) for queue in Queue.objects.using(alias)}
     return {name: bridge for name, bridge in found.items() if bridge is not None}
+
+
+def bridged_when_reachable(alias: str) -> dict[str, str]:
+    """Return the same, and wait while the database is away: a worker must not start without its bridges."""
+    outage = outages.database(alias)
+    for failures in count():
+        try:
+            found = bridged_queues(alias)
+        except StoreUnavailable as error:
+            outage.failed(bridged_when_reachable, error)
+            connections[alias].close()
+            time.sleep(outages.pause_seconds(failures))
+        else:
+            break
+    outage.succeeded(bridged_when_reachable)
+    return found
 
 
 def by_bridge(queues: dict[str, str]) -> dict[str, list[str]]:

@@ -289,11 +289,13 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
                 )
 
     def wait_for_pending(
-        self, result: Any, *, callback: Any = None, propagate: bool = True, **options: Any
+        self, result: Any, *, callback: Any = None, propagate: bool = True, on_interval: Any = None, **options: Any
     ) -> Any:
         """Wait for the result of a task, and return it or raise its error."""
-        for _ in self.get_many({result.id}, **options):
+        for _ in self.get_many({result.id}, on_interval=on_interval, **options):
             pass  # the result reads it again, from the cache where it is a success
+        if on_interval is not None:
+            on_interval()  # raises the error of a task before it, which says more than that of a chord's body
         return result.maybe_throw(propagate=propagate, callback=callback)
 
     def wait_for(self, task_id: str, **options: Any) -> Any:

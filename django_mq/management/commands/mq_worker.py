@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from django_mq import conf
 from django_mq.bridges.declared import bridge_named, shown_address
-from django_mq.bridges.queues import bridged_queues, by_bridge
+from django_mq.bridges.queues import bridged_when_reachable, by_bridge
 from django_mq.bridges.queues import check_handled as check_bridged
 from django_mq.bridges.receiving import receivers_of_process, receiving
 from django_mq.bridges.worker import BridgeWorker
@@ -93,7 +93,7 @@ class Command(MQCommand):
 
     def _work(self, alias: str, line: SupervisorLine | None, options: dict[str, Any]) -> None:
         """Run the workers of this process until it ends."""
-        bridged = bridged_queues(alias)
+        bridged = bridged_when_reachable(alias)
         handlers, bridged = _chosen(options["queues"], options["exclude"], bridged)
         queues = [handler.queue for handler in handlers]
         check_bridged(queues, bridged)

@@ -11,6 +11,7 @@ from celery import Celery, states
 from celery.app.task import Context
 from celery.result import AsyncResult, GroupResult
 from django.apps import apps
+from django.contrib.admin import site
 from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import override_settings
@@ -44,6 +45,8 @@ def old(committed_database: str, settings: Settings) -> Iterator[Any]:
         with connections[alias].schema_editor() as editor:
             for model in models:
                 editor.delete_model(model)
+    # Its admin has registered them when the app was installed; no other test has the app.
+    site.unregister([model for model in models if site.is_registered(model)])
 
 
 def fill(alias: str = "default") -> None:
