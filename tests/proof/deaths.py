@@ -48,12 +48,14 @@ def run(
 ) -> Result:
     """Let a process die at every statement of an errand, or at every so-manieth; return what is left."""
     from django_mq.delivery.consumer.handlers import forget
-    from tests.proof.errands import ERRANDS, QUEUE
+    from django_mq.workflows.registry import forget as forget_workflow
+    from tests.proof.errands import ERRANDS, FLOW, QUEUE
 
     try:
         return _Prover(place, name, ERRANDS[name](place.alias)).run(range(begin, 10**6, stride), say)
     finally:
         forget(QUEUE)
+        forget_workflow(FLOW)
 
 
 class _Prover:

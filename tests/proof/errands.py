@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: The queue of the handlers, and what is done for each message of a place.
 QUEUE: Final = "proof"
+#: The name of its workflow.
+FLOW: Final = "report"
 CASE: Final = UUID(int=35)
 #: The clock moves by so much at a time; sleeps and the sessions of dead processes are shorter.
 LATER: Final = timedelta(seconds=60)
@@ -201,7 +203,7 @@ class Report(Errand):
         self.effects = ("left", "right", "joined")
         self.ends = (1, 1, 1)
         consumer(QUEUE, transactional=True, max_attempts=0)(self._handle)
-        self._flow = Workflow("report")
+        self._flow = Workflow(FLOW)
         left, right = self._flow.step("left", QUEUE), self._flow.step("right", QUEUE)
         self._flow.step("joined", QUEUE, after=[left, right])
 
