@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-AMOUNT, GROUPS = 10_000, 50
+AMOUNT, GROUPS = 4_000, 50
 QUEUE = "outbox"
 WORKER = """
 import sys

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.services.postgresql import PostgreSQL
     from tests.services.server import Server
 
-MESSAGES: Final = 10_000
+MESSAGES: Final = 4_000
 TOGETHER: Final = 100
 PROGRAM: Final = """
 import sys

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Begins so that each database has statements of its own, and comes to those that write in all of them.
 BEGINS = {"sqlite": 1, "postgresql": 14, "mariadb": 27}
-STRIDE = 41
+STRIDE = 83
 
 
 @pytest.mark.once

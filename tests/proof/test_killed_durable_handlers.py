@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.proof.conftest import Places
 
-MESSAGES, KILLS = 200, 25
+MESSAGES, KILLS = 80, 12
 QUEUES = {name: {"backoff_seconds": 0.05} for name in (THREADS, COROUTINES)}
 
 
