@@ -134,6 +134,28 @@ def celery_message(url: str = "django-mq://", *, countdown: float | None = None)
     assert run == [1]
 
 
+def chords() -> None:
+    """Publish a chord of Celery's, remove its members, and wait for its result."""
+    from celery import Celery, chord
+    from celery.exceptions import TimeoutError as ResultTimeout
+
+    from django_mq.api import cancel
+    from django_mq.integrations.celery.url import register
+    from django_mq.models import Message
+
+    register()
+    with Celery("chords", broker="django-mq://", backend="django-mq://", set_as_current=False) as app:
+
+        @app.task(name="total")
+        def total(numbers: Any) -> Any:
+            return numbers
+
+        result = chord([total.s(1), total.s(2)], total.s()).apply_async(queue="members")
+        cancel([*Message.objects.filter(queue__name="members").values_list("message_id", flat=True)])
+        with suppress(ResultTimeout):
+            result.get(timeout=0.01, disable_sync_subtasks=False)  # a worker has run in this process
+
+
 def interfaces() -> None:
     """Publish with every option, pause and look, and let handlers end in every way."""
     from django.core.management import CommandError, call_command
@@ -889,6 +911,7 @@ def many_keys() -> None:
 def operators() -> None:
     """Move messages and put them back, and look at the first screen, at charts and at every queue."""
     from django.contrib.auth.models import User
+    from django.core.management import call_command
     from django.test import Client
 
     from django_mq.acts import recorder
@@ -913,6 +936,7 @@ def operators() -> None:
     claim(store, worker, "one at a time")
     for name in ("moved", "one at a time"):
         Consumer.objects.create(session_id=worker, queue_name=name, credit_limit=5)
+    call_command("mq_queues", "moved", "one at a time", stdout=StringIO())
     rows = rows_of(Message.objects.filter(queue__name="moved"))
     act = recorder.new_act(of_site("operator"), "message", "move")
     recorder.perform(act, rows, lambda: actions.move(rows, "to", using="default"), using="default")

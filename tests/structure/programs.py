@@ -70,6 +70,7 @@ def entered(program: Callable[[], None]) -> list[tuple[str, str]]:
 AT_WORK: Final = (
     product.native_message,
     product.celery_message,
+    product.chords,
     product.interfaces,
     product.shared_handlers,
     product.durable_handlers,
