@@ -185,6 +185,17 @@ class TableAdmin(BaseAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(alias())
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        found = self.meant_by(queryset, term) if term else queryset
+        return super().get_search_results(request, queryset, search_term) if found is None else (found, False)
+
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any] | None:
+        """Return the rows that are meant by a term, which is not blank; None for those that Django finds by it."""
+        return None
+
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
@@ -291,13 +302,7 @@ class IdSearch(TableAdmin):
         "rows, also for the 8 characters of a message id that lists show."
     )
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        return (self.search(queryset, term) if term else queryset), False
-
-    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return identified(queryset, term)
 
 

@@ -18,7 +18,7 @@ from django_mq.admin.paginator import UUID_FORM, BoundedPaginator
 from django_mq.admin.table import ReadOnly, alias
 from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.diagnosis.language import exact, second_text
-from django_mq.diagnosis.messages.terms import HEADER_SAMPLE
+from django_mq.diagnosis.messages.terms import newest_by
 from django_mq.engine.decisions.batches import LIVE, BatchCallback, BatchState, MemberState
 from django_mq.models import Message
 from django_mq.stores.records import headers_in
@@ -91,21 +91,10 @@ class MessageBatchAdmin(ReadOnly, ActionAdmin):
     cancelled_shown = number_column("cancelled", gettext_lazy("cancelled"))
     begun = columns.ago_column("created_at", gettext_lazy("begun"))
 
-    def get_search_results(
-        self,
-        request: HttpRequest,  # noqa: ARG002 - Django's signature
-        queryset: QuerySet[Any],
-        search_term: str,
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         if UUID_FORM.fullmatch(term.lower()):
-            return queryset.filter(pk=term), False
-        if not term:
-            return queryset, False
-        times = MessageBatch.objects.using(alias()).order_by("-created_at").values_list("created_at", flat=True)
-        if oldest := times[HEADER_SAMPLE : HEADER_SAMPLE + 1].first():
-            queryset = queryset.filter(created_at__gt=oldest)
-        return queryset.filter(name__icontains=term), False
+            return queryset.filter(pk=term)
+        return newest_by(queryset, "created_at").filter(name__icontains=term)
 
     @admin.display(description=gettext_lazy("batch"))
     def what(self, row: MessageBatch) -> str:

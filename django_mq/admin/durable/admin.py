@@ -19,7 +19,7 @@ from django_mq.admin.paginator import BoundedPaginator
 from django_mq.admin.table import ReadOnly, alias
 from django_mq.diagnosis.language import exact, second_text
 from django_mq.diagnosis.messages.masking import masked
-from django_mq.diagnosis.messages.terms import HEADER_SAMPLE
+from django_mq.diagnosis.messages.terms import newest_by
 from django_mq.durable.events import is_there
 from django_mq.durable.models import DurableEvent, DurableStep
 from django_mq.engine.decisions.durable import StepOutcome
@@ -66,19 +66,8 @@ class DurableEventAdmin(ReadOnly, ActionAdmin):
         rows: QuerySet[DurableEvent] = super().get_queryset(request)
         return rows.annotate(waiting_number=Subquery(count, output_field=IntegerField()))
 
-    def get_search_results(
-        self,
-        request: HttpRequest,  # noqa: ARG002 - Django's signature
-        queryset: QuerySet[Any],
-        search_term: str,
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        ids = DurableEvent.objects.using(alias()).order_by("-pk").values_list("pk", flat=True)
-        if oldest := ids[HEADER_SAMPLE : HEADER_SAMPLE + 1].first():
-            queryset = queryset.filter(pk__gt=oldest)
-        return queryset.filter(Q(name__icontains=term) | Q(key__icontains=term)), False
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return newest_by(queryset, "pk").filter(Q(name__icontains=term) | Q(key__icontains=term))
 
     @admin.display(description=gettext_lazy("key"), empty_value="-")
     def key_shown(self, row: DurableEvent) -> str | None:

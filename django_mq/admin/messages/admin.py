@@ -200,7 +200,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             message.declined_by = ", ".join(sessions.order_by("pk").values_list("name", flat=True))
         return message
 
-    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return matching(queryset, term)
 
     def get_search_results(

@@ -82,7 +82,7 @@ class HistoryAdmin(ReadOnly, IdSearch):
     def get_queryset(self, request: HttpRequest) -> QuerySet[History]:
         return super().get_queryset(request).defer("headers", "body")
 
-    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Return the rows with this id. It queries each kind of id alone: an OR may read the whole table."""
         newest, short = newest_of(queryset), SHORT.fullmatch(term)
         found = _ids(newest.filter(correlation_id=term))

@@ -62,14 +62,11 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
         results: QuerySet[TaskResult] = super().get_queryset(request)
         return results.defer("record").annotate(head=Substr("record", 1, HEAD))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         try:
-            return (queryset.filter(pk=UUID(term)) if term else queryset), False
+            return queryset.filter(pk=UUID(term))
         except ValueError:
-            return queryset.none(), False
+            return queryset.none()
 
     @admin.display(description=_("task"))
     def task(self, result: Any) -> str:

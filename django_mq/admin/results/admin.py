@@ -119,18 +119,10 @@ class StoredResultAdmin(ReadOnly, ActionAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return shown.with_message(super().get_queryset(request).defer(*shown.LONG))
 
-    def get_search_results(
-        self,
-        request: HttpRequest,  # noqa: ARG002 - Django's signature
-        queryset: QuerySet[Any],
-        search_term: str,
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         named = newest_of(queryset).exclude(name="").filter(name__icontains=term)
         parts = [rows.order_by().values_list("pk", flat=True) for rows in (queryset.filter(task_id=term), named)]
-        return queryset.filter(pk__in=list(put_together(parts)[:MOST_FOUND])), False
+        return queryset.filter(pk__in=list(put_together(parts)[:MOST_FOUND]))
 
     def chosen(self, action: Action, request: HttpRequest, queryset: QuerySet[Any]) -> Any:  # noqa: ARG002
         return list(queryset[:MOST_FORGOTTEN])

@@ -43,14 +43,8 @@ class GroupRows(ReadOnly, TableAdmin):
 
     expires = columns.ago_column("expires_at", gettext_lazy("expires"))
 
-    def get_search_results(
-        self,
-        request: HttpRequest,  # noqa: ARG002 - Django's signature
-        queryset: QuerySet[Any],
-        search_term: str,
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        return (queryset.filter(pk=term) if term else queryset), False
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return queryset.filter(pk=term)
 
     def find(
         self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None

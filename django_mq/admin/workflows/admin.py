@@ -25,6 +25,7 @@ from django_mq.admin.workflows.actions import ACTIONS, CANCEL, DELETE, RETRY
 from django_mq.admin.workflows.picture import picture_of
 from django_mq.admin.workflows.steps import ShownSteps, most_urgent
 from django_mq.diagnosis.language import LOCAL, exact
+from django_mq.diagnosis.messages.terms import newest_by
 from django_mq.engine.decisions.workflows import DONE, WorkflowState
 from django_mq.workflows.models import StepRun, WorkflowRun
 
@@ -36,18 +37,9 @@ if TYPE_CHECKING:
 
     from django_mq.admin.actions import Action
 
-#: How many of the newest workflows a search by name, or by key, reads.
-NEWEST: Final = 100_000
 ENDED: Final = {state.value for state in DONE}
 RETRIED: Final = {WorkflowState.FAILED.value, WorkflowState.CANCELLED.value}
 STOPPED: Final = {WorkflowState.RUNNING.value}
-
-
-def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Return the newest of all workflows, so that a search without an index ends soon."""
-    every = WorkflowRun.objects.using(alias()).order_by("-created_at").values_list("created_at", flat=True)
-    oldest = every[NEWEST : NEWEST + 1].first()
-    return rows if oldest is None else rows.filter(created_at__gt=oldest)
 
 
 class WorkflowNameFilter(Filter):
@@ -58,7 +50,7 @@ class WorkflowNameFilter(Filter):
         return rows.values_list("name", flat=True)[:SAMPLE]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return _newest(rows.filter(name=value))
+        return newest_by(rows.filter(name=value), "created_at")
 
 
 class RunStateFilter(Filter):
@@ -110,17 +102,12 @@ class WorkflowRunAdmin(ReadOnly, ActionAdmin):
         rows: QuerySet[WorkflowRun] = super().get_queryset(request)
         return rows.defer("graph", "input")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def meant_by(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         with suppress(ValueError):
             id_ = UUID(term)
             runs = StepRun.objects.using(alias()).filter(message_id=id_).order_by().values("run")
-            return queryset.filter(Q(pk=id_) | Q(pk__in=runs)), False
-        return _newest(queryset.filter(Q(name__icontains=term) | Q(label__icontains=term))), False
+            return queryset.filter(Q(pk=id_) | Q(pk__in=runs))
+        return newest_by(queryset, "created_at").filter(Q(name__icontains=term) | Q(label__icontains=term))
 
     @admin.display(description=gettext_lazy("workflow"))
     def what(self, run: WorkflowRun) -> str:

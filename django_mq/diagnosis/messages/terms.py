@@ -32,6 +32,13 @@ def newest_of(queryset: QuerySet[Any]) -> QuerySet[Any]:
     return queryset.filter(pk__gt=newest - HEADER_SAMPLE)
 
 
+def newest_by(queryset: QuerySet[Any], column: str) -> QuerySet[Any]:
+    """Return those of the rows that are among the newest of the table by this column, which has an index."""
+    values = queryset.model.objects.using(queryset.db).order_by(f"-{column}").values_list(column, flat=True)
+    oldest = values[HEADER_SAMPLE : HEADER_SAMPLE + 1].first()
+    return queryset if oldest is None else queryset.filter(**{f"{column}__gt": oldest})
+
+
 def identified(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     """Return the rows with this id, or, of the newest, with an id that ends in it."""
     short = SHORT.fullmatch(term)
