@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django_mq.bridges.alias_link import SCHEME, AliasLink
 from django_mq.bridges.declared import address_of
-from django_mq.engine.decisions.bridges import without_secrets
+from django_mq.engine.decisions.bridges import told
 from django_mq.engine.decisions.forwarding import Answered, BrokerAnswer
 from django_mq.errors import BridgeAway, ConfigurationError, UnfitForBridge
 
@@ -150,7 +150,7 @@ class AMQPLink:
     def _away(self, error: BaseException) -> BridgeAway:
         self.close()
         code = getattr(error, "reply_code", None)
-        words = without_secrets(f"{type(error).__name__}: {error}", self._address)
+        words = told(error, self._address)
         by_message = code in BY_MESSAGE and self._tag > 0
         return BridgeAway(words, by_message=by_message)
 
@@ -289,7 +289,7 @@ class KombuLink:
 
     def _away(self, error: BaseException) -> BridgeAway:
         self.close()
-        return BridgeAway(without_secrets(f"{type(error).__name__}: {error}", self._address))
+        return BridgeAway(told(error, self._address))
 
     def publish(self, message: Outgoing, routing_key: str) -> int:
         """Publish, and return the number of the delivery. Raises UnfitForBridge, and BridgeAway."""

@@ -24,6 +24,8 @@ NAME_OF_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 #: Stands for an address of which nothing can be shown.
 HIDDEN: Final = "***"
+#: The beginning of an address with credentials, in words.
+WITH_CREDENTIALS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +105,29 @@ def _without_credentials(url: str) -> str:
     return f"{scheme}://{re.split('[?#]', rest, maxsplit=1)[0]}"
 
 
+def told(error: BaseException, url: str) -> str:
+    """Return what an error of a driver says, without what the credentials of its address may have put there.
+
+    A ``url`` may be several, with a semicolon between them.
+    """
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return without_secrets(text, url)
+
+
 def without_secrets(words: str, url: str) -> str:
-    """Return an error's words without what the credentials of an address may have put there."""
-    rest = url.partition("://")[2]
-    credentials, _, _ = rest.rpartition("@")
-    user, _, password = credentials.partition(":")
-    query = rest.rpartition("?")[2] if "?" in rest else ""
-    secrets = {password, unquote(password), query, *(part.partition("=")[2] for part in query.split("&"))}
+    """Return words without the credentials of an address, or of several, and without those of any other."""
+    users, secrets = set(), set()
+    for each in url.split(";"):
+        rest = each.partition("://")[2]
+        user, _, password = rest.rpartition("@")[0].partition(":")
+        query = rest.rpartition("?")[2] if "?" in rest else ""
+        users.add(user)
+        secrets |= {password, unquote(password), query, *(part.partition("=")[2] for part in query.split("&"))}
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         words = words.replace(secret, HIDDEN)
-    return words.replace(f"{user}:{HIDDEN}@", "")
+    for user in users:
+        words = words.replace(f"{user}:{HIDDEN}@", "")
+    return WITH_CREDENTIALS.sub(f"{HIDDEN}@", words)
 
 
 def fault_of_url(given: Any) -> str | None:
