@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from django_mq import conf
 from django_mq.models import Deploy
+from django_mq.models.times import UTCNow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from django_mq.stores.base import Store
 
@@ -25,9 +26,8 @@ def note_version(store: Store, _limit: int) -> int:
     deploys = Deploy.objects.using(store.alias)
     if deploys.filter(version=version).exists():
         return 0
-    now = datetime.now(UTC) + timedelta(seconds=store.database.now_skew_seconds())
-    # Another process may write it at the same time.
-    deploys.bulk_create([Deploy(version=version, first_at=now)], ignore_conflicts=True)
+    # By the database's clock, which all processes share. Another process may write it at the same time.
+    deploys.bulk_create([Deploy(version=version, first_at=UTCNow())], ignore_conflicts=True)
     return 1
 
 
