@@ -10,14 +10,16 @@ from django.utils.translation import gettext, gettext_lazy
 
 from django_mq import conf
 from django_mq.diagnosis.language import digits, exact
+from django_mq.diagnosis.state.waiting_keys import keys_waiting
 from django_mq.engine.decisions.keyed_limits import Concurrency, OpenKeyedLimits, Throttle
 from django_mq.engine.decisions.rates import Rate
 from django_mq.engine.options import WHAT_A_NAME_IS, is_name
 from django_mq.errors import OutOfRange
 from django_mq.limits import learned
-from django_mq.models import LimitException, Queue
+from django_mq.models import LimitException, Message, Queue
 from django_mq.seams.extension import Duty, Extension, Panel
 from django_mq.seams.findings import notice, problem
+from django_mq.seams.tiles import Tile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,6 +178,15 @@ def find(alias: str) -> Iterator[Finding]:
         yield notice(f"exception {row}", why, mend)
 
 
+def tiles(alias: str) -> list[Tile]:
+    """Return how many keys wait for their limits, and the queue with most of them."""
+    waiting, queue = keys_waiting(using=alias)
+    parked = {"state": str(Message.Status.PARKED.value)}
+    title = gettext("Keys over their limits")
+    note = queue or gettext("no key waits")
+    return [Tile(name="waiting", title=title, value=waiting, note=note, model="message", filters=parked)]
+
+
 def show(_request: HttpRequest, queue: Any) -> str:
     """Return the limits that the code declares for a queue."""
     lines = [(_sentence(each),) for each in limits_of(queue.name)]
@@ -220,5 +231,6 @@ EXTENSION: Final = Extension(
     middleware=(learned.LearnedLimits(limits_of),),
     duties=(Duty(name="prune_limits", run=prune, interval_seconds=60),),
     findings=(find,),
+    tiles=(tiles,),
     panels=(Panel(page="queue", title=gettext_lazy("Limits by key"), content=show),),
 )

@@ -58,6 +58,13 @@ def numbers_of_waiting(queues: Collection[str], *, using: str) -> list[tuple[str
     return list(rows.annotate(number=Count("pk")).order_by("queue_name", "limit_name"))
 
 
+def keys_waiting(*, using: str) -> tuple[int, str]:
+    """Return how many keys wait, and the queue with most of them, blank if none does. One statement."""
+    rows = _waiting(using).filter(queue_name__in=Queue.objects.using(using).values("name"))
+    counted = dict(rows.values_list("queue_name").annotate(number=Count("pk")).order_by("queue_name"))
+    return sum(counted.values()), max(counted, key=lambda name: counted[name], default="")
+
+
 def _waiting(using: str) -> QuerySet[LimitKey]:
     return LimitKey.objects.using(using).filter(waiting_until__isnull=False)
 
