@@ -31,6 +31,7 @@ from tests.services.redis import Redis, find_free_port
 from tests.services.server import UnavailableError, in_ci
 from tests.settings.databases import from_url, to_url
 from tests.support.leaks import tell_where_leaks_begin
+from tests.support.recording import record_no_more
 from tests.support.tables import empty_tables
 
 if TYPE_CHECKING:
@@ -269,6 +270,13 @@ def threads_of_results_end() -> Iterator[None]:
 
     WAITERS.close()
     REPORTER.close()
+
+
+@pytest.fixture(autouse=True)
+def no_failure_of_another_test_is_recorded() -> Iterator[None]:
+    """A worker of Celery in this process has its failures recorded, and those of any later test."""
+    yield
+    record_no_more()
 
 
 # Servers
