@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 ALIASES = {"default": "sqlite", "postgresql": "postgresql"}
 if is_expected():  # its driver has to be built, so a laptop may do without it
     ALIASES["mariadb"] = "mariadb"
+#: Names of stores in the ids of tests.
+KINDS = {"sqlite", "postgresql", "mariadb", "memory"}
 #: Aliases on a server that has to be started.
 SERVED = tuple(alias for alias in ALIASES if alias != "default")
 
@@ -102,11 +104,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a kind of database that is not tested here, and put slow tests first."""
-    absent = [item for item in items if aliases_of(item) - set(ALIASES)]
+    """Leave out what is not tested on a kind of database, and put slow tests first."""
+    absent = [item for item in items if aliases_of(item) - set(ALIASES) or not is_tested(item)]
     if absent:
         config.hook.pytest_deselected(items=absent)
-        items[:] = [item for item in items if item not in set(absent)]
+        gone = set(absent)
+        items[:] = [item for item in items if item not in gone]
     items.sort(key=lambda item: SLOW.isdisjoint(item.nodeid.split("/")))
 
 
@@ -129,6 +132,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip or fail a test whose database has no server, before Django misses the alias."""
     for name in aliases_of(item).intersection(SERVED):
         url_or_skip(item.config.stash[SERVICES], name)
+
+
+def is_tested(item: pytest.Item) -> bool:
+    """Whether a test runs on the kind of database in its id, by its mark ``on``; in the long run, too."""
+    mark = item.get_closest_marker("on")
+    kinds = KINDS.intersection(item.callspec.id.replace(" ", "-").split("-")) if hasattr(item, "callspec") else ()
+    if mark is None or not kinds or kinds.intersection(mark.args):
+        return True
+    item.add_marker("once")
+    return mark.kwargs.get("once") in kinds
 
 
 def aliases_of(item: pytest.Item) -> set[str]:
