@@ -1,9 +1,9 @@
 """How many steps an operation takes in a small queue and in a large one.
 
 Steps are counted, not timed, so that a busy machine does not decide: every call of a function,
-in Python or in C, is one. The queues of up to 100,000 entries belong to the ordinary suite:
+in Python or in C, is one. The queues of up to 20,000 entries belong to the ordinary suite:
 
-    pytest tests/benchmarks/test_engine_steps.py -m once    # a million
+    pytest tests/benchmarks/test_engine_steps.py -m once    # 200,000
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-SMALL: Final = 10_000
+SMALL: Final = 2_000
 
 #: A bisection of ten times as many entries looks four times more often; there may be two of them.
 LOOKS_PER_TENFOLD: Final = 8
 
-LARGE: Final = [100_000, pytest.param(1_000_000, marks=pytest.mark.once)]
+LARGE: Final = [20_000, pytest.param(200_000, marks=pytest.mark.once)]
 
 KINDS: Final = {
     "priority": Rules(),

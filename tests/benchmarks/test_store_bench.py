@@ -65,6 +65,7 @@ def test_the_command_prints_figures_beside_those_of_plain_sql(
     assert all(" the database alone " in line and line.endswith(("messages/s", "ms")) for line in lines)
 
 
+@pytest.mark.once
 @pytest.mark.django_db(databases=["default"], transaction=True)
 def test_a_pick_up_stands_beside_a_raw_one_where_redis_carries_the_hints(
     process_environment: Callable[[str], dict[str, str]], redis_url: str, tmp_path: Path
