@@ -97,6 +97,7 @@ def test_hostile_rows_run_nothing_on_any_page(
     assert complaints == []
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_every_page_fits_a_usual_screen_and_no_cell_is_a_tower(
     live_server: LiveServer, operator: User, make: Make

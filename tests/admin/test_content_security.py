@@ -30,6 +30,7 @@ def strict(route: Route) -> None:
     route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": POLICY})
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_no_page_needs_anything_that_a_strict_policy_forbids(
     live_server: LiveServer, operator: User, rows: dict[str, Any], make: Make

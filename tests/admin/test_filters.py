@@ -179,6 +179,7 @@ def test_a_page_tells_what_happened_in_its_order(site: str, browse: Client, make
     assert [event.words for event in told] == ["published", "claimed", "accepted"]
 
 
+@pytest.mark.on("sqlite")
 def test_the_timeline_of_a_tasks_dead_letter_is_in_order_with_short_gaps_in_ms(
     site: str, browse: Client, make: Make
 ) -> None:

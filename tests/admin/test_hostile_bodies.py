@@ -110,6 +110,7 @@ def retry(page: Page, message: Model) -> None:
 NO_DOWNLOAD = ":not([value^=download])"
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_a_reader_sees_everything_and_can_do_nothing(live_server: LiveServer, make: Make) -> None:
     dead = make.message(DEAD, body=b'{"order": 7}')

@@ -79,6 +79,7 @@ def strict(settings: Settings) -> str:
     return hold_queues(settings, "postgresql")
 
 
+@pytest.mark.once
 @pytest.mark.skipif("postgresql" not in ALIASES, reason="no PostgreSQL here")
 @pytest.mark.django_db(databases=["default", "postgresql"])
 def test_no_page_fails_over_nonsense_in_its_address(strict: str, browse: Client, make: Make) -> None:

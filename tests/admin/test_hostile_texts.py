@@ -32,6 +32,7 @@ HOSTILE = {
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.on("sqlite", once="postgresql")
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_no_text_breaks_a_page_or_gets_into_its_markup(hostile: str, browse: Client, make: Make) -> None:
     rows = every_row(make, lambda _: hostile)

@@ -176,6 +176,7 @@ def test_a_page_that_costs_much_is_asked_for_less_often(processor: float, second
     assert live.pause(processor, seconds) == wait
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_a_page_changes_by_parts_and_waits_while_one_reads(
     live_server: LiveServer, operator: User, make: Make

@@ -69,6 +69,7 @@ def test_nobody_changes_them(browse: Client, batch: ArchiveBatch, job: BulkJob) 
         assert browse.get(reverse(f"admin:django_mq_{row._meta.model_name}_add")).status_code == 403
 
 
+@pytest.mark.on("sqlite")
 @pytest.mark.parametrize("name", ["overview", "archivebatch", "bulkjob", "insighthour", "queue", "history"])
 def test_no_page_can_start_spark(
     browse: Client, batch: ArchiveBatch, monkeypatch: pytest.MonkeyPatch, name: str

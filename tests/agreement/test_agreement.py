@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.agreement.history import Operation
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 #: So many that the test takes a few seconds.
 HISTORIES = 4
 

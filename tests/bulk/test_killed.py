@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     #: The environment of a process on the test's database.
     Environment = Callable[[str], dict[str, str]]
 
+pytestmark = pytest.mark.on("postgresql")
+
 SHORT = {"SESSION_SECONDS": 2, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
 WORKER = f"""
 import os, signal, sys
@@ -79,6 +81,7 @@ def booked(alias: str) -> list[int]:
     return sorted(int(name.removeprefix("booked ")) for name in names)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("where", "before"),
     [

@@ -31,6 +31,8 @@ from tests.commands.test_mending import ready, settle
 if TYPE_CHECKING:
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 @pytest.fixture(params=["dead_letter_queue", "dead_letter_exchange", "default exchange", "expiry_queue"])
 def graveyard(request: pytest.FixtureRequest, database: str) -> str:

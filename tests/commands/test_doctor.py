@@ -390,6 +390,7 @@ def test_a_missing_table_and_a_missing_column_are_a_problem(run: Run, database: 
     assert "django_mq_history.headers" in sentence
 
 
+@pytest.mark.once
 def test_tables_that_a_router_kept_away_come_with_the_commands_that_the_doctor_names(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", KEPT_AWAY], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -430,6 +431,7 @@ def test_redis_that_is_away_is_a_problem(run: Run, settings: Settings, free_port
     assert "REDIS_URL" in found["mend"]
 
 
+@pytest.mark.on("postgresql")
 def test_a_database_that_is_away_is_a_problem_and_the_end_of_its_questions(
     process_environment: Callable[[str], dict[str, str]], tmp_path: Path
 ) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 DEAD = Message.Status.DEAD
 
 

@@ -27,6 +27,8 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 #: A machine that stands still is no database that does not answer.
 PATIENTLY = ("--timeout", "60")
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))

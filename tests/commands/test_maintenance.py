@@ -6,6 +6,8 @@ import json
 import signal
 from typing import TYPE_CHECKING
 
+import pytest
+
 from django_mq.api import publish
 from django_mq.delivery.queues import declare
 from django_mq.models import History, Message
@@ -14,6 +16,8 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from tests.commands.conftest import Run, Shop
+
+pytestmark = pytest.mark.on("sqlite")
 
 
 def test_maintenance_says_what_it_did(committed_database: str, run: Run) -> None:

@@ -47,6 +47,7 @@ def steps(plan: list[str]) -> list[str]:
     return [line.partition("(cost=")[0].strip() for line in plan]
 
 
+@pytest.mark.on("sqlite", "mariadb", once="postgresql")
 @every_database
 def test_no_statement_runs_when_it_is_printed(store: Any, alias: str) -> None:
     package, before = store.database.package, rows(alias)

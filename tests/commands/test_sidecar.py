@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Shop
 
+pytestmark = pytest.mark.on("postgresql")
+
 DEADLINE_SECONDS = 4
 
 

@@ -140,6 +140,7 @@ def test_the_watcher_fits_a_small_terminal_and_ends_with_ctrl_c(
     assert watcher.seen.count("pip install 'django-mq[top]'") == 1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("end", "options"), [("q", []), ("\x03", ["--no-color"]), (signal.SIGTERM, [])], ids=["q", "Ctrl-C", "TERM"]
 )

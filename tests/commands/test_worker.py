@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run, Shop
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 STATUS = Message.Status
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 tenant = ContextVar("tenant", default="none")
 
 

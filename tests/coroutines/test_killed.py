@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     #: The environment of a process on the test's database.
     Environment = Callable[[str], dict[str, str]]
 
+pytestmark = pytest.mark.on("postgresql")
+
 MESSAGES, KILLS = 600, 3
 SHORT = {"SESSION_SECONDS": 2, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
 WORKER = f"""

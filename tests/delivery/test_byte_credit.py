@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.runtime import Fetcher
     from django_mq.stores.records import Claimed
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 QUEUE = "orders"
 CLAIMED = Message.Status.CLAIMED
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 CLAIMED = Message.Status.CLAIMED
 
 

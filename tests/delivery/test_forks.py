@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     #: The environment of a process on the test's database.
     Environment = Callable[[str], dict[str, str]]
 
+pytestmark = pytest.mark.on("postgresql")
+
 HOLD = """
 import os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what this is about

@@ -21,6 +21,7 @@ def collector_as_before() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("before", "after"), [(700, NEW_OBJECTS), (10**6, 10**6), (0, 0)])
 def test_a_collection_begins_after_more_objects_unless_the_project_has_set_more_still_or_none(
     before: int, after: int

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 QUEUES = ("orders",)
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     #: The environment of a process on the test's database.
     Environment = Callable[[str], dict[str, str]]
 
+pytestmark = pytest.mark.on("postgresql")
+
 SHORT = {"SESSION_SECONDS": 2, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
 WORKER = f"""
 import os, signal, sys, threading
@@ -72,6 +74,7 @@ def handled_by_another(alias: str, messages: int = 6) -> list[Any]:
     return sorted(bodies)
 
 
+@pytest.mark.once
 def test_a_worker_is_killed_while_it_declines(alias: str, process_environment: Environment) -> None:
     with a_worker(process_environment(alias), "decline") as worker:
         assert worker.wait(PATIENCE_SECONDS) == -signal.SIGKILL

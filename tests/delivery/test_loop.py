@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     #: Opens a session that has claimed a message of ``orders``.
     Open = Callable[[Loop], Session]
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 
 @pytest.fixture
 def alias(committed_database: str) -> str:

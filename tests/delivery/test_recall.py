@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.worker import Worker
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 STATUS = Message.Status
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Open = Callable[[], Session]
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 STATUS = Message.Status
 
 

@@ -28,6 +28,8 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite", "mariadb", once="postgresql")
+
 
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:

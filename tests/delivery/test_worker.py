@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.codecs import ReceivedMessage
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 STATUS = Message.Status
 
 

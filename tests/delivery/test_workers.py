@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.handlers import Handler
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 
 @pytest.fixture
 def alias(committed_database: str) -> str:
@@ -75,6 +77,7 @@ def at_work(*handlers: Handler, using: str) -> Iterator[None]:
     assert not thread.is_alive()
 
 
+@pytest.mark.once
 def test_what_a_worker_declines_is_dead_though_others_of_its_process_would_match(
     alias: str, settings: Settings
 ) -> None:

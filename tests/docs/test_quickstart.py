@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.docs.pages import DOCS, blocks
 from tests.docs.reader import Reader
 from tests.support.waiting import read_until
@@ -56,6 +58,7 @@ def test_the_quickstart_leads_from_an_empty_folder_to_handled_messages(tmp_path:
     assert "ForkPoolWorker" in answer
 
 
+@pytest.mark.once
 def test_the_second_part_leads_to_a_dead_letter_and_back(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     follow(reader)

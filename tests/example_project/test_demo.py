@@ -63,6 +63,7 @@ def descendants(process: subprocess.Popen[Any]) -> list[psutil.Process]:
     return psutil.Process(process.pid).children(recursive=True)
 
 
+@pytest.mark.once
 def test_it_indexes_files_and_finds_the_result_right(run_demo: RunDemo, servers: dict[str, str]) -> None:
     code, written = run_demo("--limit", str(FILES), **servers)
 

@@ -18,6 +18,8 @@ from django_mq.stores.registry import shared_store
 from tests.failures.conftest import TRACEBACK, grouped
 from tests.stores.builders import claim, declare, open_session, publish, settle
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 KILLED = Failure("ValueError", "order 4711 is gone", TRACEBACK.format(line=31), "builtins.ValueError")
 ACCEPT, DEAD, RELEASE = Verdict.ACCEPT, Verdict.DEAD, Verdict.RELEASE
 RUNNING, DONE, STOPPED = StagedRedrive.Status

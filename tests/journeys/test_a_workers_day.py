@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.journeys.site import Site
     from tests.journeys.worker import Worker
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:

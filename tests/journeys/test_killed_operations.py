@@ -23,6 +23,8 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
+pytestmark = pytest.mark.on("postgresql")
+
 #: More than five batches.
 MESSAGES = 2_600
 #: After which statements of theirs processes are killed: in the preparation, in batches, between them.

@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 #: A killed worker's messages are ready again within this, by promise, with the settings as they come.
 RECOVERY_SECONDS = 30.0
 

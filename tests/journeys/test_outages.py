@@ -57,6 +57,7 @@ def _subscribed(server: Redis) -> bool:
         return bool(client.pubsub_channels("*q:celery"))
 
 
+@pytest.mark.once
 def test_a_frozen_redis_does_not_hold_up_anybody(sites: Sites, redis_server: Redis) -> None:
     with sites("postgresql", **SHORT, REDIS_URL=redis_server.url) as site, site.worker() as worker:
         site.send("note", "before")
@@ -72,6 +73,7 @@ def test_a_frozen_redis_does_not_hold_up_anybody(sites: Sites, redis_server: Red
         assert len(site.diary()) == 11
 
 
+@pytest.mark.once
 def test_a_restart_of_postgresql_loses_nothing(sites: Sites, postgresql_server: PostgreSQL) -> None:
     with sites("postgresql", url=postgresql_server.url, **SHORT) as site:
         site.migrate()
@@ -137,6 +139,7 @@ def _table_is_empty(site: Site) -> bool:
     return not site.rows()
 
 
+@pytest.mark.once
 def test_reconnecting_leaves_nothing_behind(on_postgresql: Site) -> None:
     site = on_postgresql
     with site.worker() as worker:

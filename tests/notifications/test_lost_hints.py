@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.services.redis import Redis
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 
 @pytest.fixture
 def hinted(committed_database: str, settings: Settings, redis_server: Redis) -> str:

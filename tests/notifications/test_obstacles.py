@@ -135,6 +135,7 @@ def a_full_queue_of_notifications(url: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.once
 def test_a_full_queue_of_notifications_costs_the_time_to_a_poll(
     postgresql_server: PostgreSQL, site: str, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -431,6 +431,7 @@ def test_a_worker_that_is_killed_when_it_is_notified_costs_the_time_to_a_poll(
         assert first.wait() == -signal.SIGKILL
 
 
+@pytest.mark.once
 def test_a_registration_that_is_lost_costs_the_time_to_a_poll(hinted: str) -> None:
     with running(a_handler(), using=hinted):
         wait_until(lambda: registered() == 1)
@@ -489,6 +490,7 @@ def test_a_restart_of_the_server_costs_no_message(  # noqa: PLR0917 - fixtures
         assert caplog.text.count("PostgreSQL's NOTIFY works again") == 1
 
 
+@pytest.mark.once
 def test_an_alias_that_leads_to_another_database_is_not_heard(
     postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: DjangoDbBlocker
 ) -> None:

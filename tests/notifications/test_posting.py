@@ -68,6 +68,7 @@ def test_a_connection_that_died_meanwhile_does_not_swallow_the_next_hint(client:
         assert pubsub.get_message(timeout=PATIENCE_SECONDS) is not None
 
 
+@pytest.mark.once
 def test_a_server_that_answers_nothing_costs_one_time_limit_however_many_hints(
     client: redis.Redis, redis_server: Redis
 ) -> None:

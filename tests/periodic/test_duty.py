@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 

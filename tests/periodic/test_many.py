@@ -59,6 +59,7 @@ def many(alias: str) -> str:
     return alias
 
 
+@pytest.mark.once
 def test_an_idle_leader_asks_one_statement_a_minute(many: str, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1, using=many):
         look_now(many)
@@ -69,6 +70,7 @@ def test_an_idle_leader_asks_one_statement_a_minute(many: str, django_assert_num
         assert list(find(many)) == []
 
 
+@pytest.mark.once
 def test_no_statement_of_a_tick_walks_through_all_rows(many: str, move: Callable[[timedelta], None]) -> None:
     connection = connections[many]
     row = a_row(many, name="one", overlap="skip")

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite")
+
 HOUR = timedelta(hours=1)
 
 

@@ -168,6 +168,7 @@ def test_a_publisher_killed_between_commit_and_hint_has_published(place: Place, 
     account.check_done(once=True)
 
 
+@pytest.mark.once
 def test_a_frozen_workers_late_settlements_are_void(place: Place) -> None:
     frozen = place.start("consume", credit=50)
     wait_until(lambda: freeze_at_work(place, frozen), place.story)

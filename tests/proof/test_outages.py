@@ -216,6 +216,7 @@ def test_a_full_disk_under_sqlite_loses_nothing(places: Places) -> None:
     assert len(full.accepted) < len(ended.accepted) == 500
 
 
+@pytest.mark.once
 def test_what_has_finished_is_not_among_the_live(place: Place) -> None:
     place.send(50)
 

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite", "postgresql")
+
 
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
 
+pytestmark = pytest.mark.on("sqlite")
+
 calls: list[tuple[str, int]] = []
 
 

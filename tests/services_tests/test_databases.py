@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from django.contrib.auth.models import Group
 from django.db import connections
 from django.db.transaction import get_connection
@@ -15,6 +16,8 @@ from tests.conftest import ALIASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
 
 COUNT = """
 import django
@@ -41,6 +44,7 @@ def test_a_committed_database_really_commits(committed_database: str) -> None:
     assert not get_connection(committed_database).in_atomic_block
 
 
+@pytest.mark.once
 def test_a_process_sees_what_the_test_committed(
     committed_database: str, process_environment: Callable[[str], dict[str, str]]
 ) -> None:

@@ -200,6 +200,7 @@ def test_any_history_on_sqlite(levels: int, due_order: str, acts: list[tuple[Any
     live_through("default", levels, due_order, acts)
 
 
+@pytest.mark.once
 @pytest.mark.django_db(databases=["default", "postgresql"])
 @settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @any_history
@@ -207,6 +208,7 @@ def test_any_history_on_postgresql(levels: int, due_order: str, acts: list[tuple
     live_through("postgresql", levels, due_order, acts)
 
 
+@pytest.mark.once
 @pytest.mark.django_db(databases=["default", "mariadb"])
 @settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @any_history

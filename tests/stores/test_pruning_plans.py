@@ -84,6 +84,7 @@ def plan_of(alias: str, name: str) -> Iterator[str]:
 
 
 # MariaDB commits when it is told to count.
+@pytest.mark.once
 @pytest.mark.parametrize("name", PRUNING)
 def test_what_is_over_its_time_is_found_by_its_index(committed_database: str, name: str) -> None:
     model, index = PRUNING[name]

@@ -742,6 +742,7 @@ def filled_with_limits(alias: str) -> SQLStore:
     return shared_store(alias)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "alias",
     [

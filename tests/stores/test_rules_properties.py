@@ -314,6 +314,7 @@ def test_any_history_on_sqlite(rules: dict[str, Any], standings: list[Any], acts
     live_through("default", rules, standings, acts)
 
 
+@pytest.mark.once
 @pytest.mark.django_db(databases=["default", "postgresql"])
 @lives(15)
 @given(rules=RULES, standings=STANDINGS, acts=HISTORIES)
@@ -321,6 +322,7 @@ def test_any_history_on_postgresql(rules: dict[str, Any], standings: list[Any], 
     live_through("postgresql", rules, standings, acts)
 
 
+@pytest.mark.once
 @pytest.mark.django_db(databases=["default", "mariadb"])
 @lives(15)
 @given(rules=RULES, standings=STANDINGS, acts=HISTORIES)

@@ -95,6 +95,7 @@ def test_a_transaction_that_goes_no_further_loses_the_lock_of_a_limited_queue(tw
     assert healthy.queues.counts()["orders"].ready == 2
 
 
+@pytest.mark.once
 def test_a_claim_whose_answer_is_not_read_loses_its_lock(two: list[Any], alias: str) -> None:
     stopped, _ = two
     wake = Wake()

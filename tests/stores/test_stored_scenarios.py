@@ -20,6 +20,8 @@ from tests.scenarios.vocabularies import adapter_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 DATA = Path(__file__).parents[1] / "scenarios" / "data"
 FILES = sorted(DATA.glob("*.json"))
 NAMES = {
@@ -62,6 +64,7 @@ def test_a_store_leaves_out_each_for_one_reason(store: str) -> None:
     assert set(listed) <= NAMES
 
 
+@pytest.mark.once
 def test_the_command_plays_them_on_a_store() -> None:
     command = [sys.executable, "-m", "tests.scenarios", "--store", "memory", *map(str, FILES)]
     done = subprocess.run(

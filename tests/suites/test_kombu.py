@@ -17,6 +17,8 @@ from tests.services.processes import tethered
 if TYPE_CHECKING:
     from tests.journeys.conftest import Templates
 
+pytestmark = pytest.mark.on("postgresql")
+
 ROOT = Path(__file__).parents[2]
 CASES = Path(__file__).with_name("kombu_cases.py")
 #: The kit itself sleeps for a quarter of a minute.

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from django_mq.testing import QueueTester
 
+pytestmark = pytest.mark.on("sqlite", "memory")
+
 SEEN: list[Any] = []
 
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite", "memory")
+
 
 def a_fault() -> ValueError:
     return ValueError("on purpose")

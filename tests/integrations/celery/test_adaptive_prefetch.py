@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from kombu import Connection, Consumer, Producer, Queue
 
 from django_mq.models import Message
@@ -12,6 +13,8 @@ from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.integrations.celery.conftest import Rows
+
+pytestmark = pytest.mark.on("sqlite")
 
 THINGS = Queue("things")
 PREFETCH = 4

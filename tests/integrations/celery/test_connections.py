@@ -14,6 +14,8 @@ from django_mq.integrations.celery import publisher
 from django_mq.stores.sql import database
 from tests.support.ending import ENDS, end_connection
 
+pytestmark = pytest.mark.on("postgresql")
+
 
 def private_of(connection: Connection) -> Any:
     """Return the private store that a transport uses now."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 def queues_of(rows: Rows) -> list[str]:
     """The queues that hold a message, sorted."""

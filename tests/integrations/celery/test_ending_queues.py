@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite")
+
 LIVES = ({"auto_delete": True}, {"exclusive": True}, {"auto_delete": True, "durable": False})
 NEWS = Exchange("news", "fanout")
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Call = Callable[[Any], object]
 
+pytestmark = pytest.mark.on("postgresql")
+
 NASTY: dict[str, Any] = {
     "null": "n\x00ll",
     "half": "a\ud800",

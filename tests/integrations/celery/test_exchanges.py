@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite")
+
 KINDS = {"direct": "a.b", "topic": "a.#", "fanout": ""}
 LIVES = ({"auto_delete": True}, {"exclusive": True}, {})
 TARGET, SOURCE = Exchange("target", "topic"), Exchange("source", "topic")

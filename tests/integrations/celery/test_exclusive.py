@@ -24,6 +24,8 @@ from tests.support.waiting import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.on("sqlite")
+
 MINE = Queue("mine", exclusive=True)
 #: What another connection may not do with an exclusive queue.
 ATTEMPTS: dict[str, Callable[[Any], Any]] = {

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 THINGS = Queue("things")
 OTHERS = Queue("others")
 

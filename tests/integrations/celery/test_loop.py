@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.services.redis import Redis
 
+pytestmark = pytest.mark.on("sqlite")
+
 THINGS = Queue("things")
 
 

@@ -17,6 +17,8 @@ from django_mq.integrations.celery.native import traces_in
 if TYPE_CHECKING:
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 def fetched(connection: Connection, queue: str = "things") -> Any:
     """Return the next message of a queue."""

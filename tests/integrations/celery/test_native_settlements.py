@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from django_mq.delivery.codecs import ReceivedMessage
     from django_mq.stores.records import Claimed
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 
 @pytest.fixture
 def delays() -> list[float]:

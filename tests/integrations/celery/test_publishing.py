@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite", "postgresql")
+
 
 @pytest.fixture
 def ear(settings: Settings) -> Iterator[Wake]:

@@ -20,6 +20,8 @@ from tests.support.waiting import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite")
+
 COMMANDS = Exchange("commands", "fanout", durable=False)
 EVENTS = Exchange("events", "topic")
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from pytest_django import DjangoAssertNumQueries
 
+pytestmark = pytest.mark.on("sqlite")
+
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Run = Callable[[], None]
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 @pytest.fixture
 def run(run: Run, settings: Settings) -> Run:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Run = Callable[[], None]
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 
 def test_options_decide_on_the_failures_of_a_task(alias: str, work: Any, run: Run) -> None:
     retried, rejected = work.fail.enqueue("value"), work.fail.enqueue("lookup")

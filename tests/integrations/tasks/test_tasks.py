@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     Run = Callable[[], None]
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
 
 

@@ -17,6 +17,8 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
+pytestmark = pytest.mark.on("postgresql")
+
 ROOT = Path(__file__).parents[4]
 DAY = "tests/journeys/test_a_workers_day.py"
 OUTAGES = "tests/journeys/test_outages.py"

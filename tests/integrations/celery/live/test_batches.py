@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 BEGIN = """
 from django_mq.api import batch
 from tests.journeys.project import tasks

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 APP = "tests.integrations.celery.live.broken"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

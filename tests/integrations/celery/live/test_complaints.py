@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.journeys.site import Site
     from tests.journeys.worker import Worker
 
+pytestmark = pytest.mark.on("postgresql")
+
 ROOT = Path(__file__).parents[4]
 JOURNEYS = "tests/journeys/test_a_workers_day.py"
 KILLED = "tests/journeys/test_killed_workers.py"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.journeys.site import Site
     from tests.journeys.worker import Worker
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 
 
 @contextmanager

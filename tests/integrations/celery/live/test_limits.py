@@ -15,7 +15,7 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 LIMITED = ("--include", "tests.integrations.celery.live.limited")
 
 

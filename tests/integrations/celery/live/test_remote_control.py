@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.running import RunningMessage
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 
 
 def test_a_revoked_task_that_is_due_later_is_gone_whoever_restarts(site: Site) -> None:

@@ -13,7 +13,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])

@@ -13,7 +13,7 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 
 
 def test_results_of_rpc_come_back_and_leave_no_queue_of_their_own(site: Site) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.journeys.conftest import Sites
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 #: Two periodic messages, each run once: a task that is acknowledged when it begins, and one when it ends.
 RUN_BOTH = """
 from django_mq.periodic.editor import run_now, save

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from tests.journeys.site import Site
 
+pytestmark = pytest.mark.on("postgresql")
+
 BACKLOG = 300
 
 

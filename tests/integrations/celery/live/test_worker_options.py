@@ -14,7 +14,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.journeys.site import Site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.on("postgresql")]
 
 
 def test_a_soft_shutdown_gives_back_what_did_not_end_in_time(site: Site) -> None:
