@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.on("sqlite")
+
 CHEAP = ("publish_one", "publish_many", "drain_one")
 #: Of these three, by the alias of the test database.
 TARGETS = {"default": [0.6, None, 0.4], "postgresql": [0.75, 0.5, 0.6], "mariadb": [None, None, None]}

@@ -388,6 +388,7 @@ def test_a_worker_leaves_out_queues(committed_database: str, run: Run) -> None:
             run("mq_worker", *arguments)
 
 
+@pytest.mark.on("postgresql")
 @pytest.mark.once
 def test_nothing_is_lost_while_processes_are_killed_and_recycled(committed_database: str, shop: Shop) -> None:
     publish(committed_database, "traced", 1500)

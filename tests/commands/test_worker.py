@@ -209,6 +209,7 @@ def test_handlers_of_two_kinds_of_an_exclusive_queue_are_refused(committed_datab
         run("mq_worker", "--queues=handled", "--until-empty", f"--database={committed_database}")
 
 
+@pytest.mark.on("sqlite")
 @pytest.mark.once
 @pytest.mark.parametrize(
     "command", ["mq_worker --queues=gated --threads=1", "mq_maintenance --loop", "mq_maintenance"]

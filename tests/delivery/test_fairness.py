@@ -105,6 +105,7 @@ print("done")
 """
 
 
+@pytest.mark.on("postgresql", "mariadb")
 @pytest.mark.once
 @pytest.mark.parametrize("keys", ["a", "a b c d e f g h"])
 def test_publishers_in_several_processes_never_end_in_a_deadlock(

@@ -88,6 +88,7 @@ def kept(alias: str) -> list[int]:
     return sorted(History.objects.using(alias).values_list("id", flat=True))
 
 
+@pytest.mark.on("postgresql")
 def test_what_is_old_enough_is_moved_and_the_rest_stays(
     spark: SparkSession, archive: Any, past: Any, committed_database: str, tmp_path: Path
 ) -> None:

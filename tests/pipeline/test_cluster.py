@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 ALIAS = "postgresql"
-ROWS = 20_000
+ROWS = 5_000
 #: What a process on an executor has to import: the app, and a project's settings.
 SHIPPED = ("django_mq", "tests/__init__.py", "tests/settings", "tests/pipeline/executor_settings.py")
 

@@ -50,6 +50,7 @@ def some_history(alias: str) -> None:
     History.objects.using(alias).bulk_create(rows)
 
 
+@pytest.mark.on("postgresql")
 def test_the_hours_are_those_of_plain_sql(spark: SparkSession, committed_database: str, tmp_path: Path) -> None:
     alias = committed_database
     some_history(alias)

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from django.db.models import Count
 
-from django_mq.models import ArchiveBatch, BulkPart, History, Message, Queue
+from django_mq.models import ArchiveBatch, BulkJob, BulkPart, History, Message, Queue
 from django_mq.pipeline.archive import maintenance
 from django_mq.pipeline.archive.reader import archived
 from tests.pipeline.conftest import finished
@@ -31,7 +32,7 @@ pytestmark = [
     pytest.mark.django_db(databases=["default"], transaction=True),
 ]
 
-ROWS = 30_000
+ROWS = 6_000
 #: A JVM starts, reads and writes: minutes, where everything else runs at once.
 PATIENCE_SECONDS = 600
 
@@ -86,11 +87,7 @@ def start(spark_environment: dict[str, str]) -> Iterator[Callable[..., Command]]
         command.kill()
 
 
-def batch_state() -> int | None:
-    return ArchiveBatch.objects.values_list("state", flat=True).first()
-
-
-def test_an_archive_that_is_killed_three_times_has_every_row_once(
+def test_an_archive_that_is_killed_twice_has_every_row_once(
     spark: SparkSession, start: Callable[..., Command], tmp_path: Path
 ) -> None:
     History.objects.bulk_create([finished(number) for number in range(1, ROWS + 1)], batch_size=2000)
@@ -100,11 +97,9 @@ def test_an_archive_that_is_killed_three_times_has_every_row_once(
     def lease_is_over() -> bool:
         return not ArchiveBatch.objects.filter(lease_until__isnull=False, lease_until__gt=_now()).exists()
 
-    # While files are being written; when they are written; when the first rows are deleted. Later, and perhaps
-    # when all is over, where this process looks late: what counts is that no row is lost whenever it is.
+    # While files are being written; when the first rows are deleted. Later, and perhaps when all is over, where
+    # this process looks late: what counts is that no row is lost whenever it is.
     start(*arguments).killed_when(lambda: any(tmp_path.glob("batch=*/_temporary")))
-    wait_until(lease_is_over)
-    start(*arguments).killed_when(lambda: batch_state() == ArchiveBatch.State.WRITTEN)
     wait_until(lease_is_over)
     start(*arguments).killed_when(lambda: History.objects.count() < ROWS)
     wait_until(lease_is_over)
@@ -118,14 +113,13 @@ def test_an_archive_that_is_killed_three_times_has_every_row_once(
     assert len([*tmp_path.glob("batch=*")]) == 1
 
 
-def _now() -> object:
-    from django.utils import timezone
-
-    return timezone.now()
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def test_a_load_that_is_killed_has_every_message_once(start: Callable[..., Command], tmp_path: Path) -> None:
     Queue.objects.create(name="orders")
+    BulkJob.objects.create(key="load", parts=2, started_at=_now())
     source = tmp_path / "in.json"
     source.write_text("".join(f'{{"body": "{number}"}}\n' for number in range(2 * ROWS)))
     arguments = ("publish", str(source), "--format", "json", "--queue", "orders", "--job", "load")
@@ -142,7 +136,7 @@ def test_a_load_that_is_killed_has_every_message_once(start: Callable[..., Comma
     )
 
 
-def test_a_stream_that_is_killed_three_times_has_every_row_once(
+def test_a_stream_that_is_killed_twice_has_every_row_once(
     spark_environment: dict[str, str], tmp_path: Path
 ) -> None:
     Queue.objects.create(name="followed")
@@ -154,10 +148,9 @@ def test_a_stream_that_is_killed_three_times_has_every_row_once(
         module = ("tests.pipeline.programs.following",)
         return Command(spark_environment, str(checkpoint), "followed", "1500", module=module)
 
-    # When a batch is planned; when its messages are there; when those of a later one are there.
+    # When a batch is planned; when the messages of a later one are there.
     for reached in (
         lambda: any(checkpoint.glob("offsets/[0-9]*")),
-        BulkPart.objects.exists,
         BulkPart.objects.filter(batch__gte=2).exists,
     ):
         command = start()

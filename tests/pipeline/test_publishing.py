@@ -47,6 +47,7 @@ def live(alias: str) -> list[int]:
     return sorted(json.loads(bytes(body))["n"] for body in bodies)
 
 
+@pytest.mark.on("postgresql")
 def test_a_frame_is_published_once_however_it_is_divided(spark: SparkSession, orders: str) -> None:
     frame = numbers(spark, 300)
 

@@ -23,6 +23,8 @@ from tests.pipeline.conftest import MORNING, finished
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.on("sqlite", "postgresql")
+
 
 def test_a_row_is_the_same_in_spark(spark: SparkSession, past: Any, committed_database: str) -> None:
     past(3, body=b"\x00\xff", headers={"ü": [1, None]})

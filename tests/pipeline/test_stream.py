@@ -73,6 +73,7 @@ def test_the_end_is_sealed_where_nobody_writes(past: Any, committed_database: st
         store.close()
 
 
+@pytest.mark.on("postgresql")
 def test_a_stream_has_every_row_once_over_restarts(
     spark: SparkSession, past: Any, committed_database: str, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def stood_still(places: Places, kind: str, point: tuple[str, str, bool], *, idle
     return seconds
 
 
+@pytest.mark.on("postgresql")
 @pytest.mark.once
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 @pytest.mark.parametrize(

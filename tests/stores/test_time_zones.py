@@ -166,6 +166,7 @@ def test_charts_find_the_minutes_that_workers_sum_up(zoned: str) -> None:
     assert (len(found.minutes), orders.accepted) == (5, 1 / 300)
 
 
+@pytest.mark.on("mariadb")
 @pytest.mark.once
 def test_pages_and_commands_say_the_sites_time(zoned: str, client: Client, admin_user: User) -> None:
     worker = private_store(zoned)

@@ -11,6 +11,8 @@ from django_mq.workflows.models import StepRun
 if TYPE_CHECKING:
     from tests.workflows.conftest import Site
 
+pytestmark = pytest.mark.on("postgresql")
+
 MANY = 1000
 
 
