@@ -128,7 +128,8 @@ def test_a_bulk_begins_when_it_is_full_and_otherwise_when_its_first_message_has_
     assert calls.bodies[1:] == [["d"]]
 
 
-def test_operators_see_how_many_a_handler_takes(alias: str) -> None:
+def test_operators_see_how_many_a_handler_takes(alias: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 6}  # consumers are written at each renewal
     with handling(Calls(), using=alias, bulk=30):
         wait_until(lambda: Consumer.objects.using(alias).exists())
         consumer = Consumer.objects.using(alias).get()

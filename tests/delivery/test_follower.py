@@ -6,7 +6,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
@@ -19,8 +19,13 @@ from django_mq.delivery.queues import declare
 from django_mq.errors import ConfigurationError, UnknownQueue
 from django_mq.stores.registry import shared_store
 
+if TYPE_CHECKING:
+    from pytest_django import Settings
 
-def test_a_browser_that_follows_is_shown_each_message_once(committed_database: str) -> None:
+
+def test_a_browser_that_follows_is_shown_each_message_once(committed_database: str, settings: Settings) -> None:
+    # PostgreSQL notifies workers only: a browser looks by itself.
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SAFETY_POLL_SECONDS": 0.2}
     declare(shared_store(committed_database), "orders")
     publish("orders", 0)
     following = browse("orders", follow=True)

@@ -25,6 +25,8 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_django import Settings
+
     #: Opens a session that has claimed a message of ``orders``.
     Open = Callable[[Loop], Session]
 
@@ -111,10 +113,12 @@ def test_a_session_whose_loop_has_failed_is_not_renewed_and_settles_until_its_de
 
 def test_a_loop_that_stands_still_is_named_and_keeps_its_messages(
     alias: str,
+    settings: Settings,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 6}  # consumers are written at each renewal
     gate, begun = threading.Event(), threading.Event()
 
     def handle(_: Any) -> None:

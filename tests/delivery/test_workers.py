@@ -104,7 +104,10 @@ def test_what_a_worker_declines_is_dead_though_others_of_its_process_would_match
     assert {message.dead_reason for message in dead} == {"declined by all consumers"}
 
 
-def test_a_worker_waits_for_no_better_one_of_its_process_that_does_not_get_the_message(alias: str) -> None:
+def test_a_worker_waits_for_no_better_one_of_its_process_that_does_not_get_the_message(
+    alias: str, settings: Settings
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 6}  # consumers are written at each renewal
     large: list[int] = []
     handlers = [
         a_handler(priority=5),
