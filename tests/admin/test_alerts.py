@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 READY, DEAD = Message.Status.READY, Message.Status.DEAD
 NUMBERS = ("ready", "scheduled", "retrying", "claimed", "dead", "parked", "consumers")
 

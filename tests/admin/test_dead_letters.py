@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 READY, DEAD = Message.Status.READY, Message.Status.DEAD
 LETTERS = "?state=letters"
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from django_mq.models import Queue
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 READY, CLAIMED = Message.Status.READY, Message.Status.CLAIMED
 
 

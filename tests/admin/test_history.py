@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 def test_a_finished_message_shows_how_long_it_waited_and_ran(site: str, browse: Client, make: Make) -> None:
     row = make.history(headers={"tenant": "north"}, body=b'{"id": 7}')

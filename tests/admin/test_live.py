@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 OVERVIEW = "/admin/django_mq/queue/overview/"
 LOOK_AGAIN = "document.dispatchEvent(new Event('visibilitychange'))"

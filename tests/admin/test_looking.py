@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from django_mq.acts.models import Act
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 LATER = datetime(2131, 5, 31, 18, tzinfo=UTC)
 

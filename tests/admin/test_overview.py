@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 SCRIPT = "<script>document.title = 'broken in'</script>"
 

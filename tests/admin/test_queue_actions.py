@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 
 

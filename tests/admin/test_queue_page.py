@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 __all__ = ["begun"]  # a fixture of theirs
 
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status

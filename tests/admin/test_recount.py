@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 STATES = {"scheduled": SCHEDULED, "ready": READY, "claimed": CLAIMED, "dead": DEAD}
 COUNTED = ("arrived", "accepted", "failed", "redelivered")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 def test_a_session_past_its_deadline_is_marked(site: str, browse: Client, make: Make) -> None:
     make.session("lively")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 @pytest.fixture(autouse=True)
 def two_queues(database: str) -> None:

@@ -22,6 +22,8 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))
 
 

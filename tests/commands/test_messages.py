@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 SCHEDULED, READY, CLAIMED, DEAD, PARKED = Message.Status
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
 #: What each command is told beside the messages.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 @pytest.fixture(autouse=True)
 def orders(database: str) -> None:

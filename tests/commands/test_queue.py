@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 def queue(alias: str, name: str = "orders") -> Queue:
     return Queue.objects.using(alias).get(name=name)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 ALLOWED = {"amount": 50.0, "seconds": 1.0, "burst": None, "at_once": None}
 

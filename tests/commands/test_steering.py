@@ -20,6 +20,8 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from tests.commands.conftest import Run
 
+pytestmark = pytest.mark.on("sqlite")
+
 STATUS = Message.Status
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.worker import Worker
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:

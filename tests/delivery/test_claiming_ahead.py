@@ -19,6 +19,8 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.on("sqlite")
+
 ALL, QUICK, THREADS = 200, 60, 2
 
 

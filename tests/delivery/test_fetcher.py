@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.runtime import Fetcher
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 
 @pytest.fixture
 def fetcher(committed_database: str) -> Iterator[Fetcher]:

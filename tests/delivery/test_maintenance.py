@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from tests.delivery.conftest import Ear
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 INFO = SessionInfo(name="gone", kind="native", host="host", pid=1, version="1")
 LATER = timedelta(hours=1)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 @pytest.fixture
 def store(committed_database: str) -> Store:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from tests.delivery.conftest import Ear
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 def rows(alias: str) -> list[Message]:
     return list(Message.objects.using(alias).select_related("queue").order_by("id"))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+pytestmark = pytest.mark.on("sqlite")
+
 #: What a handler returns, and what is told of it; None where the message is dead.
 TOLD = {"ok": '{"total":3}', "nothing": None, "moment": '"2026-11-29T00:00:00Z"'}
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     Do = Callable[..., Any]
 
+pytestmark = pytest.mark.on("sqlite", once="postgresql")
+
 #: MariaDB's number for a session that does not exist, ER_NO_SUCH_THREAD.
 UNKNOWN_SESSION = 1094
 #: By vendor: what a handler may leave on its connection, and a question for it.

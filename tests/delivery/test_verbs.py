@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
 
+pytestmark = pytest.mark.on("sqlite")
+
 STATUS = Message.Status
 DONE, HELD, UNCHANGED, MISSING = Effect.DONE, Effect.HELD, Effect.UNCHANGED, Effect.MISSING
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.integrations.celery.conftest import Rows
 
+pytestmark = pytest.mark.on("sqlite")
+
 
 class Events:
     """Replace a worker's event dispatcher."""

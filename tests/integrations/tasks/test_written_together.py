@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Run = Callable[[], None]
 
+pytestmark = pytest.mark.on("postgresql")
+
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
 
 
