@@ -69,7 +69,9 @@ def pause(page: Page, name: str, *, reason: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.once)]
+)
 def test_hostile_rows_run_nothing_on_any_page(
     dark: bool, live_server: LiveServer, operator: User, make: Make
 ) -> None:

@@ -54,6 +54,7 @@ def test_no_text_breaks_a_page_or_gets_into_its_markup(hostile: str, browse: Cli
 NEGATIVE = re.compile(r"(?<!\w)[-\N{MINUS SIGN}]\s?\d[\d,.]*\s?(ms|s|min|h|d|days?)\b")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_clock_that_is_an_hour_off_makes_no_negative_duration(hours: int, browse: Client, make: Make) -> None:
     """The rows have the times of the database, which differ from the clock of the process that makes pages."""

@@ -95,6 +95,7 @@ def test_a_child_that_a_handler_forks_ends_when_it_is_terminated(committed_datab
     assert shop.lines == [f"0 {-signal.SIGTERM}"]
 
 
+@pytest.mark.once
 def test_a_killed_workers_messages_are_finished_by_another_exactly(committed_database: str, shop: Shop) -> None:
     publish(committed_database, "gated", 40)
     victim = shop.start("--queues=gated")

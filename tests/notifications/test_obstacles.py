@@ -215,6 +215,7 @@ def test_a_database_may_have_any_name(
             wait_until(lambda: waiting(alias) == 0)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("apart", ["databases", "schemas"])
 def test_two_sites_on_one_server_do_not_hear_each_other(
     postgresql_server: PostgreSQL,

@@ -105,6 +105,7 @@ BOUNDED = {
 }
 
 
+@pytest.mark.once
 def test_history_that_no_queue_may_be_done_with_is_not_walked(committed_database: str) -> None:
     fill(History, committed_database)
 

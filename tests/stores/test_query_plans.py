@@ -671,6 +671,7 @@ def filled_with_keys(alias: str) -> tuple[SQLStore, int]:
     return store, queue_id
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "alias",
     [
