@@ -1,4 +1,4 @@
-"""Wakes the threads and coroutines of this process that wait for results: they share one listener, in a thread.
+"""Wakes the threads and coroutines of this process that wait for results: they share one listener.
 
 A hint names a bucket of tasks and messages, not one of them: a process that waits for many results one after the
 other listens to the same few topics. A hint is only a hint. What waits looks at the database after each, and now
@@ -58,10 +58,11 @@ class WaitingThread:
         """End the sleep; any thread may call this."""
         self._event.set()
 
-    def wait(self, interval_seconds: float, left_seconds: float | None) -> None:
-        """Sleep, no longer than what is left; without hints, no longer than the interval."""
-        self._event.wait(self._seconds(interval_seconds, left_seconds))
+    def wait(self, interval_seconds: float, left_seconds: float | None) -> bool:
+        """Sleep, no longer than what is left; without hints, no longer than the interval. Return if one came."""
+        is_hint = self._event.wait(self._seconds(interval_seconds, left_seconds))
         self._event.clear()
+        return is_hint
 
     def _seconds(self, interval_seconds: float, left_seconds: float | None) -> float:
         seconds = BEAT_SECONDS
@@ -86,6 +87,20 @@ class WaitingTask(WaitingThread):
         with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), self._seconds(interval_seconds, left_seconds))
         self._woken.clear()
+
+
+class WaitersWake(Wake):
+    """Wakes what waits for a topic in the thread that hears the hint: the thread of the waiters need not run."""
+
+    def __init__(self, waiters: Waiters) -> None:
+        super().__init__()
+        self._waiters = waiters
+
+    def set(self, topic: str | None = None) -> None:
+        if topic is None or topic == ANY:
+            super().set(topic)
+        else:
+            self._waiters.wake(topic)
 
 
 class Waiters:
@@ -129,7 +144,7 @@ class Waiters:
             is_new = not pause.topics <= self._topics
             self._topics.update(pause.topics)
             if self._thread is None:
-                self._wake = Wake()
+                self._wake = WaitersWake(self)
                 self._thread = threading.Thread(target=self._run, args=(self._wake,), name=THREAD, daemon=True)
                 self._thread.start()
             elif is_new and self._wake is not None:
@@ -139,6 +154,12 @@ class Waiters:
         finally:
             with self._lock:
                 self._pauses.discard(pause)
+
+    def wake(self, topic: str | None) -> None:
+        """Wake what waits for this topic, None for any; any thread may call this, and a signal's handler."""
+        for pause in tuple(self._pauses):
+            if topic is None or topic in pause.topics:
+                pause.wake()
 
     def close(self) -> None:
         """End the thread, and its connection. The next wait begins another one."""
@@ -189,10 +210,8 @@ class Waiters:
                     wake.set()  # a hint may have come before; a listener that connects later says so itself
             wake.wait(LINGER_SECONDS)
             topics = wake.take_topics()
-            with self._lock:
-                for pause in self._pauses:
-                    if ANY in topics or pause.topics & topics:
-                        pause.wake()
+            if ANY in topics:
+                self.wake(None)
 
 
 #: What waits in this process.
