@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections
 
 from django_mq import conf
 from django_mq.delivery import validation
@@ -21,14 +23,14 @@ from django_mq.errors import (
 )
 from django_mq.notifications.waiters import WAITERS
 from django_mq.stores.clock import clock
-from django_mq.stores.registry import database_store, shared_store
+from django_mq.stores.records import time_of
+from django_mq.stores.registry import database_store, shared_store, store_for
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
     from django_mq.notifications.waiters import WaitingTask, WaitingThread
-    from django_mq.replies.models import MessageResult
 
 #: The longest time between two looks at the database where no hints arrive.
 LONGEST_SECONDS: Final = 0.25
@@ -55,24 +57,24 @@ def result_of(message_id: UUID | str, *, using: str | None = None) -> KeptResult
     Raises UnknownResult if the message has ended and no result was kept, or if its time is over.
     """
     from django_mq.models import Message  # noqa: PLC0415 - models; an app may not be installed
-    from django_mq.replies.models import MessageResult  # noqa: PLC0415 - as above
 
     id_ = validation.message_id(message_id)
     if id_ is None:
         raise InvalidMessage("message_id is missing; give the id that publish() has returned.")
     alias = durable(using)
-    rows = MessageResult.objects.using(alias).filter(pk=id_, expires_at__gt=clock.now())
-    if (row := rows.first()) is not None and row.status == SUCCEEDED:
-        return _of_row(row)
+    result = _kept(id_, alias)
+    if result is not None and result.status == SUCCEEDED:
+        return result
     found = list(Message.objects.using(alias).filter(message_id=id_).values_list("state", "dead_reason"))
     if any(state != Message.Status.DEAD for state, _ in found):
         return KeptResult(message_id=id_, status=WAITING)
     # Again: the result is there when the message is gone.
-    if (row := rows.first()) is not None and row.status == SUCCEEDED:
-        return _of_row(row)
+    result = _kept(id_, alias)
+    if result is not None and result.status == SUCCEEDED:
+        return result
     reason = found[0][1] if found else ""
-    if row is not None:
-        return _of_row(row, reason)
+    if result is not None:
+        return replace(result, reason=reason)
     if found:
         return KeptResult(message_id=id_, status=STATUS_OF_END[End.DEAD], reason=reason)
     raise UnknownResult(
@@ -81,19 +83,23 @@ def result_of(message_id: UUID | str, *, using: str | None = None) -> KeptResult
     )
 
 
-def _of_row(row: MessageResult, reason: str = "") -> KeptResult:
+def _kept(id_: UUID, alias: str) -> KeptResult | None:
+    """Return the result of a message; None if none is kept, or its time is over."""
+    rows = store_for(connections[alias]).database.rows("find_kept_result", message_id=id_, now=clock.now())
+    if not rows:
+        return None
+    [(status, text, encoding, finished_at, expires_at)] = rows
     value = None
-    if row.value is not None:
-        stored, encoding = row.value.encode(), row.content_encoding
+    if text is not None:
+        stored = text.encode()
         body = base64.b64decode(stored) if encoding else stored
         value = decode_body(body, "application/json", encoding or "utf-8")
     return KeptResult(
-        message_id=row.message_id,
-        status=row.status,
+        message_id=id_,
+        status=status,
         value=value,
-        reason=reason,
-        finished_at=row.finished_at,
-        expires_at=row.expires_at,
+        finished_at=time_of(finished_at),
+        expires_at=time_of(expires_at),
     )
 
 

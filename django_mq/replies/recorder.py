@@ -37,7 +37,6 @@ def keep(store: Any, ended: Sequence[Ended]) -> None:
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
             continue  # another publisher has written it
         value, content_encoding = encoded(each.returned)
-        store.database.rows("forget_result", message_id=each.message_id)
         store.database.rows(
             "keep_result",
             message_id=each.message_id,
