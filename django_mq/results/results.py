@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.db import connections
 from django.db.models import Q
 
 from django_mq.results.models import ResultGroup, StoredResult
 from django_mq.stores.clock import clock
+from django_mq.stores.records import time_of
+from django_mq.stores.registry import store_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from datetime import datetime
 
     from django_mq.stores.sql.store import SQLStore
 
@@ -40,17 +44,53 @@ def store(over: SQLStore, **columns: Any) -> None:
     over.results.store(**(OPTIONAL | columns))
 
 
-def find(task_id: str, *, using: str) -> StoredResult | None:
+class StoredColumns(NamedTuple):
+    """What is stored of a task: the columns of the statement ``find_result``."""
+
+    task_id: str
+    message_id: Any
+    status: str
+    result: str
+    content_type: str
+    content_encoding: str
+    traceback: str | None
+    children: str
+    group_id: str
+    parent_id: str
+    name: str
+    args: str
+    kwargs: str
+    worker: str
+    queue: str
+    retries: int | None
+    stamps: str
+    done_at: datetime | None
+    expires_at: datetime | None
+
+
+def find(task_id: str, *, using: str) -> StoredColumns | None:
     """Return the result of a task; None if nothing is stored, or it has expired."""
-    return StoredResult.objects.using(using).filter(_kept(), task_id=task_id).first()
+    # Programs read one result after the other: Django's query takes three times as long as its statement.
+    row = store_for(connections[using]).results.find(task_id, clock.now())
+    if row is None:
+        return None
+    found = StoredColumns(*row)
+    return found if found.done_at is None else found._replace(done_at=time_of(found.done_at))
 
 
-def find_many(task_ids: Collection[str], *, using: str, **only: Any) -> Iterator[StoredResult]:
-    """Yield the results of these tasks that are stored."""
+def find_many(
+    task_ids: Collection[str], states: Collection[str], *, using: str
+) -> Iterator[StoredResult | StoredColumns]:
+    """Yield the results of these tasks that are stored and in one of these states."""
     ids = list(task_ids)
+    if len(ids) == 1:
+        found = find(ids[0], using=using)
+        if found is not None and found.status in states:
+            yield found
+        return
+    rows = StoredResult.objects.using(using).filter(_kept(), status__in=states).order_by()
     for start in range(0, len(ids), MANY):
-        chosen = StoredResult.objects.using(using).filter(_kept(), task_id__in=ids[start : start + MANY], **only)
-        yield from chosen.order_by()
+        yield from rows.filter(task_id__in=ids[start : start + MANY])
 
 
 def forget(task_id: str, *, using: str) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.waiters import WAITERS, topic_of
+from django_mq.notifications.waiters import BEAT_SECONDS, WAITERS, topic_of
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
-__all__: Final = ["WAITERS", "announce", "topic_of"]
+__all__: Final = ["BEAT_SECONDS", "WAITERS", "announce", "topic_of"]
 
 
 def announce(task_id: str, store: Store) -> None:

@@ -23,6 +23,7 @@ billiard.pool.ApplyResult               _accept_callback    the request, and so 
 billiard.common                         _should_have_exited whether the parent has ended this child
 kombu.asynchronous.semaphore.LaxBoundedSemaphore  _waiting  the tasks that wait for a process
 kombu.messaging.Consumer                _receive_callback   what a channel calls with a message
+celery.result.AsyncResult               _maybe_set_cache    the result of a task that was waited for
 ======================================  ==================  =================================================
 
 ======  ======  ========
@@ -129,6 +130,11 @@ def waiting_for_process(semaphore: Any) -> MutableSequence[Any]:
 def receiver_of(consumer: Any) -> Callable[[Any], Any]:
     """Return what Kombu's consumer gives to its channel, to be called with each message."""
     return consumer._receive_callback  # type: ignore[no-any-return]
+
+
+def keep_meta(result: Any, meta: dict[str, Any]) -> None:
+    """Let a result know what is stored of its task, as Celery's own backends do."""
+    result._maybe_set_cache(meta)
 
 
 def is_ended_by_parent() -> bool:

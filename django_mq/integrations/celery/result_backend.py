@@ -35,6 +35,7 @@ from django_mq import conf
 from django_mq.delivery.validation import oversize
 from django_mq.engine.decisions.chords import ChordEnd
 from django_mq.errors import BrokerURLError, ConfigurationError, StoreUnavailable, WaitInTransaction
+from django_mq.integrations.celery.internals import keep_meta
 from django_mq.integrations.celery.message import OWN_ID
 from django_mq.integrations.celery.publisher import body_of, collect_members, flush_members
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
@@ -292,10 +293,10 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
         self, result: Any, *, callback: Any = None, propagate: bool = True, on_interval: Any = None, **options: Any
     ) -> Any:
         """Wait for the result of a task, and return it or raise its error."""
-        for _ in self.get_many({result.id}, on_interval=on_interval, **options):
-            pass  # the result reads it again, from the cache where it is a success
-        if on_interval is not None:
-            on_interval()  # raises the error of a task before it, which says more than that of a chord's body
+        for _, meta in self.get_many({result.id}, on_interval=on_interval, **options):
+            keep_meta(result, meta)  # or it would read what is stored again
+            if on_interval is not None and meta["status"] in states.EXCEPTION_STATES:
+                on_interval()  # raises the error of a task before it, which says more than that of a chord's body
         return result.maybe_throw(propagate=propagate, callback=callback)
 
     def wait_for(self, task_id: str, **options: Any) -> Any:
@@ -323,7 +324,8 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
         wanted.difference_update(known)
         if not wanted:
             return
-        began, looks = time.monotonic(), 0
+        began, looks, is_hint = time.monotonic(), 0, True
+        called_at = began
         with waiting.WAITERS.waiting_for(wanted) as pause:
             while True:
                 for meta in self._ready(wanted, READY_STATES):
@@ -336,15 +338,19 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
                     return
                 self._refuse_to_wait(wanted)
                 left = _left(timeout, began)
-                if on_interval is not None:
+                # Not after each hint: it reads the results of all tasks before, such as the members of a chord.
+                if on_interval is not None and (
+                    not is_hint or time.monotonic() - called_at > waiting.BEAT_SECONDS
+                ):
                     on_interval()
-                pause.wait(INTERVAL_SECONDS if interval is None else interval, left)
+                    called_at = time.monotonic()
+                is_hint = pause.wait(INTERVAL_SECONDS if interval is None else interval, left)
 
     def _ready(self, task_ids: set[str], ready: frozenset[str]) -> list[dict[str, Any]]:
         """Return what is stored of these tasks, as far as they have ended."""
 
         def look() -> list[Any]:
-            return list(results.find_many(task_ids, using=self.alias, status__in=ready))
+            return list(results.find_many(task_ids, ready, using=self.alias))
 
         found = [self._meta(row) for row in self._ensure_retryable(look)]
         for meta in found:

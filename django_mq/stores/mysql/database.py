@@ -274,9 +274,9 @@ def retried(method: Method) -> Method:
 LINE = "%(id)s %(select_type)s %(table)s: %(type)s %(key)s, %(rows)s rows; %(Extra)s"
 #: Parameters that are compared with texts, with message ids, and with times; the others are numbers, or may be.
 QUEUES = {"queue", "queues", "name", "names", "target"}
-TEXTS = {"exchange", "key", "digest", "digests", "correlation_ids", "selectors"}
+TEXTS = {"exchange", "key", "digest", "digests", "correlation_ids", "selectors", "task_id"}
 UUIDS = {"batch", "member", "members", "message_id", "message_ids"}
-TIMES = {"deliver_at", "expires_at", "since", "start", "end", "before"}
+TIMES = {"deliver_at", "expires_at", "since", "start", "end", "before", "now"}
 
 
 def sample(text: str, queue: str) -> dict[str, Any]:

@@ -33,6 +33,11 @@ class TaskResults(Part):
         """Write the state of a Celery task, unless it has succeeded before."""
         self.rows("store_result", **columns)
 
+    def find(self, task_id: str, now: datetime) -> tuple[Any, ...] | None:
+        """Return the columns of ``result_columns`` of a Celery task; None if there is no result any more."""
+        rows = self.rows("find_result", task_id=task_id, now=now)
+        return rows[0] if rows else None
+
     def join_chord(self, **columns: Any) -> bool:
         """Write that a member of a chord has ended; return whether it is new."""
         return bool(self.database.insert("join_chord", **columns))

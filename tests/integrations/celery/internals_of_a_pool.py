@@ -15,6 +15,7 @@ from typing import Any
 import billiard.common
 from celery import Celery
 from celery.concurrency.prefork import TaskPool
+from celery.result import AsyncResult
 from kombu import Connection, Consumer, Queue
 from kombu.asynchronous import Hub, set_event_loop
 from kombu.asynchronous.semaphore import LaxBoundedSemaphore
@@ -55,6 +56,7 @@ def main(names: list[list[str]]) -> None:
             "common": billiard.common,
             "LaxBoundedSemaphore": LaxBoundedSemaphore(1),
             "Consumer": Consumer(connection.channel(), [Queue("things")]),
+            "AsyncResult": AsyncResult("waited for", app=app),
         }
         found = {f"{of} {name}": hasattr(objects[of.rpartition(".")[2]], name) for of, name in names}
         meanings = {

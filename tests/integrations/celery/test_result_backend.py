@@ -10,7 +10,8 @@ from celery import Celery, states
 from celery.app.task import Context
 from celery.exceptions import TimeoutError as ResultTimeout
 from celery.result import AsyncResult, GroupResult, denied_join_result
-from django.db import transaction
+from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
 from kombu.exceptions import EncodeError
 
 from django_mq.errors import BrokerURLError, ConfigurationError, WaitInTransaction
@@ -180,6 +181,19 @@ def test_a_program_gets_many_results_as_they_end(app: Celery) -> None:
     with pytest.raises(ResultTimeout):
         app.AsyncResult("never").get(timeout=0)
     assert list(app.backend.get_many(["never"], max_iterations=1)) == []
+
+
+def test_a_program_that_waits_reads_a_result_once_and_those_of_tasks_before_as_often_as_celery(
+    app: Celery,
+) -> None:
+    header = [app.AsyncResult(f"t{number}") for number in range(50)]
+    result = AsyncResult("body", app=app, parent=GroupResult("g", header, app=app))
+    app.backend.store_result("body", 3, states.SUCCESS)
+
+    with CaptureQueriesContext(connections[app.backend.alias]) as queries:
+        assert result.get() == 3
+
+    assert len([query for query in queries if "SELECT" in query["sql"]]) == len(header) + 1
 
 
 def test_to_wait_in_the_transaction_that_publishes_is_refused(app: Celery) -> None:

@@ -5,6 +5,11 @@ INSERT INTO django_mq_result ({result_columns})
 VALUES ({result_values})
 {unless_it_succeeded}
 
+-- name: find_result. Reads the result of a Celery task, unless its time is over.
+-- Locks: nothing. Index: task_id. Returns: the columns of the result.
+SELECT {result_columns} FROM django_mq_result
+WHERE task_id = %(task_id)s AND (expires_at IS NULL OR expires_at > %(now)s)
+
 -- name: _result_columns. The columns of a result.
 task_id, message_id, status, result, content_type, content_encoding, traceback, children, group_id, parent_id,
 name, args, kwargs, worker, queue, retries, stamps, done_at, expires_at
