@@ -18,6 +18,7 @@ from tests.services.processes import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 #: Longest wait for anything, in seconds.
@@ -57,21 +58,9 @@ class Side:
         wait_until(lambda: self.holds() == 0)
         return time.time()
 
-    @contextmanager
-    def worker(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, *options: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
         """Run a worker, and end it as an operator would."""
-        command = [sys.executable, "-m", "celery", "-A", "tests.benchmarks.celery.project", "worker"]
-        process = subprocess.Popen(
-            tethered([*command, "-l", "ERROR", *options], death_signal=signal.SIGKILL),
-            env=os.environ | {"BENCH_BROKER": self.broker, "PYTHONWARNINGS": "ignore"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_SECONDS)
+        return celery_worker(project.__name__, {"BENCH_BROKER": self.broker}, *options)
 
 
 class OnDjangoMQ(Side):
@@ -96,6 +85,30 @@ class OnRedis(Side):
     def holds(self) -> int:
         waiting, delivered = self._client.llen("bench"), self._client.hlen("unacked")
         return int(waiting) + int(delivered)  # type: ignore[arg-type]  # of the synchronous client
+
+
+@contextmanager
+def celery_worker(app: str, environment: dict[str, str], *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a worker of the app in this module, and end it as an operator would."""
+    command = [sys.executable, "-m", "celery", "-A", app, "worker", "-l", "ERROR", *options]
+    with running(command, environment | {"PYTHONWARNINGS": "ignore"}) as process:
+        yield process
+
+
+@contextmanager
+def running(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program, and end it as an operator would."""
+    process = subprocess.Popen(
+        tethered(command, death_signal=signal.SIGKILL),
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
 
 
 def wait_until(condition: Any) -> None:
