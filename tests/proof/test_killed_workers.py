@@ -93,6 +93,7 @@ def test_two_hundred_workers_killed_at_random_instants_lose_nothing(place: Place
     assert "messages given back" in place.said
 
 
+@pytest.mark.on("postgresql")
 @pytest.mark.once
 @pytest.mark.parametrize(
     "rules",
@@ -129,6 +130,7 @@ def test_groups_keep_their_order_over_forty_kills(place: Place, rules: dict[str,
         assert all(step <= max(taken[:index], default=-1) + 1 for index, step in enumerate(taken))
 
 
+@pytest.mark.on("postgresql")
 @pytest.mark.once
 def test_a_transactional_handlers_effects_happen_exactly_once_over_fifty_kills(place: Place) -> None:
     place.declare(max_attempts=0)
@@ -204,6 +206,7 @@ def freeze_at_work(place: Place, child: Child) -> bool:
     return False
 
 
+@pytest.mark.on("postgresql")
 @pytest.mark.once
 def test_maintenance_killed_midway_leaves_nothing_half_done(place: Place) -> None:
     chance = random.Random(8)
