@@ -84,6 +84,10 @@ class BodyNotSerialisable(InvalidMessage):
     """The body can be written neither as JSON nor as bytes."""
 
 
+class ResultElsewhere(InvalidMessage):
+    """A result is asked for of a message that a bridge takes to another broker: it does not come back."""
+
+
 class BodyTooLarge(InvalidMessage):
     """The body is larger than DJANGO_MQ["MAX_BODY_BYTES"] allows."""
 

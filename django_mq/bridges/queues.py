@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import connections
 
 from django_mq import conf, outages
+from django_mq.engine.decisions.ends import KEPT
 from django_mq.engine.options import Option
-from django_mq.errors import BridgeMisused, InvalidMessage, StoreUnavailable, shown
+from django_mq.errors import BridgeMisused, InvalidMessage, ResultElsewhere, StoreUnavailable, shown
 from django_mq.stores import queue_records
 from django_mq.stores.connections import translating
 
@@ -52,20 +53,29 @@ OPTION: Final = Option(
 
 
 def refuse_unholdable(store: Store, messages: Sequence[NewMessage]) -> None:
-    """Raise InvalidMessage for a message whose key would be unique until it is finished.
+    """Raise InvalidMessage for a message whose key would be unique until it is finished, or whose result is kept.
 
     It is finished elsewhere, which is not told here. The caller's transaction is rolled back to before the write.
     """
     for message in messages:
-        if message.unique is None or message.unique.rule.until != FINISHED:
+        is_held = message.unique is not None and message.unique.rule.until == FINISHED
+        wants_result = message.told_to is not None and KEPT in message.told_to.split()
+        if not (is_held or wants_result):
             continue
         record = queue_records.known(store, message.queue_name)
-        if record is not None and bridge_of(record):
-            raise InvalidMessage(
-                f"The queue {message.queue_name!r} has a bridge, and the other broker does not tell"
-                " when the message is finished. Make it unique until it begins, or for a window: its key is"
-                " then free when the message is forwarded, or after that time."
+        if record is None or not bridge_of(record):
+            continue
+        if wants_result:
+            raise ResultElsewhere(
+                f"The queue {message.queue_name!r} has a bridge: its messages are handled elsewhere, and no result"
+                " comes back. Publish without keep_result_seconds, and not by call(); let the other side publish"
+                " its answer to a queue."
             )
+        raise InvalidMessage(
+            f"The queue {message.queue_name!r} has a bridge, and the other broker does not tell"
+            " when the message is finished. Make it unique until it begins, or for a window: its key is"
+            " then free when the message is forwarded, or after that time."
+        )
 
 
 def bridge_of(queue: Any) -> str | None:

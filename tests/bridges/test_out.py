@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connections, transaction
 
-from django_mq.api import Unique, publish
+from django_mq.api import OutgoingMessage, Unique, call, publish, publish_many
 from django_mq.bridges.checks import check_bridges
 from django_mq.bridges.declared import bridge_named
 from django_mq.bridges.findings import find, show
@@ -17,7 +17,7 @@ from django_mq.bridges.models import BridgeLink
 from django_mq.bridges.queues import check_handled
 from django_mq.bridges.worker import BridgeWorker
 from django_mq.engine.states import State
-from django_mq.errors import BridgeMisused, InvalidMessage
+from django_mq.errors import BridgeMisused, InvalidMessage, ResultElsewhere
 from django_mq.models import History, Message, Queue
 
 if TYPE_CHECKING:
@@ -197,6 +197,25 @@ def test_a_key_that_is_unique_until_the_end_is_refused_before_anything_is_writte
         publish("unique", {}, unique=Unique(key="a"))
     publish("unique", {}, unique=Unique(key="a", until="begins"))
     assert Message.objects.count() == 1
+
+
+def test_a_result_that_never_comes_back_is_refused_before_anything_is_written(
+    alias: str, settings: Settings
+) -> None:
+    bridged(settings, "memory://", "answered")
+    for ask in (
+        lambda: publish("answered", {}, keep_result_seconds=60, using=alias),
+        lambda: publish_many([OutgoingMessage(queue="answered", body={}, keep_result_seconds=60)], using=alias),
+        lambda: call("answered", {}, timeout_seconds=1, using=alias),
+    ):
+        with pytest.raises(ResultElsewhere, match="no result comes back"):
+            ask()
+    with transaction.atomic(using=alias):
+        publish("answered", 1, using=alias)
+        with pytest.raises(ResultElsewhere):
+            publish("answered", 2, keep_result_seconds=60, using=alias)
+
+    assert [bytes(row.body) for row in Message.objects.using(alias)] == [b"1"]
 
 
 def test_findings_and_the_panel_name_what_waits_and_why(sqlite: str, settings: Settings) -> None:
