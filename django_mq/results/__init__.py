@@ -4,7 +4,10 @@ models.py     the tables
 connections.py  the connection over which a worker writes
 results.py    writes, reads and forgets results; saves groups
 chords.py     counts the members of chords
+places.py     which members of chords a message leads to
+rosters.py    keeps the members of chords as they are published
 lost.py       counts members whose messages end without a run
+abandoned.py  counts members whose worker is gone
 waiting.py    wakes what waits for results
 canvas.py     the tasks that one first task has begun: a chain, a group, a chord
 pruning.py    deletes what has expired

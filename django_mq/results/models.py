@@ -8,11 +8,10 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.models.times import UTCDateTimeField
+from django_mq.results.places import NO_POSITION
 
 #: Longest id of a task, a group or a chord, and longest state.
 ID_LENGTH, STATUS_LENGTH = 255, 50
-#: The position of a member of a chord that has none: behind all others.
-NO_POSITION = 2**31 - 1
 
 
 class StoredResult(models.Model):
@@ -130,3 +129,29 @@ class ChordMember(models.Model):
 
     def __str__(self) -> str:
         return str(self.task_id)
+
+
+class ChordRoster(models.Model):
+    """Members of a chord that goes on, as they were published, to find those whose worker is gone.
+
+    Most chords have one row. A member that is added or that replaces itself later has a row of its own.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    group_id = models.CharField(max_length=ID_LENGTH)
+    #: As ``rosters.py`` writes them, in JSON.
+    members = models.TextField()
+    #: Since when members seem to be lost: the times by task id, in JSON.
+    suspects = models.TextField(blank=True, default="")
+    looked_at = UTCDateTimeField()
+
+    class Meta:
+        app_label = "django_mq"
+        db_table = "django_mq_chordroster"
+        indexes = [
+            models.Index(fields=["group_id"], name="django_mq_chordroster_group"),
+            models.Index(fields=["looked_at"], name="django_mq_chordroster_looked"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.group_id)

@@ -135,7 +135,8 @@ def celery_message(url: str = "django-mq://", *, countdown: float | None = None)
 
 
 def chords() -> None:
-    """Publish a chord of Celery's, remove its members, and wait for its result."""
+    """Publish a chord of Celery's, lose one member with its worker, remove the others, and wait for its result."""
+    from billiard.exceptions import WorkerLostError
     from celery import Celery, chord
     from celery.exceptions import TimeoutError as ResultTimeout
 
@@ -150,10 +151,35 @@ def chords() -> None:
         def total(numbers: Any) -> Any:
             return numbers
 
-        result = chord([total.s(1), total.s(2)], total.s()).apply_async(queue="members")
+        result = chord([total.s(1), total.s(2), total.s(3)], total.s()).apply_async(queue="members")
+        _begin_and_die("members")
         cancel([*Message.objects.filter(queue__name="members").values_list("message_id", flat=True)])
-        with suppress(ResultTimeout):
+        with suppress(ResultTimeout, WorkerLostError):
             result.get(timeout=0.01, disable_sync_subtasks=False)  # a worker has run in this process
+
+
+def _begin_and_die(queue: str) -> None:
+    """Acknowledge a task of a chord as a worker that is gone then, and look until the task is lost."""
+    from datetime import timedelta
+
+    from django_mq.engine.decisions.verdict import Verdict
+    from django_mq.results.abandoned import count_abandoned
+    from django_mq.stores.clock import clock
+    from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement
+    from django_mq.stores.registry import shared_store
+
+    store = shared_store("default")
+    info = SessionInfo(name="gone", kind="celery", host="host", pid=1, version="1", queues=(queue,))
+    session = store.sessions.open(info, deadline_seconds=60)
+    [begun] = store.claims.claim(session, ClaimRequest(queues=(queue,), credit=1)).claimed
+    store.settlements.settle(session, [Settlement(begun.id, begun.claim, Verdict.ACCEPT, told_to=begun.told_to)])
+    store.sessions.close(session)
+    try:
+        for _ in range(2):
+            clock.offset += timedelta(minutes=1)
+            count_abandoned(store, 10)
+    finally:
+        clock.offset = timedelta(0)
 
 
 def interfaces() -> None:

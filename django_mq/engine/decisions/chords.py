@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from django_mq.engine.decisions.ends import End
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from django_mq.engine.decisions.ends import Ended
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 PART: Final = 0.1
 #: The shortest such sleep, in seconds.
 SHORTEST_SECONDS: Final = 0.005
+#: A member whose worker is gone is given up after so many times that a session lives without a heartbeat.
+GRACE_SESSIONS: Final = 2
 
 
 class ChordEnd(Enum):
@@ -70,10 +73,13 @@ class Loss(Enum):
     EXPIRED = "expired"
     #: Its message was deleted, cancelled, purged or replaced.
     REMOVED = "removed"
+    #: The worker that ran it is gone, and its message was acknowledged before.
+    WORKER = "worker"
 
 
 #: The ends of messages with which members are lost. Not that of a run whose worker is gone, and that was
-#: acknowledged when it began: to be told of it, each member would take more transactions.
+#: acknowledged when it began: to be told of it, each member would take more transactions. ``is_abandoned`` finds
+#: it.
 LOSSES: Final = frozenset({End.EXPIRED, End.CANCELLED, End.PURGED, End.REPLACED})
 
 
@@ -82,6 +88,51 @@ def loss_of(ended: Ended) -> Loss | None:
     if ended.end is End.EXPIRED:
         return Loss.EXPIRED
     return Loss.REMOVED if ended.end in LOSSES else None
+
+
+class Trace(Enum):
+    """What is known of a task that leads to a member of a chord."""
+
+    #: It was not published yet, or the history does not have it.
+    NONE = "none"
+    #: It waits, runs, or has ended in a way that is told otherwise.
+    KEPT = "kept"
+    #: Its message was acknowledged, the session that did so has ended, and no result of it is stored.
+    GONE = "gone"
+
+
+def trace_of(*, waits: bool, has_result: bool, was_accepted: bool | None, session_lives: bool) -> Trace:
+    """Return what is known of a task.
+
+    ``waits`` says whether a message of it is in a queue; ``was_accepted``, whether the last message that has left
+    its queue was acknowledged, None if none is known; ``session_lives``, whether its worker may still run it.
+    """
+    if waits or has_result:
+        return Trace.KEPT
+    if was_accepted is None:
+        return Trace.NONE
+    return Trace.GONE if was_accepted and not session_lives else Trace.KEPT
+
+
+def is_abandoned(stages: Sequence[Sequence[Trace]]) -> bool:
+    """Return whether no worker will end a member, by the tasks that lead to it, in their order.
+
+    The last of them that is known decides. Where several run beside each other, they are members of a chord of
+    their own, which decides.
+    """
+    for stage in reversed(stages):
+        if any(trace is not Trace.NONE for trace in stage):
+            return list(stage) == [Trace.GONE]
+    return False
+
+
+def is_lost(abandoned_since: datetime, now: datetime, session_seconds: float) -> bool:
+    """Return whether a member that was found abandoned then is given up now.
+
+    A worker that has lost its connection opens another session, which says what it runs. A child may end its task
+    after its parent was killed.
+    """
+    return (now - abandoned_since).total_seconds() >= GRACE_SESSIONS * session_seconds
 
 
 def seconds_to_next_look(waited_seconds: float, longest_seconds: float) -> float:

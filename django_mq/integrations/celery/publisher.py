@@ -17,7 +17,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, finalize
@@ -46,6 +46,8 @@ from django_mq.integrations.celery.transient_queues import loaded
 from django_mq.integrations.celery.unique import note
 from django_mq.integrations.celery.url import BEAT_ENTRY
 from django_mq.notifications.registry import notifier
+from django_mq.results import rosters
+from django_mq.results.places import member_of, members_in
 from django_mq.seams.ends import with_mark
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
@@ -53,12 +55,13 @@ from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.registry import MEMORY, private_store, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from django_mq.delivery.consumer.session import Session
     from django_mq.engine.decisions.routing import Reached
     from django_mq.engine.message import Message
+    from django_mq.results.places import AwaitedMember
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage, QueueRecord
 
@@ -101,24 +104,30 @@ class Publisher:
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
         rows = [new_message(queue, self._keyed(queue, message), priority=priority) for queue in queues]
+        late: Sequence[AwaitedMember] = ()
         if isinstance(message["body"], str) and MEMBER_MARK in message["body"]:
             rows = [replace(row, told_to=with_mark(row.told_to, CHORDS)) for row in rows]
+            late = note_members(message["headers"] or {}, message["body"])
         for row in rows:
             validation.check_size(row.body)
             validation.check_size(row.headers, "headers")
         owner = failures.owner() or _retried(message)
+        shared = shared_store(self._alias)
+        is_apart = owner is not None and shared.database.in_transaction
+        if not is_apart:
+            keep_members(shared, late)
         if owner is None and batch is not None:
             batch.add(rows)
         elif owner is None and (members := waiting_members(message["headers"] or {}, self._new_batch)) is not None:
             members.add(rows)
             members.flush_if_full()
-        elif owner is None or not (shared := shared_store(self._alias)).database.in_transaction:
+        elif owner is None or not is_apart:
             self.write(rows, again=again)
         elif shared.features.concurrent_writers and not shared.database.in_test:
-            self._write_apart(rows, again=again)
+            self._write_apart(rows, again=again, late=late)
         else:
             # A second writer would wait for the transaction of this thread, which waits for the write.
-            failures.defer(owner, lambda: self._write_apart(rows, again=again))
+            failures.defer(owner, lambda: self._write_apart(rows, again=again, late=late))
         note(rows)
 
     def _new_batch(self) -> Batch:
@@ -144,9 +153,10 @@ class Publisher:
         except PublishError as error:
             logger.warning("Messages of the previous version stay in transient queues: %s", error)
 
-    def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
+    def _write_apart(self, rows: list[NewMessage], *, again: bool, late: Sequence[AwaitedMember]) -> None:
         """Commit now, even if the caller's transaction is rolled back, and hint now."""
         with self._committing.private() as store:
+            keep_members(store, late)
             written = publisher.passed(store, rows, partial(self._append, store, again=again))
             notifier().announce(hints.news_of(written), over=store)
 
@@ -246,10 +256,20 @@ class Batch:
 MANY = 200
 
 
+@dataclass(slots=True)
+class Collected:
+    """What a thread has published of a chord that begins now."""
+
+    batch: Batch | None = None
+    members: list[AwaitedMember] = field(default_factory=list)
+    #: Whether all but the last member are written.
+    is_flushed: bool = False
+
+
 class _Collected(threading.local):
     def __init__(self) -> None:
-        #: The batches of chords that this thread begins now, by group: one may begin within another.
-        self.batches: dict[str, Batch | None] = {}
+        #: The chords that this thread begins now, by group: one may begin within another.
+        self.chords: dict[str, Collected] = {}
         #: The bodies of these chords.
         self.bodies: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -260,8 +280,12 @@ _collected = _Collected()
 def collect_members(group_id: str, body: Any) -> None:
     """Keep the messages of this group that this thread publishes, until ``flush``, or until the body is gone."""
     _collected.bodies[group_id] = body
-    _collected.batches[group_id] = None
-    finalize(body, _collected.batches.pop, group_id, None).atexit = False
+    if member := member_of(body.options, nesting=0):  # of another chord
+        outer = _collected.chords.get(member.place.group_id)
+        if outer is not None:
+            outer.members.append(member)
+    _collected.chords[group_id] = Collected()
+    finalize(body, _collected.chords.pop, group_id, None).atexit = False
 
 
 def body_of(group_id: str) -> Any:
@@ -271,21 +295,48 @@ def body_of(group_id: str) -> Any:
 
 def waiting_members(headers: Mapping[str, Any], make: Callable[[], Batch]) -> Batch | None:
     """Return the batch that a message waits in; None if it is to be written at once."""
-    batches, group_id = _collected.batches, headers.get("group")
-    if not batches or group_id not in batches:
+    collected = _collected.chords.get(headers.get("group") or "")
+    if collected is None or collected.is_flushed:
         return None
-    batch = batches[group_id]
-    if batch is None:
-        batch = batches[group_id] = make()
-    return batch
+    if collected.batch is None:
+        collected.batch = make()
+    return collected.batch
 
 
 def flush_members(group_id: str) -> None:
     """Write what is left of this group. Raises as ``publish`` does."""
-    batch = _collected.batches.get(group_id)
-    if batch is not None:
-        batch.flush()
-    _collected.batches.pop(group_id, None)
+    collected = _collected.chords.get(group_id)
+    if collected is None:
+        return
+    if collected.batch is not None:
+        collected.batch.flush()
+    collected.batch, collected.is_flushed = None, True
+
+
+def note_members(headers: Mapping[str, Any], body: str) -> Sequence[AwaitedMember]:
+    """Note the members that a message leads to; return what is to be kept with the message.
+
+    That is all members of a chord with the last one, and a member that continues under other ids.
+    """
+    owner = failures.owner()
+    if not _collected.chords and owner is None:
+        return ()
+    late = []
+    for member in members_in(headers, body):
+        if (collected := _collected.chords.get(member.place.group_id)) is not None:
+            collected.members.append(member)
+        elif owner == member.place.task_id != headers.get("id"):
+            late.append(member)
+    # The last member may be a chord, whose messages have another group.
+    for group_id in [name for name, each in _collected.chords.items() if each.is_flushed]:
+        late += _collected.chords.pop(group_id).members
+    return late
+
+
+def keep_members(store: Store, members: Sequence[AwaitedMember]) -> None:
+    """Keep members of chords, to find those whose worker is gone. Raises StoreError."""
+    for group_id in sorted({each.place.group_id for each in members}):
+        rosters.write(store, group_id, [each for each in members if each.place.group_id == group_id])
 
 
 # Which connection writes what must not wait for the caller's transaction: queues, bindings, transient queues.

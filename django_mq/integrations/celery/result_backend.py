@@ -39,13 +39,13 @@ from django_mq.integrations.celery.internals import keep_meta
 from django_mq.integrations.celery.message import OWN_ID
 from django_mq.integrations.celery.publisher import body_of, collect_members, flush_members
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
-from django_mq.results import chords, results, waiting
+from django_mq.results import chords, results, rosters, waiting
 from django_mq.results.connections import forget, keep, writing
-from django_mq.results.models import NO_POSITION
+from django_mq.results.places import NO_POSITION, AwaitedMember, MemberPlace
 from django_mq.results.pruning import prune_in
 from django_mq.stores.clock import clock
 from django_mq.stores.records import told
-from django_mq.stores.registry import MEMORY
+from django_mq.stores.registry import MEMORY, store_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -378,9 +378,13 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
         if _is_broker(self.app, self.alias):
             collect_members(str(header_result_args[0]), body)
 
-    def add_to_chord(self, chord_id: str, result: Any) -> None:  # noqa: ARG002
-        """Let a chord wait for a member more."""
+    def add_to_chord(self, chord_id: str, result: Any) -> None:
+        """Let a chord wait for a member more, which a task of it publishes."""
         chords.add_member(chord_id, using=self.alias)
+        if _is_broker(self.app, self.alias):
+            position = getattr(getattr(self.app.current_task, "request", None), "group_index", None)
+            place = MemberPlace(chord_id, str(result.id), NO_POSITION if position is None else position)
+            rosters.write(store_for(connections[self.alias]), chord_id, [AwaitedMember(place, [[place.task_id]])])
 
     def mark_as_done(
         self,

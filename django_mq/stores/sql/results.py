@@ -74,6 +74,10 @@ class TaskResults(Part):
         [count] = self.rows("chord_count", **chord)
         return count
 
+    def add_roster(self, group_id: str, members: str) -> None:
+        """Keep members of a chord that are published."""
+        self.rows("add_roster", group_id=group_id, members=members)
+
     def end_later(self, group_id: str) -> None:
         """Let a worker end a chord after the commit."""
         self.rows("end_chord_later", group_id=group_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -17,16 +18,32 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import purge
 from django_mq.delivery.operator.actions import cancel, rows_of
-from django_mq.engine.decisions.chords import ChordCount, ChordEnd, Loss, end_of, loss_of, seconds_to_next_look
+from django_mq.engine.decisions.chords import (
+    ChordCount,
+    ChordEnd,
+    Loss,
+    Trace,
+    end_of,
+    is_abandoned,
+    is_lost,
+    loss_of,
+    seconds_to_next_look,
+    trace_of,
+)
 from django_mq.engine.decisions.ends import End, Ended
+from django_mq.engine.decisions.verdict import Verdict
+from django_mq.errors import DrainNeverEnds
 from django_mq.integrations.celery.publisher import MANY
 from django_mq.integrations.celery.results import end_chords
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
+from django_mq.results.abandoned import count_abandoned
 from django_mq.results.connections import forget, keep
-from django_mq.results.models import Chord, ChordMember
+from django_mq.results.models import Chord, ChordMember, ChordRoster
 from django_mq.stores.clock import clock
+from django_mq.stores.records import BegunRun, Heartbeat, Running
 from django_mq.stores.registry import shared_store
+from tests.stores.builders import claim, lose_worker, open_session, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -349,6 +366,160 @@ def test_a_chord_ends_when_members_are_lost(
     with pytest.raises(ChordError, match="removed"):
         AsyncResult(result.id).get(timeout=0)
     assert SEEN == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("known", "trace"),
+    [
+        ((False, False, None, False), Trace.NONE),
+        ((False, False, True, False), Trace.GONE),
+        ((False, False, True, True), Trace.KEPT),
+        ((False, False, False, False), Trace.KEPT),
+        ((True, False, True, False), Trace.KEPT),
+        ((False, True, True, False), Trace.KEPT),
+    ],
+)
+def test_a_task_is_gone_if_only_a_session_that_has_ended_knew_it(known: Any, trace: Trace) -> None:
+    names = ("waits", "has_result", "was_accepted", "session_lives")
+    assert trace_of(**dict(zip(names, known, strict=True))) is trace
+
+
+def test_the_last_known_task_before_a_member_says_if_it_is_abandoned() -> None:
+    gone, kept, none = Trace.GONE, Trace.KEPT, Trace.NONE
+    found = [[[gone]], [[gone], [none]], [[none]], [[gone], [kept]], [[kept], [gone]], [[gone], [gone, gone]]]
+
+    assert [is_abandoned(stages) for stages in found] == [True, True, False, False, True, False]
+    now = clock.now()
+    assert [is_lost(now - timedelta(seconds=each), now, 15) for each in (29, 30)] == [False, True]
+
+
+#: Members that a worker begins, by the number of those that it has begun when it dies.
+BEGUN: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "a task": (lambda t: [t.add.s(1), t.add.s(2)], 1),
+    "the last of a group": (lambda t: group(t.add.s(n) for n in range(3)), 3),
+    "the first of a chain": (lambda t: [t.add.s(1) | t.add.s(2), t.add.s(3)], 1),
+    "before a group": (lambda t: [t.add.s(1) | group(t.add.s(2), t.add.s(3)), t.add.s(4)], 1),
+    "of a chord within": (lambda t: [t.add.s(4), chord([t.add.s(1), t.add.s(2)], t.total.s())], 1),
+}
+
+
+def begin_and_die(alias: str, number: int, *, is_listed: bool = False) -> list[str]:
+    """A worker acknowledges tasks when it begins them, and is gone; return their ids."""
+    store = shared_store(alias)
+    session = open_session(store)
+    held = sorted(claim(store, session, "celery", credit=100), key=lambda each: each.id)
+    begun, waiting = held[:number], held[number:]
+    for each in begun:
+        settle(store, session, each, Verdict.ACCEPT, told_to=each.told_to)
+    for each in waiting:
+        settle(store, session, each, Verdict.RELEASE)
+    lose_worker(store, session)
+    if is_listed:  # its process has another session
+        run = [
+            Running(each.id, each.claim, "add", 1.0, BegunRun(str(each.message_id), "celery")) for each in begun
+        ]
+        session = open_session(store, "again")
+        store.sessions.renew(session, Heartbeat(deadline_seconds=60, running=tuple(run)))
+    return [str(each.correlation_id) for each in begun]
+
+
+def look(alias: str, monkeypatch: pytest.MonkeyPatch, minutes: int) -> int:
+    """Look at the chords, so many minutes from now; return how many members are found lost."""
+    monkeypatch.setattr(clock, "offset", timedelta(minutes=minutes))
+    return count_abandoned(shared_store(alias), 200)["lost"]
+
+
+@pytest.mark.parametrize("name", BEGUN)
+def test_a_chord_ends_when_the_worker_of_a_member_is_gone(
+    database: str, make: Callable[..., Celery], mq: QueueTester, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    app = make(database)
+    members, number = BEGUN[name]
+    body = app.tasks["total"].s()
+    body.link_error(app.tasks["note"].si())
+    result = chord(members(Tasks(app)), body).delay()
+    gone = begin_and_die(database, number)
+    mq.drain(raise_errors=False)
+
+    assert [look(database, monkeypatch, minutes) for minutes in (0, 1)] == [0, 0]  # a worker may come back
+    assert look(database, monkeypatch, 2) >= 1
+    assert end_chords(shared_store(database), 10) >= 1
+    mq.drain(raise_errors=False)
+    assert SEEN[-1] == "failed"
+    with pytest.raises(ChordError, match="WorkerLostError"):
+        AsyncResult(result.id, app=app).get(timeout=0)
+    lost = AsyncResult(gone[0], app=app)
+    assert (lost.state, type(lost.result).__name__) == (states.FAILURE, "WorkerLostError")
+    assert [look(database, monkeypatch, minutes) for minutes in (3, 4)] == [0, 0]
+    assert not ChordRoster.objects.using(database).exists()
+
+
+def test_a_lost_member_that_lives_after_all_counts_once(
+    database: str, make: Callable[..., Celery], mq: QueueTester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(database)
+    chord([app.tasks["add"].s(1), app.tasks["add"].s(2)], app.tasks["total"].s()).delay()
+    group_id = Chord.objects.using(database).get().group_id
+    [gone] = begin_and_die(database, 1)
+    assert [look(database, monkeypatch, minutes) for minutes in range(3)] == [0, 0, 1]
+    for _ in range(2):
+        request = Context(id=gone, task="add", group=group_id, group_index=0, chord=app.tasks["total"].s())
+        app.backend.mark_as_done(gone, 1, request)
+
+    assert (Chord.objects.using(database).get().counted, bodies(database)) == (1, 0)
+    assert app.backend.get_task_meta(gone, cache=False)["status"] == states.SUCCESS
+    mq.drain(raise_errors=False)
+    assert Chord.objects.using(database).get().counted == 2
+
+
+def wait_for_its_retry(app: Celery, gone: str) -> None:
+    app.tasks["add"].apply_async((1,), task_id=gone, countdown=3600)
+
+
+def note_its_end(app: Celery, gone: str) -> None:
+    app.backend.store_result(gone, ValueError("no"), states.FAILURE)
+
+
+KEPT: dict[str, Callable[[Celery, str], None]] = {
+    "its process has another session": lambda _app, _gone: None,
+    "its retry waits": wait_for_its_retry,
+    "its result is stored": note_its_end,
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_member_that_something_still_knows_is_not_lost(
+    database: str, make: Callable[..., Celery], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    app = make(database)
+    chord([app.tasks["add"].s(1), app.tasks["add"].s(2)], app.tasks["total"].s()).delay()
+    [gone] = begin_and_die(database, 1, is_listed=name == "its process has another session")
+    KEPT[name](app, gone)
+
+    assert [look(database, monkeypatch, minutes) for minutes in range(4)] == [0] * 4
+
+
+def test_a_replaced_member_is_not_lost_while_its_replacement_runs(
+    database: str, make: Callable[..., Celery], mq: QueueTester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(database)
+    chord([app.tasks["replace"].s(1), app.tasks["add"].s(2)], app.tasks["total"].s()).delay()
+    # The worker in which the member has replaced itself is gone, too.
+    with suppress(DrainNeverEnds):
+        mq.drain(limit=1)
+    assert [look(database, monkeypatch, minutes) for minutes in range(4)] == [0] * 4
+    begin_and_die(database, 100)
+
+    assert [look(database, monkeypatch, minutes) for minutes in range(4, 8)] == [0, 2, 0, 0]
+
+
+def test_a_chord_keeps_its_members_by_one_statement(database: str, make: Callable[..., Celery]) -> None:
+    app = make(database)
+    with CaptureQueriesContext(connections[database]) as queries:
+        chord([app.tasks["add"].s(n) for n in range(300)], app.tasks["total"].s()).delay()
+
+    written = [each["sql"] for each in queries if "django_mq_chordroster" in each["sql"]]
+    assert len(written) == 1
 
 
 def test_a_chord_whose_process_died_at_the_end_is_ended_by_a_worker(

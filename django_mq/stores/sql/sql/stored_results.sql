@@ -67,3 +67,8 @@ AND (c.expires_at IS NULL OR c.expires_at >= %(keep_until)s)
 
 -- name: _member_columns. The columns of a member of a chord.
 group_id, task_id, position, status, result, content_type, content_encoding, expires_at
+
+-- name: add_roster. Keeps members of a chord that are published.
+-- Locks: the new row. Returns: nothing.
+INSERT INTO django_mq_chordroster (group_id, members, suspects, looked_at)
+VALUES (%(group_id)s, %(members)s, '', {now})
