@@ -29,6 +29,11 @@ def keep(**_: Any) -> None:
         _kept.append({})
 
 
+def is_kept() -> bool:
+    """Whether this process runs tasks of a worker."""
+    return bool(_kept)
+
+
 def forget(**_: Any) -> None:
     """Close the connections of this process, and keep none any more."""
     for stores in _kept:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from celery import Celery
+from celery.app.task import Context
+from celery.result import AsyncResult
 from django.db import connections
 from django.db.models import F
 
@@ -14,10 +19,11 @@ from django_mq import outages
 from django_mq.engine.decisions.backoff import Backoff
 from django_mq.models import History, Message
 from django_mq.notifications import gathering
+from django_mq.results.connections import forget, keep
 from tests.proof.account import Account
 from tests.proof.link import Link
 from tests.proof.soak import Soak, cut_connections
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from tests.proof.conftest import Places
@@ -224,3 +230,30 @@ def test_what_has_finished_is_not_among_the_live(place: Place) -> None:
 
     assert len(ended.accepted) == 50
     assert not Message.objects.using(place.alias).exists()
+
+
+@pytest.mark.once
+def test_a_worker_keeps_a_result_until_the_database_is_back(
+    places: Places, postgresql_server: PostgreSQL, caplog: pytest.LogCaptureFixture
+) -> None:
+    def store() -> None:
+        try:
+            app.backend.mark_as_done("a", 7, Context(id="a", task="add", called_directly=False))
+        finally:
+            connections[place.alias].close()
+
+    with places("postgresql", url=postgresql_server.url) as place, ExitStack() as stack:
+        url = f"django-mq:///{place.alias}"
+        app = stack.enter_context(Celery("outage", broker=url, backend=url, set_as_current=False))
+        keep()
+        stack.callback(forget)
+        connections[place.alias].close()
+        postgresql_server.kill()
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        stored = pool.submit(store)
+        # So often that other programs would have given up.
+        wait_until(lambda: caplog.text.count("Failed operation") > 4 or stored.done())
+        postgresql_server.start()
+        stored.result(PATIENCE_SECONDS)
+
+        assert AsyncResult("a", app=app).get(timeout=0) == 7

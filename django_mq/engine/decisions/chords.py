@@ -1,7 +1,8 @@
-"""When a chord ends, and how; and when a program that waits for a result looks again."""
+"""When a chord ends, and how; and when a program looks, or tries, again for a result."""
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,6 +20,8 @@ PART: Final = 0.1
 SHORTEST_SECONDS: Final = 0.005
 #: A member whose worker is gone is given up after so many times that a session lives without a heartbeat.
 GRACE_SESSIONS: Final = 2
+#: How often a program tries again while the database is away, as with Celery's backend for databases.
+RETRIES: Final = 3
 
 
 class ChordEnd(Enum):
@@ -138,3 +141,12 @@ def is_lost(abandoned_since: datetime, now: datetime, session_seconds: float) ->
 def seconds_to_next_look(waited_seconds: float, longest_seconds: float) -> float:
     """Return how long a program without hints sleeps before it looks for its result again."""
     return min(max(waited_seconds * PART, SHORTEST_SECONDS), longest_seconds)
+
+
+def retries_of(*, is_worker: bool) -> float:
+    """Return how often a process tries again while the database is away.
+
+    A worker tries until the database is back: nothing else knows the result of a task that has run, and a chord
+    would wait for it for ever.
+    """
+    return math.inf if is_worker else RETRIES

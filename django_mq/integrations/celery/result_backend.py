@@ -27,23 +27,24 @@ from celery.app.task import Context
 from celery.backends import base as _base
 from celery.exceptions import ChordError
 from celery.exceptions import TimeoutError as ResultTimeout
-from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db import DatabaseError, InterfaceError, connections, transaction
 from kombu.exceptions import EncodeError
 from kombu.serialization import loads
 
 from django_mq import conf
 from django_mq.delivery.validation import oversize
-from django_mq.engine.decisions.chords import ChordEnd
-from django_mq.errors import BrokerURLError, ConfigurationError, StoreUnavailable, WaitInTransaction
+from django_mq.engine.decisions.chords import ChordEnd, retries_of
+from django_mq.errors import BrokerURLError, ConfigurationError, StoreError, StoreUnavailable, WaitInTransaction
 from django_mq.integrations.celery.internals import keep_meta
 from django_mq.integrations.celery.message import OWN_ID
 from django_mq.integrations.celery.publisher import body_of, collect_members, flush_members
 from django_mq.integrations.celery.url import SCHEME, check_alias, parse
 from django_mq.results import chords, results, rosters, waiting
-from django_mq.results.connections import forget, keep, writing
+from django_mq.results.connections import forget, is_kept, keep, writing
 from django_mq.results.places import NO_POSITION, AwaitedMember, MemberPlace
 from django_mq.results.pruning import prune_in
 from django_mq.stores.clock import clock
+from django_mq.stores.connections import translating
 from django_mq.stores.records import told
 from django_mq.stores.registry import MEMORY, store_for
 
@@ -125,6 +126,8 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
     supports_result_compression = True
     supports_failure_expires = True
     persistent = True
+    #: What the project says of ``max_retries``; None: it says nothing.
+    _most_retries: float | None
 
     def __init__(self, app: Any, url: str | None = None, **kwargs: Any) -> None:
         super().__init__(app=app, url=url or f"{SCHEME}://", **kwargs)
@@ -140,11 +143,10 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
         self._failure_expires = self.expires if failures is None else self.prepare_expires(failures)
         chords = app.conf.get("result_chord_expires")
         self._chord_expires = self.expires if chords is None else self.prepare_expires(chords)
-        # As Celery's backend for databases, if the project says nothing.
         if not app.conf.value_set_for("result_backend_always_retry"):
             self.always_retry = True
         if not app.conf.value_set_for("result_backend_max_retries"):
-            self.max_retries = 3
+            self._most_retries = None
         is_binary = getattr(self, "compression", None) or self.content_encoding == BINARY
         self._stored_encoding = BINARY if is_binary else self.content_encoding
         # The chords that this thread ends after its transaction.
@@ -152,10 +154,28 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
 
     # Errors.
 
+    @property
+    def max_retries(self) -> float:
+        """How often an operation is tried again while the database is away."""
+        return retries_of(is_worker=is_kept()) if self._most_retries is None else self._most_retries
+
+    @max_retries.setter
+    def max_retries(self, number: float) -> None:
+        self._most_retries = number  # Celery's setting, or its default
+
     def exception_safe_to_retry(self, exc: BaseException) -> bool:
         """Whether to try again: not in a transaction, which is broken."""
-        is_outage = isinstance(exc, (OperationalError, InterfaceError, StoreUnavailable))
-        return is_outage and not connections[self.alias].in_atomic_block
+        return self._is_outage(exc) and not connections[self.alias].in_atomic_block
+
+    def _is_outage(self, error: BaseException) -> bool:
+        """Whether an error goes away by itself."""
+        if not isinstance(error, (DatabaseError, InterfaceError)):
+            return isinstance(error, StoreUnavailable)
+        try:
+            with translating(connections[self.alias]):
+                raise error
+        except StoreError as found:
+            return isinstance(found, StoreUnavailable)
 
     def on_backend_retryable_error(self, exc: BaseException) -> None:  # noqa: ARG002
         connections[self.alias].close_if_unusable_or_obsolete()  # the one of a worker is closed already
