@@ -1,4 +1,4 @@
-"""A process dies at every statement of a small durable handler, and of a small workflow; another one finishes.
+"""A process dies at every statement of a small durable handler, workflow, or batch; another one finishes.
 
     python -m tests.proof.deaths --store mariadb
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 SETTINGS = {"SESSION_SECONDS": 30, "MAINTENANCE_SECONDS": 3600}
 
 
+#: How often a long run says how far it has come.
+TOLD = 25
+
+
 class Result(NamedTuple):
     """What the deaths have left."""
 
@@ -44,7 +48,13 @@ class Result(NamedTuple):
 
 
 def run(
-    place: Place, name: str, *, begin: int = 1, stride: int = 1, say: Callable[[str], None] = lambda _: None
+    place: Place,
+    name: str,
+    *,
+    begin: int = 1,
+    end: int = 10**6,
+    stride: int = 1,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Let a process die at every statement of an errand, or at every so-manieth; return what is left."""
     from django_mq.delivery.consumer.handlers import forget
@@ -52,7 +62,7 @@ def run(
     from tests.proof.errands import ERRANDS, FLOW, QUEUE
 
     try:
-        return _Prover(place, name, ERRANDS[name](place.alias)).run(range(begin, 10**6, stride), say)
+        return _Prover(place, name, ERRANDS[name](place.alias)).run(range(begin, end, stride), say)
     finally:
         forget(QUEUE)
         forget_workflow(FLOW)
@@ -77,6 +87,8 @@ class _Prover:
                 if problems := self._problems():
                     wrong[f"{number} {'after' if after else 'before'} {died_at}"] = problems
                 self._forget()
+                if number % TOLD == 0:
+                    say(f"{self._name} has died up to statement {number}; {len(wrong)} were wrong")
         return Result(statements, deaths, unbegun, wrong)
 
     def _lived(self) -> int:
@@ -122,22 +134,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.deaths", description=__doc__)
     parser.add_argument("--store", choices=("sqlite", "postgresql", "mariadb"), default="sqlite")
     parser.add_argument("--errand", default="", help="only this one")
+    parser.add_argument("--begin", type=int, default=1, help="the first statement")
+    parser.add_argument("--end", type=int, default=10**6, help="the one behind the last statement")
     parser.add_argument("--stride", type=int, default=1)
     given = parser.parse_args()
     if given.store == "sqlite":
         with sqlite_run() as (place, say):
-            _all(place, given.errand, given.stride, say)
+            _all(place, given, say)
     else:
         with long_run(given.store, durable=False) as longest:
-            _all(longest.place, given.errand, given.stride, longest.say)
+            _all(longest.place, given, longest.say)
 
 
-def _all(place: Place, only: str, stride: int, say: Callable[[str], None]) -> None:
+def _all(place: Place, given: argparse.Namespace, say: Callable[[str], None]) -> None:
     from tests.proof.errands import ERRANDS
 
     place.mq |= SETTINGS
-    for name in [only] if only else ERRANDS:
-        result = run(place, name, stride=stride, say=say)
+    for name in [given.errand] if given.errand else ERRANDS:
+        result = run(place, name, begin=given.begin, end=given.end, stride=given.stride, say=say)
         say(f"{name}: {result.deaths} deaths, {result.unbegun} before anything had committed")
         result.check()
 

@@ -1,4 +1,4 @@
-"""Small programs whose every statement may be the last: a durable handler and a workflow, from beginning to end.
+"""Small programs whose every statement may be the last: a durable handler, a workflow and a batch.
 
 What happens outside of handlers is a transaction that also writes a note, as an application changes a row of its
 own. So a process that comes later knows what is left to do.
@@ -14,7 +14,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from django_mq.api import Workflow, consumer, emit, publish, step_of
+from django_mq.api import Reject, Workflow, batch, consumer, emit, find_batch, publish, publish_many, step_of
+from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.coroutines.pool import EventLoopPool
 from django_mq.delivery.consumer.duties import DUTIES, added_duties, run_duties
 from django_mq.delivery.consumer.handlers import registered
@@ -46,7 +47,7 @@ SLEEP_SECONDS: Final = 40
 
 def _duties() -> list[Duty]:
     """Return the duties that change messages, and what belongs to them."""
-    added = [duty for duty in added_duties() if duty.name.startswith(("durable.", "workflows."))]
+    added = [duty for duty in added_duties() if duty.name.startswith(("batches.", "durable.", "workflows."))]
     return [*(duty for duty in DUTIES if duty.name in {"reap", "promote"}), *added]
 
 
@@ -133,7 +134,16 @@ class Errand:
     def forget(self) -> None:
         """Remove the rows of this run, and set the clock."""
         clock.offset = timedelta(0)
-        for model in (Message, History, DurableStep, DurableEvent, StepRun, WorkflowRun):
+        for model in (
+            Message,
+            History,
+            DurableStep,
+            DurableEvent,
+            StepRun,
+            WorkflowRun,
+            BatchMember,
+            MessageBatch,
+        ):
             model.objects.using(self.alias).all().delete()
 
 
@@ -228,8 +238,40 @@ class Report(Errand):
         ]
 
 
+class Import(Errand):
+    """A batch of two messages: one is refused, and is handled when it was redriven. Each callback comes once."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias)
+        self.outside = {"begun": self._begin, "redriven": self._redrive}
+        self.effects = ("good", "bad", "complete", "failure", "success")
+        self.ends = (1, 1, 1, 1, 1)
+        consumer(QUEUE, transactional=True, max_attempts=0)(self._handle)
+
+    def _begin(self) -> None:
+        told = {f"on_{what}": (QUEUE, what) for what in ("complete", "failure", "success")}
+        with batch("import", **told, using=self.alias):
+            publish_many([(QUEUE, "good"), (QUEUE, "bad")], using=self.alias)
+
+    def _redrive(self) -> None:
+        """Redrive what was refused, as an operator does who was told so."""
+        [id_] = MessageBatch.objects.using(self.alias).values_list("id", flat=True)
+        if find_batch(id_, using=self.alias).redrive() != 1:
+            raise AssertionError("the refused member is not there")
+
+    def _handle(self, message: ReceivedMessage) -> None:
+        if message.body == "bad" and not self.noted["redriven"]:
+            raise Reject("refused")
+        note(message.body, [CASE], self.alias)
+
+    def rows(self) -> list[tuple[str, Any, Any]]:
+        found = MessageBatch.objects.using(self.alias).values_list("state", "succeeded", "failed", "problem")
+        return [("batches", list(found), [("succeeded", 2, 0, "")])]
+
+
 ERRANDS: Final[dict[str, Callable[[str], Errand]]] = {
     "purchase": Purchase,
     "async_purchase": AsyncPurchase,
     "report": Report,
+    "import": Import,
 }

@@ -1,4 +1,4 @@
-"""A process dies at statements of a durable handler and of a workflow. ``tests.proof.deaths`` does so at each."""
+"""A process dies at statements of small programs. ``tests.proof.deaths`` does so at each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRIDE = 83
 
 @pytest.mark.once
 @pytest.mark.parametrize("kind", BEGINS)
-@pytest.mark.parametrize("name", ["purchase", "async_purchase", "report"])
+@pytest.mark.parametrize("name", ["purchase", "async_purchase", "report", "import"])
 def test_a_death_at_any_statement_ends_as_promised(places: Places, kind: str, name: str) -> None:
     with places(kind, **SETTINGS) as place:
         run(place, name, begin=BEGINS[kind], stride=STRIDE).check()
