@@ -46,6 +46,43 @@ def work(message: str, *, cut: bool = False) -> None:
     _patiently(lambda: note(DONE, [UUID(message)]))
 
 
+def member(task: Any, place: int) -> int:
+    """Return the place of a member of a chord; one of them is retried first."""
+    if place == 0 and not task.request.retries:
+        raise task.retry(countdown=0.1)
+    return place
+
+
+#: Acknowledged after it has run, or before.
+for is_late, name in ((True, "proof.late"), (False, "proof.early")):
+    app.task(name=name, bind=True, acks_late=is_late, ignore_result=False)(member)
+
+
+@app.task(name="proof.total", ignore_result=False)
+def total(places: list[int]) -> int:
+    """Be the body of a chord."""
+    return sum(places)
+
+
+@app.task(name="proof.part")
+def part(place: int) -> None:
+    """Be a member of a batch, of which one fails."""
+    if place == 1:
+        raise ValueError(place)
+
+
+@app.task(name="proof.told")
+def told(piece: str) -> None:
+    """Be told that a batch is complete."""
+    _patiently(lambda: note("complete", [UUID(piece)]))
+
+
+def use_results() -> None:
+    """Keep results in the database, in this process, and publish what belongs to no app by this one."""
+    app.conf.result_backend = "django-mq://"
+    app.set_default()
+
+
 def _cut() -> None:
     with connections["default"].cursor() as cursor:
         cursor.execute(CUT)

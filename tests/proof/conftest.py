@@ -43,7 +43,7 @@ def places(
 
     @contextmanager
     def make(kind: str, url: str | None = None, **mq: Any) -> Iterator[Place]:
-        if kind == "mariadb":
+        if kind == "mariadb" and url is None:
             url = new_mariadb(url_or_skip(services, kind))
         place = Place(url or empty.empty(kind), tmp_path_factory.mktemp("place"), nursery, **mq)
         with django_db_blocker.unblock(), place:

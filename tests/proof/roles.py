@@ -29,12 +29,11 @@ from django_mq.stores.clock import clock as moving
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLSessions
 from django_mq.stores.registry import private_store
 from tests.proof import celery_worker
-from tests.proof.batched import begin_batches, handle_batches
 from tests.proof.errands import ERRANDS
 from tests.proof.fatal import Fatal
 from tests.proof.limited import consume_limited
 from tests.proof.notes import DONE, SENT, note
-from tests.proof.orders import ORDER_ROLES
+from tests.proof.pieceworkers import PIECE_ROLES
 from tests.proof.racer import race
 from tests.settings.databases import from_url
 
@@ -255,7 +254,5 @@ ROLES: dict[str, Callable[..., None]] = {
     "race": race,
     "limited": consume_limited,
     "die": die,
-    **ORDER_ROLES,
-    "begin_batches": begin_batches,
-    "handle_batches": handle_batches,
+    **PIECE_ROLES,
 }

@@ -67,29 +67,16 @@ class Soak:
         from django.db import connections
 
         for _ in range(0, messages, BATCH):
-            self._patiently(lambda: self.place.send(BATCH))
+            patiently(lambda: self.place.send(BATCH))
         connections[self.place.alias].close()
 
     def _left(self) -> int:
-        return int(self._patiently(self.place.count))
+        return int(patiently(self.place.count))
 
     def _account(self) -> Account:
         from tests.proof.account import Account
 
         return Account.of(self.place.alias)
-
-    def _patiently(self, step: Callable[[], Any]) -> Any:
-        """Try again while the server is away. A batch is one transaction: half of it is never there."""
-        from django.db import DatabaseError, InterfaceError, connections
-
-        from django_mq.errors import StoreError
-
-        while True:
-            try:
-                return step()
-            except (DatabaseError, InterfaceError, StoreError):
-                connections[self.place.alias].close()
-                threading.Event().wait(0.2)
 
     def _a_worker(self) -> Child:
         return self.place.start("consume", threads=2, credit=200, noting=False)
@@ -118,7 +105,7 @@ class Soak:
         victim.signal(signal.SIGCONT)
 
     def _cut(self) -> None:
-        self._patiently(lambda: cut_connections(self.place.alias, share=0.5))
+        patiently(lambda: cut_connections(self.place.alias, share=0.5))
 
     def _restart(self) -> None:
         self.server.stop()  # in "fast" mode
@@ -127,6 +114,21 @@ class Soak:
     def _crash(self) -> None:
         self.server.kill()
         self.server.start()
+
+
+def patiently(step: Callable[[], Any]) -> Any:
+    """Try again while the server is away. What is one transaction is never half done."""
+    from django.db import DatabaseError, InterfaceError, connections
+
+    from django_mq.errors import StoreError
+
+    while True:
+        try:
+            return step()
+        except (DatabaseError, InterfaceError, StoreError):
+            for connection in connections.all(initialized_only=True):
+                connection.close()
+            threading.Event().wait(0.2)
 
 
 def cut_connections(alias: str, *, share: float) -> None:

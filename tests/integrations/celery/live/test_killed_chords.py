@@ -1,9 +1,7 @@
-"""Workers die at random while chords run: each body is published once, and nothing is stuck or lost."""
+"""A worker dies while it runs a member of a chord. ``tests.proof.pieces`` kills workers at random instants."""
 
 from __future__ import annotations
 
-import random
-import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,12 +9,10 @@ import pytest
 from celery import Celery, chord
 from celery.exceptions import ChordError
 from celery.result import AsyncResult
-from django.db.models import Count
 
-from django_mq.models import History
 from django_mq.results import waiting
 from django_mq.results.abandoned import count_abandoned
-from django_mq.results.models import Chord, ChordMember, StoredResult
+from django_mq.results.models import Chord
 from django_mq.stores.clock import clock
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import wait_until
@@ -25,40 +21,6 @@ if TYPE_CHECKING:
     from tests.journeys.site import Site
 
 pytestmark = pytest.mark.once
-CHORDS, MEMBERS, KILLS = 40, 5, 3
-
-
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_each_body_of_forty_chords_is_published_once_over_kills(site: Site, pool: str) -> None:
-    url = f"django-mq:///{site.alias}"
-    chance = random.Random(pool)
-    with Celery("asking", broker=url, backend=url, set_as_current=False) as app:
-        bodies = {}
-        for number in range(CHORDS):
-            members = [app.signature("double", args=(number + each,)) for each in range(MEMBERS)]
-            body = app.signature("total", args=(number,))
-            bodies[chord(members, app=app)(body).id] = sum(2 * (number + each) for each in range(MEMBERS))
-        options = ("-c", "2", "-P", pool)
-        for death in range(KILLS):
-            with site.worker(*options, name=f"victim {death}", JOURNEY_RESULTS="django-mq://") as worker:
-                threading.Event().wait(chance.uniform(0, 0.3))  # the instant of its death is left to chance
-                worker.kill()
-        with site.worker(*options, name="last", JOURNEY_RESULTS="django-mq://"):
-            site.wait_until_settled()
-            done = StoredResult.objects.using(site.alias).filter(task_id__in=list(bodies), status="SUCCESS")
-            wait_until(lambda: done.count() == CHORDS, site.story)
-            site.wait_until_settled()
-
-        found = {each: AsyncResult(each, app=app).result for each in bodies}
-    waiting.WAITERS.close()
-
-    assert found == bodies
-    published = History.objects.using(site.alias).filter(correlation_id__in=list(bodies))
-    counts = published.values_list("correlation_id").annotate(Count("message_id", distinct=True)).order_by()
-    assert dict(counts) == dict.fromkeys(bodies, 1)
-    chords = Chord.objects.using(site.alias)
-    assert chords.filter(counted=MEMBERS, failed=0, carried_until=None).exclude(ended_at=None).count() == CHORDS
-    assert not ChordMember.objects.using(site.alias).exists()
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
