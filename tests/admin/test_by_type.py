@@ -171,6 +171,7 @@ def test_it_costs_the_same_however_many_types_there_are(
         browse.get(address())
 
 
+@pytest.mark.on("sqlite", "postgresql")
 @pytest.mark.parametrize(("model", "index"), [(History, "history_pruning"), (Attempt, "attempt_pruning")])
 def test_the_newest_are_found_by_their_time(
     site: str, browse: Client, make: Make, model: type[Any], index: str

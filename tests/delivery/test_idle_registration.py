@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-pytestmark = pytest.mark.on("sqlite", once="postgresql")
+pytestmark = pytest.mark.on("postgresql")
 
 QUEUES = ("orders",)
 

@@ -420,6 +420,7 @@ def test_several_queues_share_by_priority(connection: Connection, channel: Chann
     assert inbox.bodies == ["high", "low"]
 
 
+@pytest.mark.on("postgresql", "mariadb")
 def test_a_row_that_another_program_has_locked_holds_up_nobody(
     connection: Connection, channel: Channel, rows: Rows, committed_database: str
 ) -> None:

@@ -86,6 +86,7 @@ def test_a_task_has_the_middleware_around_its_publish_and_its_run(work: Any, run
     assert work.ran == [(1, 2)]
 
 
+@pytest.mark.on("postgresql", "mariadb")
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_outcome_is_written_over_a_new_connection_if_the_server_has_ended_the_old(
     alias: str, work: Any, run: Run, fails: bool
