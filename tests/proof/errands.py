@@ -254,7 +254,7 @@ class Import(Errand):
             publish_many([(QUEUE, "good"), (QUEUE, "bad")], using=self.alias)
 
     def _redrive(self) -> None:
-        """Redrive what was refused, as an operator does who was told so."""
+        """Redrive what was refused."""
         [id_] = MessageBatch.objects.using(self.alias).values_list("id", flat=True)
         if find_batch(id_, using=self.alias).redrive() != 1:
             raise AssertionError("the refused member is not there")

@@ -13,6 +13,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from celery import chord
 from django.db import connections, transaction
+from django.db.models import Q
 
 from django_mq.api import (
     Reject,
@@ -253,7 +254,9 @@ class Batches(Kind):
         redriven = [str(self.piece(number)) for number in range(count) if self._is_redriven(number)]
         to_redrive = rows.filter(name__in=redriven).exclude(state="succeeded").count()
         others = rows.exclude(name__in=redriven)
-        return count - rows.count() + to_redrive + others.filter(state__in=LIVE_STATES).count()
+        # The maintenance publishes the callback of tasks.
+        others = others.filter(Q(state__in=LIVE_STATES) | Q(complete_at=None))
+        return count - rows.count() + to_redrive + others.count()
 
     def notes(self, number: int) -> Counter[str]:
         """Return what members and callbacks note."""
