@@ -44,7 +44,7 @@ from django_mq.admin import menu
 from django_mq.admin.acts.admin import ActAdmin
 from django_mq.admin.alerts.admin import RecordedAlertAdmin
 from django_mq.admin.batches.admin import MessageBatchAdmin
-from django_mq.admin.bridges.admin import ReceiverStateAdmin
+from django_mq.admin.bridges.admin import BridgeLinkAdmin, ReceiverStateAdmin
 from django_mq.admin.durable.admin import DurableEventAdmin
 from django_mq.admin.failures.admin import FailureGroupAdmin
 from django_mq.admin.failures.staged import StagedRedriveAdmin
@@ -66,6 +66,7 @@ from django_mq.admin.workers.admin import ConsumerAdmin, WorkerSessionAdmin
 from django_mq.admin.workflows.admin import WorkflowRunAdmin
 from django_mq.alerts.models import RecordedAlert
 from django_mq.batches.models import MessageBatch
+from django_mq.bridges.models import BridgeLink
 from django_mq.bridges.receiver_state import ReceiverState
 from django_mq.durable.models import DurableEvent
 from django_mq.models import (
@@ -114,6 +115,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(Act, ActAdmin)
     site.register(RecordedAlert, RecordedAlertAdmin)
     site.register(MessageBatch, MessageBatchAdmin)
+    site.register(BridgeLink, BridgeLinkAdmin)
     site.register(ReceiverState, ReceiverStateAdmin)
     site.register(DurableEvent, DurableEventAdmin)
     site.register(PeriodicMessage, PeriodicMessageAdmin)

@@ -27,7 +27,10 @@ TENANTS = "Tenants"
 GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (
         None,
-        ("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer", "ReceiverState", TENANTS),
+        (
+            *("Message", DEAD_LETTERS, "Queue", RUNNING, "WorkerSession", "Consumer"),
+            *("BridgeLink", "ReceiverState", TENANTS),
+        ),
     ),
     (
         gettext_lazy("What has happened"),
@@ -72,13 +75,16 @@ def has_spark() -> bool:
 def _groups(site: AdminSite, app: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the groups of the app that have entries for this user, each as the site lists an app."""
     by_name = {model["object_name"]: model for model in app["models"]}
-    messages, queues, sessions = (by_name.get(name, {}) for name in ("Message", "Queue", "WorkerSession"))
+    others = ("Message", "Queue", "WorkerSession", "BridgeLink")
+    messages, queues, sessions, links = (by_name.get(name, {}) for name in others)
     if messages.get("admin_url"):
         address = f"{messages['admin_url']}?state={DEAD_LETTERS}"
         by_name[DEAD_LETTERS] = _entry(messages, "DeadLetters", _("Dead letters"), address)
     if sessions.get("admin_url"):
         address = f"{sessions['admin_url']}running/"
         by_name[RUNNING] = _entry(sessions, "Running", _("Running now"), address)
+    if links.get("admin_url"):
+        by_name["BridgeLink"] = _entry(links, "BridgeLink", _("Bridges"), f"{links['admin_url']}bridges/")
     key = tenant_key()
     if key is not None and queues.get("admin_url") and messages.get("admin_url"):
         by_name[TENANTS] = _entry(queues, TENANTS, title_of(key), f"{queues['admin_url']}tenants/")

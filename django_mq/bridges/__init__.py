@@ -9,6 +9,7 @@ alias_link.py  the connection to another database of the project
 outgoing.py  what the other broker gets of a message
 record.py    the row that says how a connection is
 models.py    the table of these rows
+reports.py   what is known of each bridge: its connections, and what waits for it
 findings.py  what keeps messages from crossing, and the panel in the admin
 duty.py      forgets the rows of workers that are gone
 

@@ -2,83 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_mq.bridges.declared import bridges, links_of, shown_address
-from django_mq.bridges.models import BridgeLink
 from django_mq.bridges.queues import bridge_of, bridged_queues
+from django_mq.bridges.reports import reports
 from django_mq.diagnosis.language import LOCAL, time_text
-from django_mq.diagnosis.state.overview import overview
-from django_mq.engine.decisions.bridges import circles_of
+from django_mq.engine.decisions.bridges import BridgeCondition, circles_of
 from django_mq.errors import ConfigurationError
-from django_mq.models.times import UTCNow
-from django_mq.seams.findings import problem
+from django_mq.seams.findings import notice, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from django.http import HttpRequest
 
-    from django_mq.engine.decisions.bridges import Bridge
+    from django_mq.bridges.reports import BridgeReport
     from django_mq.seams.findings import Finding
-
-#: A connection that was not seen for so long is gone.
-GONE: Final = timedelta(seconds=60)
-#: Where messages wait for so long, something keeps them from the other broker.
-LATE_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class BridgeReport:
-    """What is known of a bridge: its live connections, and what waits for it."""
-
-    bridge: str
-    links: list[BridgeLink]
-    ready: int
-    oldest_seconds: float
-
-    @property
-    def per_second(self) -> float:
-        """How many messages a second it forwarded lately."""
-        return sum(link.per_second for link in self.links)
-
-    @property
-    def working(self) -> list[BridgeLink]:
-        """The connections through which messages can go."""
-        return [link for link in self.links if link.state == BridgeLink.LinkState.CONNECTED]
-
-    @property
-    def last_error(self) -> str:
-        """The newest error, without credentials."""
-        failed = [link for link in self.links if link.error_at is not None]
-        return max(failed, key=lambda link: (link.error_at, link.pk)).error if failed else ""
-
-
-def reports(alias: str, queues: Mapping[str, str]) -> list[BridgeReport]:
-    """Return what is known of each bridge of these queues."""
-    live = BridgeLink.objects.using(alias).filter(seen_at__gt=UTCNow() - GONE)
-    links: dict[str, list[BridgeLink]] = {}
-    for link in live:
-        links.setdefault(link.bridge, []).append(link)
-    states = overview(sorted(queues), using=alias) if queues else []
-    found = []
-    for name in sorted(set(queues.values())):
-        own = [state for state in states if queues[state.name] == name]
-        found.append(
-            BridgeReport(
-                bridge=name,
-                links=links.get(name, []),
-                ready=sum(state.ready for state in own),
-                oldest_seconds=max((state.oldest_ready_seconds or 0.0 for state in own), default=0.0),
-            )
-        )
-    return found
 
 
 def find(alias: str) -> Iterator[Finding]:
@@ -92,30 +36,35 @@ def find(alias: str) -> Iterator[Finding]:
         yield problem(_("bridges"), str(error), _("Run manage.py check."))
         return
     for report in reports(alias, queues):
-        yield from _of(report, known)
+        yield from _of(report)
     for circle in circles_of(links_of(alias, queues, known)):
         way = " > ".join(f"{place} {queue}" for place, queue in [*circle, circle[0]])
         mend = _("Remove the option bridge of one of these queues.")
         yield problem(_("bridges"), _("Messages go in a circle: %(way)s.") % {"way": way}, mend)
 
 
-def _of(report: BridgeReport, known: Mapping[str, Bridge]) -> Iterator[Finding]:
-    about = _("bridge %(name)s") % {"name": report.bridge}
-    if report.bridge not in known:
+def _of(report: BridgeReport) -> Iterator[Finding]:
+    about, condition = _("bridge %(name)s") % {"name": report.name}, report.condition
+    if condition is BridgeCondition.UNKNOWN:
         words = _("DJANGO_MQ['BRIDGES'] does not have it, and queues name it.")
         yield problem(about, words, _("Add it, or remove the option bridge of the queues."))
-        return
-    late = report.ready and report.oldest_seconds > LATE_SECONDS
-    waits = _waiting(report)
-    if not report.links:
-        if late:
-            words = _("No worker forwards its messages.")
-            yield problem(about, f"{words} {waits}", _("Start manage.py mq_worker with the queue."))
-    elif not report.working:
-        blocked = any(link.state == BridgeLink.LinkState.BLOCKED for link in report.links)
-        words = _("The broker takes no messages for now.") if blocked else _("The broker cannot be reached.")
-        mend = _("Look at the alarms of the broker: memory and disk.") if blocked else _("Start the broker.")
-        yield problem(about, " ".join(filter(None, (words, report.last_error, waits))), mend)
+    elif condition is BridgeCondition.LATE:
+        words = _("It forwards, but messages wait for long.")
+        mend = _("Start another worker that forwards, or look at how fast the broker confirms.")
+        yield notice(about, f"{words} {_waiting(report)}", mend)
+    elif report.is_problem:
+        words, mend = sentences(condition)
+        error = "" if condition is BridgeCondition.STOPPED else report.last_error
+        yield problem(about, " ".join(filter(None, (words, error, _waiting(report)))), mend)
+
+
+def sentences(condition: BridgeCondition) -> tuple[str, str]:
+    """Return why no message crosses, and what to do."""
+    if condition is BridgeCondition.STOPPED:
+        return _("No worker forwards its messages."), _("Start manage.py mq_worker with the queue.")
+    if condition is BridgeCondition.BLOCKED:
+        return _("The broker takes no messages for now."), _("Look at the alarms of the broker: memory and disk.")
+    return _("The broker cannot be reached."), _("Start the broker.")
 
 
 def _waiting(report: BridgeReport) -> str:
@@ -141,7 +90,7 @@ def show(_request: HttpRequest, queue: Any) -> str:
         target = _("unknown")
     lines = [
         _("Messages go through the bridge %(name)s to %(target)s.") % {"name": name, "target": target},
-        _("Lately: %(rate)s.") % {"rate": LOCAL.rate(report.per_second)},
+        _("Forwarded per minute: %(rate)s") % {"rate": LOCAL.rate(60 * report.per_second)},
         _waiting(report),
         _("Last error: %(words)s") % {"words": report.last_error} if report.last_error else "",
     ]

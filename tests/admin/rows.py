@@ -59,6 +59,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
     from django_mq.acts.models import Act
     from django_mq.alerts.models import RecordedAlert
     from django_mq.batches.models import MessageBatch
+    from django_mq.bridges.models import BridgeLink
     from django_mq.bridges.receiver_state import ReceiverState
     from django_mq.durable.models import DurableEvent
     from django_mq.results.models import Chord, ResultGroup, StoredResult
@@ -93,6 +94,7 @@ def every_row(make: Make, text_of: Callable[[str], str]) -> dict[str, Any]:
         Operation.objects.create(act="cancel", newest=1, created_at=now, beat_at=now),
         Act.objects.create(began_at=now, model="act", name="undo"),
         RecordedAlert.objects.create(cause="dead", level="alert", began_at=now, seen_at=now),
+        BridgeLink.objects.create(bridge="rabbit", worker="w", state="away", since=now, error_at=now, seen_at=now),
         ReceiverState.objects.create(name="partner", state="away", since=now, last_at=now),
         PeriodicMessage.objects.create(name="report", cron="0 3 * * *", queue="orders", created_at=now),
         a_workflow(text_of("workflowrun")),

@@ -369,6 +369,7 @@ OPENED_BY = {
     **dict.fromkeys(["queue_overview", "queue_overview_json", "queue_charts", "queue_space"], ("view_queue",)),
     **dict.fromkeys(["workersession_running", "workersession_running_json"], ("view_workersession",)),
     **dict.fromkeys(["history_types", "history_types_json"], ("view_history",)),
+    "bridgelink_bridges": ("view_bridgelink",),
     "workersession_stop_running": (),  # it takes three
     "queue_tenants": (),  # two
     "message_add": ("add_message",),

@@ -22,6 +22,7 @@ from django_mq import models
 from django_mq.acts.models import Act
 from django_mq.alerts.models import AlertNotice, RecordedAlert
 from django_mq.batches.models import BatchMember, MessageBatch
+from django_mq.bridges.models import BridgeLink
 from django_mq.bridges.receiver_state import ReceiverState
 from django_mq.durable.models import DurableEvent, DurableStep
 from django_mq.periodic.models import PeriodicMessage, PeriodicRun
@@ -221,6 +222,9 @@ ROWS: dict[str, Callable[[Make, int], Any]] = {
     "DurableEvent": a_durable_event,
     "RecordedAlert": an_alert,
     "WorkflowRun": a_workflow,
+    "BridgeLink": lambda _, number: BridgeLink.objects.create(
+        bridge=f"bridge {number}", worker="w", state="away", since=timezone.now(), seen_at=timezone.now()
+    ),
     "ReceiverState": lambda _, number: ReceiverState.objects.create(name=f"receiver {number}"),
     "Act": an_act,
     "UniqueKey": a_unique_key,

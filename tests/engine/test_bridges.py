@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from django_mq.engine.decisions.bridges import Bridge, BridgeOptions, bridges_of, circles_of, without_credentials
+from django_mq.engine.decisions.bridges import (
+    Bridge,
+    BridgeCondition,
+    BridgeOptions,
+    bridges_of,
+    circles_of,
+    condition_of,
+    is_bridge_problem,
+    without_credentials,
+)
 from django_mq.errors import ConfigurationError
 
 URL = "amqp://user:t0p-s3cret@host:5672/vhost"
@@ -95,3 +104,24 @@ def test_each_circle_is_found_once() -> None:
 
     assert circles_of(links) == [["b", "c"], ["e"]]
     assert circles_of([("a", "b"), ("b", "c"), ("a", "c")]) == []
+
+
+@pytest.mark.parametrize(
+    ("connections", "is_late", "condition", "is_problem"),
+    [
+        ((), False, BridgeCondition.STOPPED, False),
+        ((), True, BridgeCondition.STOPPED, True),
+        (("away", "connected"), False, BridgeCondition.FORWARDS, False),
+        (("away", "connected"), True, BridgeCondition.LATE, False),
+        (("away", "blocked"), False, BridgeCondition.BLOCKED, True),
+        (("away",), True, BridgeCondition.AWAY, True),
+    ],
+)
+def test_what_a_bridge_does_follows_from_its_connections(
+    connections: tuple[str, ...], is_late: bool, condition: BridgeCondition, is_problem: bool
+) -> None:
+    found = condition_of(connections, is_known=True, is_late=is_late)
+
+    assert (found, is_bridge_problem(found, is_late=is_late)) == (condition, is_problem)
+    unknown = condition_of(connections, is_known=False, is_late=is_late)
+    assert (unknown, is_bridge_problem(unknown, is_late=is_late)) == (BridgeCondition.UNKNOWN, True)

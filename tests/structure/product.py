@@ -778,6 +778,7 @@ def bridges() -> None:
     from django_mq.api import publish
     from django_mq.bridges.checks import check_bridges
     from django_mq.bridges.declared import bridge_named, shown_address
+    from django_mq.bridges.reports import every_report
     from django_mq.bridges.worker import BridgeWorker
     from django_mq.engine.decisions.bridges import bridges_of, circles_of, without_secrets
     from django_mq.engine.decisions.forwarding import BrokerAnswer, Flights, pause_after, reason_of
@@ -792,6 +793,7 @@ def bridges() -> None:
         BridgeWorker(bridge_named("memory"), ["forwarded"]).run(until_empty=True)
         away = BridgeWorker(bridge_named("away"), ["kept"])
         away.turn()
+        assert all(report.is_problem for report in every_report("default") if report.name == "away")
         away.stop()
         away.run()
         check_bridges()

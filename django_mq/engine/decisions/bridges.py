@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -266,3 +267,40 @@ def _circles_from(start: Place, after: Mapping[Place, Collection[Place]]) -> Ite
             if following not in seen:
                 seen.add(following)
                 ways.append([*way, following])
+
+
+# What a bridge is said to do.
+
+
+class BridgeCondition(Enum):
+    """What a bridge does, by the connections of its workers."""
+
+    FORWARDS = "forwards"
+    #: It forwards, and messages have waited for long all the same.
+    LATE = "late"
+    #: The broker takes no messages for now.
+    BLOCKED = "blocked"
+    #: The broker cannot be reached.
+    AWAY = "away"
+    #: No worker forwards.
+    STOPPED = "stopped"
+    #: Queues name it, and the settings do not have it.
+    UNKNOWN = "unknown"
+
+
+def condition_of(connections: Collection[str], *, is_known: bool, is_late: bool) -> BridgeCondition:
+    """Return what a bridge does, by the states of its connections: "connected", "blocked" or "away"."""
+    if not is_known:
+        return BridgeCondition.UNKNOWN
+    if "connected" in connections:
+        return BridgeCondition.LATE if is_late else BridgeCondition.FORWARDS
+    if not connections:
+        return BridgeCondition.STOPPED
+    return BridgeCondition.BLOCKED if "blocked" in connections else BridgeCondition.AWAY
+
+
+def is_bridge_problem(condition: BridgeCondition, *, is_late: bool) -> bool:
+    """Whether messages cannot cross until somebody mends something. One that no worker needs yet is none."""
+    if condition is BridgeCondition.STOPPED:
+        return is_late
+    return condition in (BridgeCondition.BLOCKED, BridgeCondition.AWAY, BridgeCondition.UNKNOWN)

@@ -13,6 +13,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from django_mq import conf
 from django_mq.bridges.inward import looks as receiver_looks
+from django_mq.bridges.models import BridgeLink
+from django_mq.bridges.reports import every_report
 from django_mq.diagnosis.state.extensions import found_by_extensions
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.diagnosis.state.overview import oldest_claims, overview
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from django_mq.bridges.inward import ReceiverLook
+    from django_mq.bridges.reports import BridgeReport
     from django_mq.diagnosis.state.extensions import Found
     from django_mq.diagnosis.state.fleet import WorkerStatus
     from django_mq.diagnosis.state.overview import QueueState
@@ -56,6 +59,8 @@ class Scrape:
     waiting: Sequence[tuple[str, str, int]]
     #: What the receivers of other brokers' messages do.
     receivers: Sequence[ReceiverLook]
+    #: What is known of the bridges to other brokers.
+    bridges: Sequence[BridgeReport]
 
 
 def read(alias: str) -> list[Metric]:
@@ -73,8 +78,9 @@ def read(alias: str) -> list[Metric]:
         found=found_by_extensions(using=alias),
         waiting=numbers_of_waiting([queue.name for queue in chosen if queue.parked], using=alias),
         receivers=receiver_looks(alias),
+        bridges=every_report(alias, queues),
     )
-    figures = (_standing, _traffic, _credit, _limits, _site, _extensions, _receivers)
+    figures = (_standing, _traffic, _credit, _limits, _site, _extensions, _receivers, _bridges)
     return [up(readable=True), *(metric for each in figures for metric in each(look))]
 
 
@@ -196,6 +202,25 @@ def _receivers(look: Scrape) -> Iterator[Metric]:
         for kind in ("received", "duplicates", "kept"):
             messages.add_metric([receiver.name, kind], 0 if row is None else getattr(row, kind))
     yield from (does, messages)
+
+
+def _bridges(look: Scrape) -> Iterator[Metric]:
+    """Yield what the bridges do, and what waits for them."""
+    does = _gauge("bridge_forwards", "1 if a worker is connected to the bridge's broker.", "bridge")
+    links = _gauge("bridge_connections", "Connections of live workers to the bridge's broker.", "bridge", "state")
+    oldest = _gauge(
+        "bridge_oldest_ready_seconds", "Seconds for which the oldest message waits for the bridge.", "bridge"
+    )
+    rate = _gauge("bridge_rate", "Messages a second that the bridge forwarded in the last seconds.", "bridge")
+    connected = BridgeLink.LinkState.CONNECTED.value
+    for bridge in look.bridges:
+        states = Counter(link.state for link in bridge.links)
+        does.add_metric([bridge.name], float(states[connected] > 0))
+        for state in BridgeLink.LinkState.values:
+            links.add_metric([bridge.name, state], states[state])
+        oldest.add_metric([bridge.name], bridge.oldest_seconds)
+        rate.add_metric([bridge.name], bridge.per_second)
+    yield from (does, links, oldest, rate)
 
 
 def _single(name: str, help_text: str, value: float) -> Metric:

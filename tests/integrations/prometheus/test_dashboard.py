@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +16,9 @@ from django_mq.models import Rollup, WorkerSession
 from django_mq.rollups.duty import sum_up
 from django_mq.stores.records import SessionInfo
 from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from pytest_django import Settings
 
 DOCS = Path(__file__).parents[3] / "docs"
 NAME = re.compile(r"\bdjango_mq_[a-z_]+")
@@ -43,8 +47,10 @@ def a_site_at_work(queue: str) -> None:
 
 
 @pytest.fixture
-def labels(db: None) -> dict[str, dict[str, set[str]]]:
+def labels(db: None, settings: Settings) -> dict[str, dict[str, set[str]]]:
     """Each metric with its labels and the values they can have, those of queues aside."""
+    bridged = {"BRIDGES": {"rabbit": {"url": "memory://"}}, "QUEUES": {"orders": {"bridge": "rabbit"}}}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, **bridged}
     a_site_at_work("orders")
     found: dict[str, dict[str, set[str]]] = {}
     for metric in read("default"):
