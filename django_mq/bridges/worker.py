@@ -10,24 +10,22 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from django_mq import conf, outages
+from django_mq import conf
 from django_mq.bridges.links import open_link, routing_key_of
 from django_mq.bridges.outgoing import outgoing
 from django_mq.bridges.record import LinkRecord
-from django_mq.delivery.consumer.lease import Driver, Loop, Workload
+from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.runtime import ConsumerRuntime
-from django_mq.delivery.consumer.worker import ExclusiveQueues, refuse_transactions
+from django_mq.delivery.consumer.worker import ExclusiveQueues
+from django_mq.delivery.consumer.worker_loop import Emptiness, WorkerLoop
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.forwarding import DECISIONS, PAGES, BrokerAnswer, Flights, pause_after, reason_of
-from django_mq.engine.decisions.session import LoopState
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import (
     BridgeAway,
     ConfigurationError,
     CorruptMessage,
     SessionLost,
-    StoreError,
-    StoreUnavailable,
     UnfitForBridge,
 )
 from django_mq.stores import queue_records
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
     from django_mq.bridges.links import Link
     from django_mq.delivery.consumer.session import Session
-    from django_mq.delivery.consumer.worker import Emptiness
     from django_mq.engine.decisions.bridges import Bridge
     from django_mq.stores.records import Claimed, WorkerCommand
 
@@ -63,8 +60,7 @@ class BridgeWorker:
         self._alias = using or conf.load().DATABASE
         self._queues = tuple(queues)
         self._name = name
-        self._stopping = self._leaving = False
-        self._loop = Loop()
+        self._loop = WorkerLoop(self, self._alias)
         self._link: Link | None = None
         self._failures = 0
         self._retry_at = 0.0
@@ -85,8 +81,8 @@ class BridgeWorker:
                 name=lambda: self._name,
                 describe=self._describe,
                 on_command=self._on_command,
-                loop=lambda: self._loop,
-                leaves=lambda: self._stopping,
+                loop=lambda: self._loop.turns,
+                leaves=lambda: self._loop.is_stopping,
             ),
         )
         self.session, self.wake = self.runtime.session, self.runtime.wake
@@ -115,25 +111,22 @@ class BridgeWorker:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Ask the worker to stop; any thread may call this. It waits a moment for answers, unless ``at_once``."""
-        self._leaving = self._leaving or at_once
-        self._stopping = True
-        self.session.renew_soon()
-        self.wake.set()
+        self._loop.stop(at_once=at_once)
 
     @property
     def is_stopping(self) -> bool:
         """Whether it was told to stop."""
-        return self._stopping
+        return self._loop.is_stopping
 
     @property
     def is_live(self) -> bool:
         """Whether its loop turns."""
-        return self._stopping or self._loop.state is LoopState.TURNS
+        return self._loop.is_live
 
     @property
     def is_ready(self) -> bool:
         """Whether it claims. A broker that is away does not make the process unfit."""
-        return not self._stopping and self.session.may_begin
+        return self._loop.is_ready
 
     @property
     def running(self) -> int:
@@ -144,73 +137,23 @@ class BridgeWorker:
 
     def run(self, *, until_empty: bool = False) -> None:
         """Work until ``stop`` is called, or, with ``until_empty``, until nothing is ready."""
-        from django_mq.delivery.consumer.worker import Emptiness  # noqa: PLC0415 - only to run it alone
-
         self.run_until(Emptiness(1) if until_empty else None)
 
     def run_until(self, emptiness: Emptiness | None) -> None:
-        """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing.
+        """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing."""
+        self._loop.run_until(emptiness)
 
-        Raises a StoreError other than StoreUnavailable if the database answers so at first.
-        """
-        failures, has_worked = 0, False
-        try:
-            refuse_transactions(self._alias)
-            self.runtime.subscribe(self._queues)
-            while not self._stopping:
-                try:
-                    if self._step(emptiness):
-                        break
-                    failures, has_worked = 0, True
-                    if outages.ongoing:
-                        outages.database(self._alias).succeeded(self)
-                except SessionLost:
-                    logger.warning("The session was lost; beginning anew")
-                    self._begin_anew()
-                except StoreError as error:
-                    if not has_worked and not isinstance(error, StoreUnavailable):
-                        raise
-                    self._recover(error, outages.pause_seconds(failures))
-                    failures += 1
-        finally:
-            self._shut_down()
+    def has_work(self) -> bool:
+        """Return whether messages are on the way, or the broker is away."""
+        return self._link is None or bool(self._flights)
 
-    def _step(self, emptiness: Emptiness | None) -> bool:
-        """Do all that can be done now, or wait for a reason; return whether all is empty. Raises StoreError."""
-        if self.turn():
-            if emptiness is not None:
-                emptiness.has_worked(self)
-        elif emptiness is None:
-            self._wait()
-        else:
-            return self._is_over(emptiness)
-        return False
-
-    def _is_over(self, emptiness: Emptiness) -> bool:
-        fetcher = self.runtime.fetcher
-        if self._link is None or self._flights or self.session.settlements.ended or self.session.quiet:
-            self._wait()
-            return False
-        if fetcher.last.sure and not fetcher.is_due:
-            if emptiness.is_over(self):
-                return True
-            if emptiness.waits(self):
-                self._wait()
-        fetcher.look(full_scan=True)
-        return False
-
-    def _recover(self, error: StoreError, seconds: float) -> None:
-        outages.database(self._alias).failed(self, error)
-        if not isinstance(error, StoreUnavailable):
-            self.session.flush()
-        self.session.store.close()
-        end = time.monotonic() + seconds
-        while not self._stopping and (left := end - time.monotonic()) > 0:
-            self.wake.wait(left)
+    def has_asked_all(self) -> bool:
+        """Return whether its last claim asked all its queues: each claim does."""
+        return True
 
     def turn(self) -> bool:
         """Send what may be sent, take the answers, settle and claim; return whether anything happened."""
-        self._loop.turn()
+        self._loop.turns.turn()
         if self.session.lost:
             raise SessionLost
         queue_records.know(self.session.store, self._queues, declare)
@@ -343,7 +286,8 @@ class BridgeWorker:
 
     # Waiting.
 
-    def _wait(self) -> None:
+    def wait(self, *, is_timed: bool = False) -> None:  # noqa: ARG002 - each wait is for a moment
+        """Wait for a reason to claim, or for the broker."""
         able = self._link is not None and not self._link.is_blocked
         queues: Sequence[str] = self._queues if able else ()
         if self.runtime.settle_down(queues, able=able):
@@ -358,7 +302,7 @@ class BridgeWorker:
 
     # Ends.
 
-    def _begin_anew(self) -> None:
+    def begin_anew(self) -> None:
         """Open a new session; others may have the messages of the lost one."""
         lost, flights = self.runtime, self._flights
         back, _ = flights.lost()
@@ -372,13 +316,19 @@ class BridgeWorker:
         lost.retire()
         self._late = [session for session in [*self._late, lost.session] if not session.over]
 
-    def _shut_down(self) -> None:
+    def shut_down(self) -> None:
+        """Give back what is not on the way, wait a moment for answers, and close the session."""
         self.runtime.leave()
         for message in self._flights.withdrawn(frozenset(self._queues)):
             self.session.release(message)
         end = time.monotonic() + END_SECONDS
-        while self._flights.on_way and self._link is not None and not self._leaving and time.monotonic() < end:
-            self._loop.turn()
+        while (
+            self._flights.on_way
+            and self._link is not None
+            and not self._loop.is_leaving
+            and time.monotonic() < end
+        ):
+            self._loop.turns.turn()
             self._exchange(0.1)
         back, _ = self._flights.lost()
         for message in back:

@@ -129,7 +129,7 @@ def test_a_loop_that_stands_still_is_named_and_keeps_its_messages(
     with running(a_handler(handle), using=alias, name="shop-1") as worker:
         publish("orders")
         assert begun.wait(PATIENCE_SECONDS)
-        worker._loop = standing = Loop()
+        worker._loop.turns = standing = Loop()
         standing.turn(waits_seconds=-STANDING_SECONDS)
         monkeypatch.setattr(standing, "turn", lambda **_: None)
         wait_until(lambda: consumers.filter(state="still").exists(), lambda: str(consumers.values()))
@@ -138,7 +138,7 @@ def test_a_loop_that_stands_still_is_named_and_keeps_its_messages(
         call_command("mq_workers", "--database", alias)
 
         assert Message.objects.using(alias).get().state == Message.Status.CLAIMED
-        worker._loop = Loop()
+        worker._loop.turns = Loop()
         wait_until(lambda: not consumers.filter(state="still").exists(), lambda: str(consumers.values()))
         gate.set()
 

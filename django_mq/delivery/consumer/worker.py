@@ -13,36 +13,30 @@ import time
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from django.db import connections
-
-from django_mq import conf, outages
+from django_mq import conf
 from django_mq.delivery.consumer.ahead import Ahead
 from django_mq.delivery.consumer.attempt import Delivery
 from django_mq.delivery.consumer.handlers import carries_task, check_transactions, pause_seconds
-from django_mq.delivery.consumer.lease import Driver, Loop, Workload
+from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.pool import MakePool, Pool
 from django_mq.delivery.consumer.prefetch import Dispatcher, Recall, prefetch_of
 from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
+from django_mq.delivery.consumer.worker_loop import Emptiness, WorkerLoop
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.bulk import BulkLine
 from django_mq.engine.decisions.interruption import Interruption
-from django_mq.engine.decisions.session import LoopState
 from django_mq.engine.decisions.verdict import DECLINE, RELEASE
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import (
     AccessRefused,
     HandlersHang,
     SessionLost,
-    StoreError,
-    StoreUnavailable,
-    WorkerInTransaction,
 )
 from django_mq.stores import queue_records
 from django_mq.stores.clock import clock
 from django_mq.stores.records import Running
-from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,6 +44,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.pool import HandlerPool
     from django_mq.delivery.consumer.session import Session
+    from django_mq.delivery.consumer.worker_loop import ProcessWorker
     from django_mq.stores.records import Claimed, Receipt, Settlement, WorkerCommand
 
 logger = logging.getLogger("django_mq.delivery")
@@ -106,16 +101,6 @@ class Shift:
             self.session.release(behind)
 
 
-def refuse_transactions(alias: str) -> None:
-    """Raise WorkerInTransaction if this thread is in one on the queues' database."""
-    if alias != MEMORY and connections[alias].in_atomic_block:
-        raise WorkerInTransaction(
-            f"The worker is called in a transaction on the database {alias!r}. It has connections of its"
-            " own, which see no row of that transaction, and wait for its locks. Call it outside of atomic();"
-            " in a TestCase, drain the queues with django_mq.testing."
-        )
-
-
 class Worker:
     """Consumes queues with their handlers until told to stop.
 
@@ -146,14 +131,12 @@ class Worker:
         check_transactions(self._handlers, self._alias)
         conf.middleware()  # each message would fail in it
         self._queues = tuple(dict.fromkeys(handler.queue for handler in self._handlers))
-        self._stopping = False
-        self._leaving = False
         self._waiting = False
         # Queues in which a Celery task was found: each is logged once.
         self._queues_with_tasks: set[str] = set()
         # Lost sessions with running handlers.
         self._late: list[Session] = []
-        self._loop = Loop()
+        self._loop = WorkerLoop(self, self._alias)
         self._open_shift()
         self._pool = pool(threads, next_attempt=Attempts(self), on_done=self._on_done, on_idle=self._on_idle)
         self._overruns = Overruns(self._handlers, self._pool, is_replaced=is_replaced)
@@ -171,8 +154,8 @@ class Worker:
                 on_command=self._on_command,
                 running=lambda: self._overruns.running(),  # noqa: PLW0108 - made below
                 on_stops=self._on_stops,
-                loop=lambda: self._loop,
-                leaves=lambda: self._stopping,
+                loop=lambda: self._loop.turns,
+                leaves=lambda: self._loop.is_stopping,
             ),
         )
         self._shift = Shift(runtime, self._handlers, self._of_process)
@@ -247,25 +230,22 @@ class Worker:
 
         It waits for running handlers, unless ``at_once``: then it gives their messages back, too.
         """
-        self._leaving = self._leaving or at_once
-        self._stopping = True
-        self.session.renew_soon()  # shows operators that it stops
-        self.wake.set()
+        self._loop.stop(at_once=at_once)
 
     @property
     def is_stopping(self) -> bool:
         """Whether it was told to stop."""
-        return self._stopping
+        return self._loop.is_stopping
 
     @property
     def is_live(self) -> bool:
         """Whether its loop turns, or waits for what runs before it ends."""
-        return self._stopping or self._loop.state is LoopState.TURNS
+        return self._loop.is_live
 
     @property
     def is_ready(self) -> bool:
         """Whether it claims: it has a session, and no other worker can have its messages."""
-        return not self._stopping and self.session.may_begin
+        return self._loop.is_ready
 
     @property
     def running(self) -> int:
@@ -291,70 +271,21 @@ class Worker:
 
     def run_until(self, emptiness: Emptiness | None) -> None:
         """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing."""
-        failures, has_worked = 0, False
-        try:
-            refuse_transactions(self._alias)
-            self.runtime.subscribe(self.session.queues)
-            while not self._stopping:
-                try:
-                    if self._step(emptiness):
-                        break
-                    failures, has_worked = 0, True
-                    if outages.ongoing:
-                        outages.database(self._alias).succeeded(self)
-                except SessionLost:
-                    logger.warning("The session was lost; beginning anew")
-                    self._begin_anew()
-                except StoreError as error:
-                    if not has_worked and not isinstance(error, StoreUnavailable):
-                        raise
-                    self._recover(error, outages.pause_seconds(failures))
-                    failures += 1
-        finally:
-            self._shut_down()
+        self._loop.run_until(emptiness)
         if self._overruns.hang is not None:
             raise self._overruns.hang
 
-    def _step(self, emptiness: Emptiness | None) -> bool:
-        """Settle and claim, or wait for a reason to; return whether all is empty. Raises StoreError."""
-        if self.turn():
-            if emptiness is not None:
-                emptiness.has_worked(self)
-        elif emptiness is None:
-            self._wait()
-        else:
-            return self._is_over(emptiness)
-        return False
+    def has_work(self) -> bool:
+        """Return whether it handles messages, or is about to."""
+        return bool(self._pool.running or self._buffered())
 
-    def _is_over(self, emptiness: Emptiness) -> bool:
-        """Whether a worker that runs until its queues are empty may end; if not, wait or look again."""
-        fetcher = self.runtime.fetcher
-        is_idle = not (self._pool.running or self._buffered() or self.session.settlements.ended)
-        if not is_idle or self.session.quiet:
-            self._wait()
-            return False
-        # The last claim has found nothing and asked all queues; one may have got credit meanwhile.
-        if fetcher.last.sure and not fetcher.is_due and set(self._wanted()).issubset(fetcher.queues):
-            if emptiness.is_over(self):
-                return True
-            if emptiness.waits(self):
-                self._wait(is_timed=True)
-        fetcher.look(full_scan=True)
-        return False
-
-    def _recover(self, error: StoreError, seconds: float) -> None:
-        """Log the error, and wait for the whole pause, whether something wakes the worker or not."""
-        outages.database(self._alias).failed(self, error)
-        if not isinstance(error, StoreUnavailable):
-            self.session.flush()  # finds the refused settlement, if the error is about one
-        self.session.store.close()  # the next statement opens a new connection
-        end = time.monotonic() + seconds
-        while not self._stopping and (left := end - time.monotonic()) > 0:
-            self.wake.wait(left)
+    def has_asked_all(self) -> bool:
+        """Return whether its last claim asked all queues of which it wants messages."""
+        return set(self._wanted()).issubset(self.runtime.fetcher.queues)
 
     def turn(self) -> bool:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
-        self._loop.turn()
+        self._loop.turns.turn()
         if self.session.lost:
             raise SessionLost
         buffered = self._buffered()
@@ -375,8 +306,8 @@ class Worker:
         """Settle attempts that do not end in time; stop the worker if it cannot go on beside them."""
         for attempt, settlement in self._overruns.give_up():
             self._on_done(attempt, settlement)
-        at_once = self._overruns.ends_at_once and not self._leaving
-        if self._overruns.hang is not None and (at_once or not self._stopping):
+        at_once = self._overruns.ends_at_once and not self._loop.is_leaving
+        if self._overruns.hang is not None and (at_once or not self._loop.is_stopping):
             self.stop(at_once=at_once)
 
     def _claim(self) -> int:
@@ -461,7 +392,8 @@ class Worker:
 
     # Waiting.
 
-    def _wait(self, *, is_timed: bool = False) -> None:
+    def wait(self, *, is_timed: bool = False) -> None:
+        """Wait for a reason to claim or to settle, or for a moment if it ``is_timed``."""
         self._waiting = True
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(self._wanted(), able=self._slots() > 0):
@@ -488,7 +420,7 @@ class Worker:
 
     # Ends.
 
-    def _begin_anew(self) -> None:
+    def begin_anew(self) -> None:
         """Open a new session; the lost one gives back what was not begun, and settles what still runs."""
         lost = self._shift
         unstarted = lost.dispatcher.empty()
@@ -497,13 +429,14 @@ class Worker:
         lost.runtime.retire(unstarted)
         self._late = [session for session in [*self._late, lost.session] if not session.over]
 
-    def _shut_down(self) -> None:
+    def shut_down(self) -> None:
+        """Give back what was not begun, wait for running handlers, and close the session."""
         self.runtime.leave()
         self._pool.stop()
         for claimed in self._shift.dispatcher.empty():
             self.session.release(claimed)
         self.session.flush()
-        while self.unfinished and not self._leaving:
+        while self.unfinished and not self._loop.is_leaving:
             for attempt, _ in self._pool.attempts():  # again: one may have begun just now
                 self._pool.interrupt(attempt, Interruption.STOPPING)
             self.wake.wait(WATCH_SECONDS)
@@ -614,80 +547,6 @@ class Attempts:
     def accept(self, attempts: Sequence[Delivery], settlements: Sequence[Settlement]) -> None:
         """Settle attempts of one call that were all accepted."""
         self._worker.accept(attempts, settlements)
-
-
-class ProcessWorker(Protocol):
-    """What a process knows of each of its workers."""
-
-    #: Its present session.
-    session: Session
-
-    @property
-    def running(self) -> int:
-        """How many messages are being handled."""
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether it was told to stop."""
-
-    @property
-    def is_live(self) -> bool:
-        """Whether its loop turns."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it claims."""
-
-    def stop(self, *, at_once: bool = False) -> None:
-        """Ask it to stop."""
-
-    def run_until(self, emptiness: Emptiness | None) -> None:
-        """Work until told to stop, or until all workers that share the ``emptiness`` find nothing."""
-
-
-class Emptiness:
-    """Whether all workers of a process find their queues empty, each after all have ended their work.
-
-    A handler may publish to a queue of any of them. So each worker looks again after one that has worked.
-    """
-
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._lock = threading.Lock()
-        # Goes up when a worker that has worked finds nothing more.
-        self._round = 0
-        # By worker, the round in which its look began.
-        self._looks: dict[ProcessWorker, int] = {}
-        self._found_nothing: set[ProcessWorker] = set()
-        self._is_over = False
-
-    def has_worked(self, worker: ProcessWorker) -> None:
-        """Note that a worker has claimed messages."""
-        with self._lock:
-            self._looks.pop(worker, None)
-            self._found_nothing.discard(worker)
-
-    def is_over(self, worker: ProcessWorker) -> bool:
-        """Note that a worker has found nothing since its last call; return whether the same is true for all."""
-        with self._lock:
-            if worker not in self._looks:
-                self._round += 1
-                self._found_nothing.clear()
-            elif self._looks[worker] == self._round:
-                self._found_nothing.add(worker)
-            self._looks[worker] = self._round
-            self._is_over = self._is_over or len(self._found_nothing) == self._workers
-            return self._is_over
-
-    def leave(self, worker: ProcessWorker) -> None:
-        """Do not wait for a worker that has ended."""
-        with self._lock:
-            self._workers -= 1
-            self._found_nothing.discard(worker)
-
-    def waits(self, worker: ProcessWorker) -> bool:
-        """Whether a worker has found nothing, and waits for the others."""
-        return worker in self._found_nothing
 
 
 class Workers:
