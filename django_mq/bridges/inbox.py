@@ -29,7 +29,7 @@ from django_mq.errors import (
 )
 from django_mq.models import DuplicateId
 from django_mq.models.times import UTCNow
-from django_mq.stores.records import storable
+from django_mq.stores.records import storable, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,11 +193,13 @@ def _used(store: Any, queue: Any, ids: list[str]) -> set[str]:
 
 def _note(store: Any, queue: Any, messages: Sequence[NewMessage]) -> None:
     """Write the ids of messages. Raises RacedError if another transaction has written one of them."""
+    if not messages:
+        return
+    # The time is asked for once: with values, and no expression in each row, Django sends columns as arrays.
+    now = time_of(store.database.rows("clock")[0][0])
     # In one order for all, or two receivers of the same ids could wait for each other.
     rows = [
-        DuplicateId(
-            queue_id=queue.id, dedup_id=str(each.dedup_id), message_id=each.message_id, published_at=UTCNow()
-        )
+        DuplicateId(queue_id=queue.id, dedup_id=str(each.dedup_id), message_id=each.message_id, published_at=now)
         for each in sorted(messages, key=lambda each: str(each.dedup_id))
     ]
     try:

@@ -32,7 +32,7 @@ BRIDGES = {"other": {"url": "amqp://guest:s3cret@host"}}
         ({"database": "nowhere"}, "E018", "the database 'nowhere', which is not in DATABASES"),
         ({"database": ":memory:"}, "E018", "in memory"),
         ({"queue": "forgetful"}, "E018", "remembers no ids"),
-        ({"queue": "short"}, "W014", "prefetches 500 messages, and its queue remembers 100 ids"),
+        ({"queue": "short"}, "W014", "prefetches 1000 messages, and its queue remembers 100 ids"),
     ],
 )
 def test_a_wrong_receiver_is_told_with_a_hint(

@@ -66,9 +66,9 @@ class Receiver:
     #: What may come in; a message of another type cannot be read.
     content_types: tuple[str, ...] = ("application/json", "text/plain", "application/octet-stream")
     #: How many messages are on their way at most.
-    prefetch: int = 500
+    prefetch: int = 1000
     #: How many messages are written in a transaction at most.
-    together: int = 200
+    together: int = 500
     #: Whether to declare the durable queue, with these arguments, before it is consumed.
     declare: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.core.management.base import CommandError
 
 from django_mq.bridges.receiving import receivers_on, receiving
+from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from django_mq.delivery.consumer.handlers import discover
 from django_mq.engine.decisions.receivers import CARRIERS, Carrier
 from django_mq.management.arguments import argument
@@ -46,6 +47,7 @@ class Command(MQCommand):
         discover()  # of direct receivers
         chosen = _chosen(receivers_on(alias), options["names"], options["of"])
         stopping = until_told()
+        collect_less_often()
         shared_store(alias).database.disconnect()  # the receivers have connections of their own
         with receiving(chosen, alias, until_empty=options["until_empty"]) as receivers:
             named = ", ".join(f"{each.name} from {each.source!r} into {each.queue or 'queues'}" for each in chosen)
