@@ -12,6 +12,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
@@ -59,6 +60,8 @@ class Cost:
     log_bytes: float
     commits: float
     rows: float
+    #: Messages a second.
+    rate: float
 
 
 def main() -> None:
@@ -98,14 +101,15 @@ def costs(rabbitmq: str, amount: int) -> str:
             "publish, one in a transaction": lambda: publish("handled", amount, together=1),
             f"claim and handle, {THREADS} threads": lambda: handle("handled"),
         }
-        lines += ["| step | write-ahead log | transactions | rows written |", "|---|---|---|---|"]
+        lines += ["| step | messages/s | write-ahead log | transactions | rows written |", "|---|---|---|---|---|"]
         sizes = {}
         for name, step in steps.items():
             clear = name.startswith("publish")
             if clear:
                 empty()
             cost = measured(name, step, amount)
-            lines.append(f"| {name} | {cost.log_bytes:,.0f} bytes | {cost.commits:.3f} | {cost.rows:.2f} |")
+            numbers = f"{cost.rate:,.0f} | {cost.log_bytes:,.0f} bytes | {cost.commits:.3f} | {cost.rows:.2f}"
+            lines.append(f"| {name} | {numbers} |")
             sizes[name] = (WAITING if clear else PAST, size(WAITING if clear else PAST))
         lines += ["", "| after | table | rows | indexes |", "|---|---|---|---|"]
         for name, (table, (heap, indexes)) in sizes.items():
@@ -141,19 +145,20 @@ def handle(queue: str) -> None:
 
 def measured(step: str, work: Callable[[], object], amount: int) -> Cost:
     """Return what the work has cost for each of so many messages."""
-    before = counters()
+    before, begin = counters(), time.perf_counter()
     work()
-    after = counters()
-    return Cost(step, *((new - old) / amount for old, new in zip(before, after, strict=True)))
+    seconds, after = time.perf_counter() - begin, counters()
+    each = [(float(new) - float(old)) / amount for old, new in zip(before, after, strict=True)]
+    return Cost(step, *each, amount / seconds)
 
 
 def counters() -> Counters:
     """Return what the server has counted, when all sessions have told it."""
+    asked("SELECT pg_stat_force_next_flush() IS NULL")
     return Counters(
         *asked(
             "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0'), xact_commit,"
-            " tup_inserted + tup_updated + tup_deleted FROM pg_stat_database"
-            " WHERE datname = current_database() AND pg_stat_force_next_flush() IS NOT NULL"
+            " tup_inserted + tup_updated + tup_deleted FROM pg_stat_database WHERE datname = current_database()"
         )
     )
 
