@@ -66,7 +66,7 @@ class BridgeReport:
 
     @property
     def is_problem(self) -> bool:
-        """Whether messages cannot cross until somebody mends something."""
+        """Whether messages cannot cross until something is mended."""
         return is_bridge_problem(self.condition, is_late=self.is_late)
 
     @property

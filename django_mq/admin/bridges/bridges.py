@@ -1,4 +1,4 @@
-"""The bridges of the settings and of queues: what each does, who forwards, and what waits for it."""
+"""The bridges of the settings and of queues: what each does, which workers forward, and what waits for it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS: Final = {
     BridgeCondition.STOPPED: gettext_lazy("no worker"),
     BridgeCondition.UNKNOWN: gettext_lazy("not in the settings"),
 }
-#: What a user sees who may not view queues.
+#: What a user sees without the permission to view queues.
 HIDDEN_QUEUES: Final = ()
 
 

@@ -300,7 +300,7 @@ def condition_of(connections: Collection[str], *, is_known: bool, is_late: bool)
 
 
 def is_bridge_problem(condition: BridgeCondition, *, is_late: bool) -> bool:
-    """Whether messages cannot cross until somebody mends something. One that no worker needs yet is none."""
+    """Whether messages cannot cross until something is mended. A bridge without a worker is one if it is late."""
     if condition is BridgeCondition.STOPPED:
         return is_late
     return condition in (BridgeCondition.BLOCKED, BridgeCondition.AWAY, BridgeCondition.UNKNOWN)
