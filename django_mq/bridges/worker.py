@@ -16,8 +16,7 @@ from django_mq.bridges.outgoing import outgoing
 from django_mq.bridges.record import LinkRecord
 from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.runtime import ConsumerRuntime
-from django_mq.delivery.consumer.worker import ExclusiveQueues
-from django_mq.delivery.consumer.worker_loop import Emptiness, WorkerLoop
+from django_mq.delivery.consumer.worker import Emptiness, ExclusiveQueues, WorkerLoop
 from django_mq.delivery.queues import declare
 from django_mq.engine.decisions.forwarding import DECISIONS, PAGES, BrokerAnswer, Flights, pause_after, reason_of
 from django_mq.engine.decisions.worker_mode import WorkerMode

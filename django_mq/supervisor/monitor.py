@@ -21,8 +21,7 @@ from django_mq.supervisor.probes import ProbeState
 
 if TYPE_CHECKING:
     from django_mq.delivery.consumer.pool import MakePool
-    from django_mq.delivery.consumer.worker import Workers
-    from django_mq.delivery.consumer.worker_loop import ProcessWorker
+    from django_mq.delivery.consumer.worker import ProcessWorker, Workers
     from django_mq.engine.decisions.processes import ProcessLimits
     from django_mq.supervisor.child import SupervisorLine
     from django_mq.supervisor.probes import Probes

@@ -12,8 +12,7 @@ import pytest
 from django_mq.api import Decline, publish
 from django_mq.delivery.consumer.handlers import Way
 from django_mq.delivery.consumer.kinds import check_kinds
-from django_mq.delivery.consumer.worker import Worker, Workers
-from django_mq.delivery.consumer.worker_loop import Emptiness
+from django_mq.delivery.consumer.worker import Emptiness, Worker, Workers
 from django_mq.delivery.queues import declare
 from django_mq.errors import ConfigurationError, StoreError
 from django_mq.models import Consumer, Message, WorkerSession

@@ -14,7 +14,6 @@
     pool.py               threads that run handlers
     attempt.py            one delivery: decode, call the handler, judge
     settlements.py        outcomes, gathered and written with the next claim
-    worker_loop.py        the loop of a worker of any kind: turns, outages, lost sessions, the end
     worker.py             the worker of ``mq_worker``, made of the parts above
     garbage_collector.py  let Python's garbage collector run less often in a worker
 
