@@ -116,6 +116,7 @@ __all__ = [
     "resume",
     "retry_workflow",
     "step_of",
+    "wake",
     "workflow_results",
 ]
 
@@ -196,6 +197,19 @@ def emit(
     from django_mq.durable import events  # noqa: PLC0415 - models; an app may not be installed
 
     return events.emit(event, key, payload, ttl_seconds=ttl_seconds, alias=using or conf.load().DATABASE)
+
+
+def wake(message_id: UUID | str, *, using: str | None = None) -> None:
+    """Let the durable handlers of a message go on that sleep, in the caller's transaction.
+
+    The sleep is over, as if its time had come; a later sleep of the same handler lasts as long as it says. A wait
+    for an event is not ended: ``emit`` the event.
+
+    Raises NotAsleep if no handler of the message sleeps, and InvalidMessage for what is no id.
+    """
+    from django_mq.durable import sleeps  # noqa: PLC0415 - as above
+
+    sleeps.wake(message_id, alias=using or conf.load().DATABASE)
 
 
 async def aemit(

@@ -428,6 +428,10 @@ class StepMisused(MQError):
     """A durable handler asks for something where it cannot have it, such as a step in another step."""
 
 
+class NotAsleep(MQError):
+    """The handler of the message does not sleep, so it cannot be woken."""
+
+
 class UnusableEvent(MQError, ValueError):
     """The name, the key or the payload of an event cannot be stored."""
 

@@ -99,6 +99,7 @@ def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
         "insights queue": f"{rows}/insighthour/?queue=orders",
     }
     pages |= {"durable message": first_row(page, f"{rows}/message/?queue=parcels")}
+    pages |= {"durable message that sleeps": nth_row(page, f"{rows}/message/?queue=parcels", 1)}
     pages |= {"dead letter": first_row(page, f"{rows}/message/?state=letters")}
     pages |= {
         f"{name} page": first_row(page, pages[name]) for name in lists if name not in {"consumer", "insighthour"}
@@ -116,8 +117,13 @@ def take_every_page(page: Page, folder: Path, scheme: str, only: str) -> None:
 
 def first_row(page: Page, address: str) -> str:
     """Return the address of the page of the first row of a list."""
+    return nth_row(page, address, 0)
+
+
+def nth_row(page: Page, address: str, number: int) -> str:
+    """Return the address of the page of a row of a list, counted from 0."""
     page.goto(address)
-    found = page.locator("#result_list tbody th a").first.get_attribute("href")
+    found = page.locator("#result_list tbody th a").nth(number).get_attribute("href")
     assert found, address
     return found
 
@@ -209,6 +215,9 @@ def take_all(page: Page, folder: Path) -> None:
     page.goto("/admin/django_mq/workersession/")
     take("workers", height=540)
     take_workflow(page, take)
+    page.goto(nth_row(page, "/admin/django_mq/message/?queue=parcels", 1))
+    steps = page.get_by_role("heading", name="Steps of the handler").bounding_box()
+    take("durable-message", top=steps["y"] - 10 if steps else 0, height=290)
 
 
 def take_workflow(page: Page, take: Callable[..., None]) -> None:
@@ -303,6 +312,7 @@ def make_durable_handlers() -> None:
     from django.utils import timezone
 
     from django_mq.durable.models import DurableEvent, DurableStep
+    from django_mq.durable.sleeps import ASLEEP
     from django_mq.models import Message, Queue
 
     now = timezone.now()
@@ -313,10 +323,12 @@ def make_durable_handlers() -> None:
             times = {"emitted_at": now - timedelta(minutes=9), "expires_at": now + timedelta(days=7)}
             DurableEvent.objects.filter(pk=event.pk).update(payload=json.dumps({"box": 12}), **times)
         until = None if number == 0 else now + timedelta(days=3)
-        state = {"state": 7, "park_key": "durable", "parked_until": until, "level": 4, "priority": 4}
+        key_name = ASLEEP if number == 1 else f"durable event {event.pk}"
+        state = {"state": 7, "park_key": key_name, "parked_until": until, "level": 4, "priority": 4}
         body = {"body": json.dumps({"order": key}).encode(), "content_type": "application/json"}
         ids = {"message_id": uuid4(), "queue_name": "parcels"}
-        Message.objects.create(queue=queue, message_id=ids["message_id"], published_at=now, **state, **body)
+        state |= {"published_at": now - timedelta(minutes=21)}
+        Message.objects.create(queue=queue, message_id=ids["message_id"], **state, **body)
         charged = {"kind": "step", "name": "charge the card", "result": json.dumps({"receipt": f"R-{key}"})}
         done = {"outcome": "done", "recorded_at": now - timedelta(minutes=20)}
         DurableStep.objects.create(**ids, place=0, seconds=0.84, **charged, **done)

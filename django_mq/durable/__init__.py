@@ -7,6 +7,7 @@ message.py    the message that it gets, with ``step``, ``sleep``, ``wait_for`` a
 run.py        one call: compare what the function asks for with what is recorded
 recorder.py   the records of a message, each written under the fence of its claim
 events.py     ``emit``, and what waits for an event
+sleeps.py     ``wake``, which ends a sleep early
 changes.py    change the records of messages that are not handled to the end, after a change of code
 models.py     the rows of records and events
 duty.py       what the maintenance does

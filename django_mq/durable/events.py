@@ -124,7 +124,7 @@ def is_there(row: DurableEvent, now: datetime) -> bool:
     return row.emitted_at is not None and (row.expires_at is None or row.expires_at > now)
 
 
-def park_key(event: int) -> str:
+def park_key(event: int | str) -> str:
     """Return the key with which messages are parked that wait for the event."""
     return f"durable event {event}"
 

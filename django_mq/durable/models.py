@@ -49,6 +49,7 @@ class DurableStep(models.Model):
     class StepStanding(models.TextChoices):
         OPEN = StepOutcome.OPEN.value, _("waits")
         DONE = StepOutcome.DONE.value, _("done")
+        WOKEN = StepOutcome.WOKEN.value, _("ended early")
         TIMED_OUT = StepOutcome.TIMED_OUT.value, _("timed out")
 
     id = models.BigAutoField(primary_key=True)
@@ -81,6 +82,7 @@ class DurableStep(models.Model):
         verbose_name = _("step of a durable handler")
         verbose_name_plural = _("steps of durable handlers")
         ordering = ["place"]
+        permissions = [("wake_durablestep", _("Can wake durable handlers that sleep"))]
         constraints = [
             models.UniqueConstraint(
                 fields=["message_id", "queue_name", "place"], name="django_mq_durablestep_place"

@@ -70,6 +70,8 @@ def _now(message: Any, last: DurableStep) -> str:
 
 def _named(step: DurableStep) -> str:
     """Return the kind and the name of a step."""
+    if step.kind == StepKind.WAIT.value:
+        return gettext("wait for %(event)s") % {"event": _name(step)}
     return f"{step.get_kind_display()} {_name(step)}".strip()
 
 
@@ -80,6 +82,8 @@ def _name(step: DurableStep) -> str:
 def _state(step: DurableStep) -> str:
     if step.until is None or step.outcome == StepOutcome.TIMED_OUT.value:
         return str(step.get_outcome_display())
+    if step.outcome == StepOutcome.WOKEN.value:
+        return gettext("ended early, instead of %(time)s") % {"time": LOCAL.time(step.until)}
     return gettext("until %(time)s") % {"time": LOCAL.time(step.until)}
 
 
@@ -99,11 +103,11 @@ def events_of(_request: HttpRequest, alias: str, message_ids: Collection[UUID]) 
 
 
 def _words(step: DurableStep) -> str:
-    given = {"kind": step.get_kind_display(), "name": _name(step), "state": step.get_outcome_display()}
+    given = {"step": _named(step), "state": step.get_outcome_display()}
     if step.until is not None:
         until = {"time": LOCAL.time(step.until)}
         if step.kind == StepKind.SLEEP.value:
             return gettext("sleep until %(time)s") % until
         if step.outcome == StepOutcome.OPEN.value:
             given["state"] = gettext("waits until %(time)s") % until
-    return gettext("%(kind)s %(name)s: %(state)s") % given
+    return gettext("%(step)s: %(state)s") % given

@@ -14,6 +14,7 @@ from django_mq.delivery.consumer.handlers import result_of
 from django_mq.delivery.validation import seconds as checked_seconds
 from django_mq.durable import events
 from django_mq.durable.recorder import Recorder, decoded, encoded
+from django_mq.durable.sleeps import ASLEEP
 from django_mq.engine.decisions.durable import (
     NAME_LENGTH,
     Record,
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from django_mq.delivery.codecs import ReceivedMessage
-
-#: The key with which messages are parked that sleep. Nothing frees it.
-ASLEEP = "durable sleep"
 
 
 class DurableRun:

@@ -91,9 +91,9 @@ def test_an_operator_emits_an_event_and_deletes_one(got: list[Any], browse: Clie
     assert "mq_events" in acts[0][2]
 
 
-def run(*given: str) -> Any:
+def run(*given: str, command: str = "mq_events") -> Any:
     out = StringIO()
-    call_command("mq_events", *given, "--json", stdout=out)
+    call_command(command, *given, "--json", stdout=out)
     return json.loads(out.getvalue())
 
 
@@ -113,3 +113,52 @@ def test_the_command_does_the_same(got: list[Any], mq: QueueTester) -> None:
         run("emit", "packed", "--payload", "{")
     assert run() == []
     assert list(Act.objects.values_list("name", flat=True).order_by("id")) == ["emit", "delete"]
+
+
+@pytest.fixture
+def woken(mq: QueueTester) -> Iterator[list[Any]]:
+    """What handlers of two messages have got that sleep for a year; a third one waits for an event."""
+    declare(shared_store("default"), "parcels")
+    found: list[Any] = []
+
+    @consumer("parcels", durable=True)
+    def send(message: Any) -> None:
+        if message.body == "waits":
+            message.wait_for("packed")
+        message.sleep(days=365)
+        found.append(message.body)
+
+    for body in ("one", "two", "waits"):
+        publish("parcels", body)
+    mq.drain()
+    yield found
+    forget("parcels")
+
+
+def test_an_operator_wakes_handlers_that_sleep_and_no_others(
+    woken: list[Any], browse: Client, login_with: Any, mq: QueueTester
+) -> None:
+    one, two, waits = Message.objects.order_by("pk")
+    buttons = {row.pk: browse.get(page_of(row)).content.decode() for row in (one, waits)}
+    assert [word in buttons[one.pk] for word in ('value="wake"', 'value="deliver_now"')] == [True, False]
+    assert [word in buttons[waits.pk] for word in ('value="wake"', 'value="deliver_now"')] == [False, True]
+
+    asked = run_action(browse, "message", "wake", [one, waits])
+    assert "emit the event" in asked.content.decode()
+    assert said(run_action(browse, "message", "wake", [one, waits], confirmed="yes")) == [
+        "Woken: 1 of 2 messages. Left alone: 1 was so before, or changed meanwhile."
+    ]
+    assert mq.drain().outcomes == ["accepted"]
+    assert woken == ["one"]
+    blind = login_with("view_message").get(page_of(two)).content.decode()
+    assert 'value="wake"' not in blind
+    act = Act.objects.get()
+    assert (act.name, act.command) == ("wake", f"python manage.py mq_wake {one.message_id} {waits.message_id}")
+
+    with pytest.raises(SystemExit):
+        run(str(waits.message_id), command="mq_wake")
+    assert run("--queue", "parcels", "--dry-run", command="mq_wake")["would_be_woken"] == 1
+    assert run("--queue", "parcels", command="mq_wake") == {"woken": 1, "left": 0, "missing": []}
+    assert mq.drain().outcomes == ["accepted"]
+    assert woken == ["one", "two"]
+    assert Message.objects.get() == waits

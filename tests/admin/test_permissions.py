@@ -23,6 +23,7 @@ from django_mq.acts.models import Act
 from django_mq.admin.table import ReadOnly
 from django_mq.batches.models import BatchMember, MessageBatch
 from django_mq.durable.models import DurableEvent
+from django_mq.durable.sleeps import ASLEEP
 from django_mq.models import (
     AcknowledgedLetter,
     Binding,
@@ -70,6 +71,10 @@ class Case(NamedTuple):
 
 def a_message(state: Message.Status) -> Callable[[Make], Any]:
     return lambda make: make.message(state)
+
+
+def a_sleeping_message(make: Make) -> Any:
+    return make.message(PARKED, park_key=ASLEEP)
 
 
 def a_running_message(make: Make) -> Any:
@@ -208,6 +213,7 @@ CASES = [
     Case("workflowrun", "retry", "retry_workflowrun", a_workflow("failed"), YES),
     Case("workflowrun", "cancel", "cancel_workflowrun", a_workflow("running"), {"reason": "known"}),
     Case("workflowrun", "delete", "delete_workflowrun", a_workflow("failed"), YES),
+    Case("message", "wake", "wake_durablestep", a_sleeping_message, YES),
     Case("durableevent", "emit", "emit_durableevent", a_durable_event, YES),
     Case("durableevent", "delete", "delete_durableevent", a_durable_event, YES),
     Case("failuregroup", "redrive", "redrive_message", a_failure_group, YES),

@@ -27,6 +27,7 @@ COMMANDS = {
     ("message", "redrive"): f"mq_redrive {ONE}",
     ("message", "acknowledge"): f"mq_acknowledge {ONE} --why known",
     ("message", "deliver_now"): f"mq_reschedule {ONE} --now",
+    ("message", "wake"): f"mq_wake {ONE}",
     ("message", "reschedule"): f"mq_reschedule {ONE} --delay 60",
     ("message", "prioritise"): f"mq_prioritise {ONE} --to 9",
     ("message", "move"): f"mq_move --to orders {ONE}",

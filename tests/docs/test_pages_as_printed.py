@@ -204,7 +204,7 @@ PAGES = (
     ),
     Page(
         "messages/durable-handlers.md",
-        prints=("charge order 7", "send R-7", "visited"),
+        prints=("charge order 7", "send R-7", "ask user 7 to pay", "visited"),
     ),
     Page("messages/workflows.md", after="python manage.py mq_doctor", prints=("analysed 3 pages: 63 letters",)),
     Page(

@@ -13,6 +13,7 @@ from django_mq.acts.command_lines import option
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Acknowledgement, Confirmation, Priority, TargetForm, Time
 from django_mq.delivery.operator import actions
+from django_mq.durable import sleeps
 from django_mq.engine.states import CLAIMED
 from django_mq.models.message import dead_letters
 
@@ -56,6 +57,8 @@ class MessageAction(Action):
     of_dead_letters: bool = False
     #: Whether to take back, before, what workers have not begun.
     recalls: bool = False
+    #: Whether the action is for messages whose durable handler sleeps alone, or for others; None: for both.
+    of_sleepers: bool | None = None
 
     def held_in(self, rows: Sequence[ActionTarget]) -> set[str]:
         """Return the queues in which the action takes back what workers have not begun of these messages."""
@@ -63,15 +66,19 @@ class MessageAction(Action):
 
     @property
     def states(self) -> frozenset[State]:
-        return actions.STATES[self.name]
+        return sleeps.STATES if self.of_sleepers else actions.STATES[self.name]
 
     @property
     def among(self) -> Q:
         """The condition of the messages that "select all" stands for."""
+        if self.of_sleepers:
+            return Q(park_key=sleeps.ASLEEP)
         return dead_letters() if self.of_dead_letters else Q()
 
     def fits(self, message: Message) -> bool:
         """Return whether to offer the action on the page of a message."""
+        if self.of_sleepers is not None and self.of_sleepers is not (message.park_key == sleeps.ASLEEP):
+            return False
         return message.state in self.states and (message.is_dead_letter or not self.of_dead_letters)
 
 
@@ -132,7 +139,23 @@ DELIVER_NOW = MessageAction(
     label=_("Deliver now"),
     done=_("Made ready now"),
     run=lambda rows, _answers, using: actions.deliver_now(rows, using=using),
+    # A durable handler that sleeps would be parked again.
+    of_sleepers=False,
     command=lambda chosen, answers: chosen.line("mq_reschedule", answers, "--now"),
+)
+WAKE = MessageAction(
+    name="wake",
+    permission="wake_durablestep",
+    label=_("Wake now"),
+    done=_("Woken"),
+    run=lambda rows, _answers, using: sleeps.wake_rows(rows, using=using),
+    question=Confirmation,
+    warning=_(
+        "The sleep of the durable handler ends now, and the handler goes on behind it. Other messages are left "
+        "alone, also those that wait for an event: emit the event."
+    ),
+    of_sleepers=True,
+    command=lambda chosen, answers: chosen.line("mq_wake", answers),
 )
 RESCHEDULE = MessageAction(
     name="reschedule",
@@ -175,6 +198,6 @@ ACKNOWLEDGE = MessageAction(
     command=lambda chosen, answers: chosen.line("mq_acknowledge", {}, option("why", answers.get("reason"))),
 )
 
-ACTIONS = (REDRIVE, ACKNOWLEDGE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, STOP, CANCEL)
+ACTIONS = (REDRIVE, ACKNOWLEDGE, DELIVER_NOW, WAKE, RESCHEDULE, PRIORITISE, MOVE, RELEASE, STOP, CANCEL)
 #: By name, as operations in the background store them.
 BY_NAME = {action.name: action for action in ACTIONS}

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from django_mq.admin.messages.failures import reason_of
 from django_mq.diagnosis.language import LOCAL, second_text
+from django_mq.durable.sleeps import is_of_handler
 from django_mq.models import History, Message
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def _parking(message: Message, queue: str) -> list[Event]:
     if message.state != Message.Status.PARKED:
         return []
     until = message.parked_until
+    if is_of_handler(message.park_key):  # its steps say what it waits for
+        return _known(until, _("the durable handler goes on, at the latest"), queue)
     words = _("parked for “%(key)s”") if until is None else _("parked for “%(key)s” until then, at most")
     return _known(until or message.released_at, words % {"key": message.park_key}, queue)
 

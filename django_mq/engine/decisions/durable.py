@@ -33,6 +33,8 @@ class StepOutcome(Enum):
     #: A sleep or a wait that has not ended, as far as is recorded.
     OPEN = "open"
     DONE = "done"
+    #: A sleep that has ended early, because somebody said so.
+    WOKEN = "woken"
     TIMED_OUT = "timed_out"
 
 
@@ -103,7 +105,7 @@ def replay(records: Sequence[Record], place: int, asked: Record, now: float) -> 
         is_last = place == len(records) - 1
         is_over = found.until is not None and now >= found.until
         return Reply(Turn.WAIT if is_last and not is_over else Turn.WAKE, place, found)
-    return Reply(Turn.RETURN if found.outcome is StepOutcome.DONE else Turn.TIME_OUT, place, found)
+    return Reply(Turn.TIME_OUT if found.outcome is StepOutcome.TIMED_OUT else Turn.RETURN, place, found)
 
 
 def _patched(records: Sequence[Record], place: int, asked: Record) -> Reply:
