@@ -12,7 +12,7 @@ from django_mq.models.times import UTCDateTimeField
 
 
 class MessageBatch(models.Model):
-    """Messages that belong together. The counts are as of ``counted_at``: no publisher or worker writes them."""
+    """Messages that belong together. The maintenance writes the counts when they change, and no publisher does."""
 
     #: The fields with the counts, in the order of ``BatchCounts``.
     COUNTED: ClassVar = ("waiting", "succeeded", "failed", "cancelled")

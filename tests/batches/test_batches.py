@@ -347,6 +347,33 @@ def test_the_maintenance_ends_what_no_transaction_has_seen_and_counts(alias: str
     assert Message.objects.using(alias).filter(queue__name="told").count() == 2
 
 
+def test_the_maintenance_looks_at_live_batches_by_one_statement_and_locks_those_that_have_changed(
+    alias: str, django_assert_num_queries: Any
+) -> None:
+    store, rows = shared_store(alias), MessageBatch.objects.using(alias)
+    made = [a_batch(alias, 1, 2) for _ in range(3)]
+    with batch("open", using=alias) as still_open:
+        pass
+    rows.filter(pk=still_open.id).update(state="open")
+    look_again(store, 100)
+    rows.update(locked_at=None)
+
+    with django_assert_num_queries(1, using=alias):
+        assert look_again(store, 100) == 0
+    assert not rows.exclude(locked_at=None).exists()
+
+    members = BatchMember.objects.using(alias).filter(batch_id=made[1].id)
+    for member, state in zip(members.order_by("id"), (1, 2), strict=True):
+        members.filter(pk=member.pk).update(state=state)
+        look_again(store, 100)
+        assert [row.pk for row in rows.exclude(locked_at=None)] == [made[1].id]
+    assert rows.get(pk=made[1].id).state == "failed"
+    rows.update(locked_at=None)
+    rows.filter(pk=made[1].id).update(problem="not published")
+    look_again(store, 100)
+    assert [row.pk for row in rows.exclude(locked_at=None)] == [made[1].id]
+
+
 def test_a_batch_that_ended_long_ago_is_deleted_and_a_running_one_never(alias: str, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "BATCHES_KEEP_DAYS": 0}
     a_batch(alias, 1)

@@ -72,3 +72,21 @@ WHERE id = %(batch)s
 -- name: note_callback_problem. Writes why a callback is not published yet.
 -- Locks: the row of the batch. Index: the primary key. Returns: nothing.
 UPDATE django_mq_batch SET problem = %(problem)s WHERE id = %(batch)s
+
+-- name: batches_to_look_at. Finds the batches whose row does not say what their members say, the oldest first: live ones
+-- whose counts have changed, or whose last member has ended, and those with a callback that is not published.
+-- Locks: nothing. Index: django_mq_batchmember_state. Returns: the ids.
+SELECT found.id FROM (
+    SELECT b.id, b.state, b.created_at, b.counted_at, b.waiting, b.succeeded, b.failed, b.cancelled,
+        b.problem <> '' OR b.counted_at IS NULL AS is_due,
+        b.on_failure <> '' AND b.failure_at IS NULL AS awaits_failure,
+        (SELECT count(*) FROM django_mq_batchmember m WHERE m.batch_id = b.id AND m.state = 0) AS waiting_now,
+        (SELECT count(*) FROM django_mq_batchmember m WHERE m.batch_id = b.id AND m.state = 1) AS succeeded_now,
+        (SELECT count(*) FROM django_mq_batchmember m WHERE m.batch_id = b.id AND m.state = 2) AS failed_now,
+        (SELECT count(*) FROM django_mq_batchmember m WHERE m.batch_id = b.id AND m.state = 3) AS cancelled_now
+    FROM django_mq_batch b WHERE b.state IN ('open', 'running') OR b.problem <> ''
+) found
+WHERE found.is_due OR found.waiting <> found.waiting_now OR found.succeeded <> found.succeeded_now
+    OR found.failed <> found.failed_now OR found.cancelled <> found.cancelled_now
+    OR (found.state = 'running' AND found.waiting_now = 0) OR (found.awaits_failure AND found.failed_now > 0)
+ORDER BY found.created_at LIMIT %(limit)s
