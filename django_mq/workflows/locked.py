@@ -79,6 +79,8 @@ class LockedRun:
     row: RunRow
     #: Whether an error of a step is raised: then nothing has begun. Otherwise the step fails.
     raises: bool = False
+    #: The states of steps that have just been written.
+    known: Mapping[str, StepState] = field(default_factory=dict)
 
     @property
     def graph(self) -> Graph:
@@ -94,7 +96,9 @@ class LockedRun:
         return self.statements.lower(self.row.id, dict(waits)) if waits else []
 
     def states(self, names: Collection[str]) -> Mapping[str, StepState]:
-        return self.statements.states(self.row.id, names)
+        unknown = [name for name in names if name not in self.known]
+        found = self.statements.states(self.row.id, unknown) if unknown else {}
+        return {name: found[name] if name in found else self.known[name] for name in names}
 
     def settle(self, states: Mapping[str, StepState]) -> None:
         by_state: dict[StepState, list[str]] = {}
@@ -274,8 +278,7 @@ class LockedRun:
         self._count(begin(self.graph, self))
 
     def ended(self, names: Collection[str]) -> None:
-        """Go on after steps whose ends are written."""
-        self._refresh()
+        """Go on after steps whose ends are written. The row is one that was read under the lock."""
         if names:
             self._count(advance(self.graph, names, self, goes_on=self.goes_on))
 
@@ -288,7 +291,7 @@ class LockedRun:
             self._finish()
 
     def _refresh(self) -> None:
-        row = self.statements.run(self.row.id)
+        row = self.statements.as_now(self.row)
         if row is not None:
             self.row = row
 
@@ -425,6 +428,7 @@ class LockedRun:
         fresh = [name for name in redone.first if name in never]
         ended = begun(self.graph, fresh, self, goes_on=True)
         ended += [name for name in redone.first if name not in never and not self._again(name, replaced)]
+        self._refresh()
         self.ended(ended)
         return replaced
 
@@ -509,6 +513,7 @@ class LockedRun:
         self.statements.write_run(
             self.row.id, state=WorkflowState.RUNNING.value, outcome="", reason="", ended_at=None
         )
+        self._refresh()
         self.ended([name])
 
 
@@ -540,20 +545,22 @@ def child_ended(statements: StepStatements, parent_id: int, *, failed: bool) -> 
 
 def finish_steps(statements: StepStatements, ends: Iterable[tuple[StepRow, StepState]]) -> None:
     """Write the ends of steps, or items, of one workflow that is locked, and go on."""
-    names: dict[UUID, list[str]] = {}
+    states: dict[UUID, dict[str, StepState]] = {}
     for step, state in ends:
+        ended = state
         if step.state is not state:
             statements.write_step(step.id, state=state.value, ended_at=statements.now())
         if step.number >= 0:
             whole = statements.count_items(step.run_id, step.name, 1, int(state is not StepState.SUCCEEDED))
             if whole is None:
                 continue
-            statements.write_step(whole.id, state=ended_items(whole.failed).value, ended_at=statements.now())
-        names.setdefault(step.run_id, []).append(step.name)
-    for run_id, ended in names.items():
+            ended = ended_items(whole.failed)
+            statements.write_step(whole.id, state=ended.value, ended_at=statements.now())
+        states.setdefault(step.run_id, {})[step.name] = ended
+    for run_id, known in states.items():
         row = statements.run(run_id)
         if row is not None:
-            LockedRun(statements, row).ended(ended)
+            LockedRun(statements, row, known=known).ended(list(known))
 
 
 def _words(error: BaseException) -> str:

@@ -119,6 +119,16 @@ class StepStatements:
         rows = self.fetch(f"SELECT {RUN_COLUMNS} FROM {RUN} WHERE id = %s", [self.uuid(id_)])
         return _run(rows[0]) if rows else None
 
+    def as_now(self, row: RunRow) -> RunRow | None:
+        """Return a run as it is now; None if it is gone. Its graph and its input, which may be large, stay."""
+        rows = self.fetch(
+            f"SELECT state, outcome, reason, open_steps FROM {RUN} WHERE id = %s", [self.uuid(row.id)]
+        )
+        if not rows:
+            return None
+        [(state, outcome, reason, open_steps)] = rows
+        return row._replace(state=WorkflowState(state), outcome=outcome, reason=reason, open_steps=open_steps)
+
     def runs_of(self, steps: Collection[int]) -> list[RunRow]:
         """Return the sub-workflows of steps."""
         return [
@@ -265,13 +275,20 @@ class StepStatements:
 
         The step is held while sub-workflows that its handler has started run.
         """
+        values = [state.value, result, reason[:255], self.now(), step.id]
+        if state is StepState.SUCCEEDED and self.change(
+            f"UPDATE {STEP} SET state = %s, result = %s, reason = %s, ended_at = %s"
+            " WHERE id = %s AND state = 'ready' AND waits <= 0",
+            values,
+        ):
+            return state  # nearly always
         state_ = "%s"
         if state is StepState.SUCCEEDED:
             state_ = f"CASE WHEN waits > 0 THEN '{StepState.HELD.value}' ELSE %s END"
         changed = self.change(
             f"UPDATE {STEP} SET state = {state_}, result = %s, reason = %s,"
             " ended_at = %s WHERE id = %s AND state = 'ready'",
-            [state.value, result, reason[:255], self.now(), step.id],
+            values,
         )
         if not changed:
             return None
