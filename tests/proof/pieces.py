@@ -60,16 +60,13 @@ class Pieces:
     #: Seconds between two deaths, on the average.
     every: float = 1.5
     pool: str = "prefork"
-    #: Whether the members of every other chord are acknowledged before they run.
-    early: bool = False
     deaths: Counter[str] = field(default_factory=Counter)
     _children: list[tuple[str, Child]] = field(default_factory=list)
 
     def run(self, say: Callable[[str], None] = lambda _: None) -> list[str]:
         """Kill until most pieces have ended, and let the others end; return what is wrong then."""
-        from tests.proof.piecework import Chords, make_table
+        from tests.proof.piecework import make_table
 
-        Chords.early = self.early
         make_table(self.place.alias)
         self.place.declare(max_attempts=0, backoff_seconds=0.05, history_days=100)
         self._children = [(role, self._start(role)) for role, number in PROCESSES.items() for _ in range(number)]
@@ -101,7 +98,7 @@ class Pieces:
 
     def _start(self, role: str) -> Child:
         options: dict[str, dict[str, Any]] = {
-            "begin_pieces": {"count": self.count, "pause": 0.2, "early": self.early},
+            "begin_pieces": {"count": self.count, "pause": 0.2},
             "work_on_tasks": {"pool": self.pool},
         }
         return self.place.start(role, **options.get(role, {}))
@@ -187,7 +184,6 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=500, help="pieces of each kind")
     parser.add_argument("--every", type=float, default=1.5, help="seconds between two deaths, on the average")
     parser.add_argument("--pool", choices=("prefork", "threads"), default="prefork")
-    parser.add_argument("--early", action="store_true", help="let every other chord acknowledge its members early")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     given = parser.parse_args()
     chance = random.Random(given.seed)
@@ -196,7 +192,7 @@ def main() -> None:
         place.mq |= settings()
         say(f"seed {given.seed}, {given.store}, {given.count} of each kind, pool {given.pool}")
         began = time.monotonic()
-        pieces = Pieces(place, server, chance, given.count, given.every, given.pool, given.early)
+        pieces = Pieces(place, server, chance, given.count, given.every, given.pool)
         wrong = pieces.run(say)
         seconds = time.monotonic() - began
         say(

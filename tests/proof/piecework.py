@@ -131,15 +131,13 @@ class Kind(ABC):
 
 
 class Chords(Kind):
-    """Celery's chords, whose results are in the database. A member is retried."""
+    """Celery's chords, whose results are in the database. A member is retried; half of them acknowledge early."""
 
     name = "chord"
-    #: Whether members of every other chord are acknowledged before they run: such a one may die with its worker.
-    early = False
 
     def begin(self, number: int) -> None:
         """Publish the members, and the body with them."""
-        app, task = celery_worker.app, ("proof.late", "proof.early")[self.early and number % 2]
+        app, task = celery_worker.app, ("proof.late", "proof.early")[number % 2]
         members = [app.signature(task, args=(place,)) for place in range(MEMBERS)]
         chord(members, app=app)(app.signature("proof.total", task_id=str(self.piece(number))))
 
@@ -170,7 +168,7 @@ class Chords(Kind):
             body = str(self.piece(number))
             status, result = bodies.get(body, ("PENDING", ""))
             # An early one whose member was lost with its worker has failed, and its body is not published.
-            is_lost = self.early and number % 2 == 1 and status == "FAILURE" and "ChordError" in result
+            is_lost = number % 2 == 1 and status == "FAILURE" and "ChordError" in result
             if not is_lost and (status, result) != ("SUCCESS", total):
                 wrong.append(f"chord {number} ended with {status} {result[:200]}")
             if len(found[body]) != (not is_lost):

@@ -13,7 +13,7 @@ from kombu.exceptions import OperationalError
 from django_mq.errors import StoreError
 from django_mq.results import chords
 from tests.proof import celery_worker
-from tests.proof.piecework import KINDS, QUEUES, Chords, deeds, do_once
+from tests.proof.piecework import KINDS, QUEUES, deeds, do_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,10 +27,9 @@ CARRIED_SECONDS = 5
 AT_ONCE = 8
 
 
-def begin_pieces(*, count: int, pause: float, early: bool = False) -> None:
+def begin_pieces(*, count: int, pause: float) -> None:
     """Begin pieces, and do what is to be done for them later, in any order, until told to stop."""
     celery_worker.use_results()
-    Chords.early = early
     chance = random.Random()
     while True:
         try:
