@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 #: Longest wait for a server to answer: a JVM that starts, a killed PostgreSQL that recovers, where much else runs.
-START_SECONDS = 180.0
+START_SECONDS = 300.0
 #: Longest wait for a clean stop before the server is killed.
 STOP_SECONDS = 20.0
 
@@ -87,8 +87,12 @@ class Server(ABC):
 
     def start(self) -> None:
         """Start the server and return when it answers."""
-        if self.running:
-            return
+        if not self.running:
+            self.begin()
+            self.wait_until_it_answers()
+
+    def begin(self) -> None:
+        """Start the server, and do not wait: servers that need each other begin together."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 tethered(self.command_line(), death_signal=self.death_signal, user=self.user()),
@@ -99,9 +103,9 @@ class Server(ABC):
                 # Ctrl-C in a terminal must reach the tests, not the servers under them.
                 start_new_session=True,
             )
-        self._wait_until_it_answers()
 
-    def _wait_until_it_answers(self) -> None:
+    def wait_until_it_answers(self) -> None:
+        """Return when a server that has begun answers."""
         deadline = time.monotonic() + START_SECONDS
         while self.running and time.monotonic() < deadline:
             if self.answers():

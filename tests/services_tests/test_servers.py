@@ -18,7 +18,7 @@ from tests.conftest import skip_or_fail
 from tests.services.directory import Directory
 from tests.services.environment import Services
 from tests.services.postgresql import PostgreSQL
-from tests.services.processes import alive
+from tests.services.processes import alive, wait_until_gone
 from tests.services.rabbitmq import RabbitMQ
 from tests.services.server import UnavailableError
 
@@ -87,6 +87,23 @@ def test_a_rabbitmq_keeps_its_durable_queues_and_leaves_neither_process_nor_file
     assert started
     assert not any(alive(process) for process in started)
     assert not server.directory.exists()
+
+
+@pytest.mark.once
+def test_a_killed_rabbitmq_leaves_no_process() -> None:
+    try:
+        server = RabbitMQ()
+    except UnavailableError as missing:
+        skip_or_fail(missing)
+    with server:
+        node = psutil.Process(server.pid)
+        processes = [node, *node.children(recursive=True)]
+
+        server.kill()
+
+        assert not server.answers()
+        wait_until_gone(processes)
+    assert not any(alive(process) for process in processes)
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next() -> None:
