@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
 
 from django_mq import conf, outages
+from django_mq.bridges.declared import bridge_named
 from django_mq.engine.decisions.ends import KEPT
 from django_mq.engine.options import Option
 from django_mq.errors import BridgeMisused, InvalidMessage, ResultElsewhere, StoreUnavailable, shown
@@ -17,7 +17,9 @@ from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from threading import Event
 
+    from django_mq.engine.decisions.receivers import Carrier
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage
 
@@ -98,20 +100,33 @@ def bridged_queues(alias: str) -> dict[str, str]:
     return {name: bridge for name, bridge in found.items() if bridge is not None}
 
 
-def bridged_when_reachable(alias: str) -> dict[str, str]:
-    """Return the same, and wait while the database is away: a worker must not start without its bridges."""
+def bridged_when_reachable(alias: str, stopping: Event) -> dict[str, str]:
+    """Return the same, and wait while the database is away: a worker must not start without its bridges.
+
+    Returns none if ``stopping`` is set meanwhile.
+    """
     outage = outages.database(alias)
+    found: dict[str, str] = {}
     for failures in count():
         try:
             found = bridged_queues(alias)
         except StoreUnavailable as error:
             outage.failed(bridged_when_reachable, error)
             connections[alias].close()
-            time.sleep(outages.pause_seconds(failures))
+            if stopping.wait(outages.pause_seconds(failures)):
+                outage.leave(bridged_when_reachable)
+                return {}
         else:
             break
     outage.succeeded(bridged_when_reachable)
     return found
+
+
+def carried_by(carrier: Carrier, queues: dict[str, str]) -> dict[str, str]:
+    """Return the queues with a bridge that processes of a kind forward. Raises ConfigurationError."""
+    return {
+        queue: bridge for queue, bridge in queues.items() if bridge_named(bridge).options.is_carried_by(carrier)
+    }
 
 
 def by_bridge(queues: dict[str, str]) -> dict[str, list[str]]:

@@ -33,7 +33,8 @@ class LinkRecord:
         self._alias, self._bridge = alias, bridge
         self._row_id: int | None = None
         self._state, self._since = "", datetime.now(UTC)
-        self._error = ""
+        #: The last error, without credentials.
+        self.error = ""
         self._error_at: datetime | None = None
         self._forwarded = self._dead = self._written_forwarded = 0
         self._written_at = time.monotonic()
@@ -45,7 +46,7 @@ class LinkRecord:
 
     def failed(self, words: str) -> None:
         """Note an error, without credentials."""
-        self._error, self._error_at, self._is_due = words[:MOST_CHARACTERS], datetime.now(UTC), True
+        self.error, self._error_at, self._is_due = words[:MOST_CHARACTERS], datetime.now(UTC), True
 
     def count(self, answer: BrokerAnswer, words: str) -> None:
         """Count an answer of the broker."""
@@ -53,7 +54,7 @@ class LinkRecord:
             self._forwarded += 1
         else:
             self._dead += 1
-            self._error, self._error_at = words[:MOST_CHARACTERS], datetime.now(UTC)
+            self.error, self._error_at = words[:MOST_CHARACTERS], datetime.now(UTC)
 
     def write_if_due(self, session: Session, link: Link | None) -> None:
         """Write the row if its state has changed, or was written some seconds ago. Never raises."""
@@ -76,7 +77,7 @@ class LinkRecord:
                 "forwarded": self._forwarded,
                 "dead": self._dead,
                 "per_second": rate,
-                "error": self._error,
+                "error": self.error,
                 "error_at": self._error_at,
             }
         )

@@ -18,7 +18,15 @@ from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.runtime import ConsumerRuntime
 from django_mq.delivery.consumer.worker import Emptiness, ExclusiveQueues, WorkerLoop
 from django_mq.delivery.queues import declare
-from django_mq.engine.decisions.forwarding import DECISIONS, PAGES, BrokerAnswer, Flights, pause_after, reason_of
+from django_mq.engine.decisions.forwarding import (
+    DECISIONS,
+    PAGES,
+    BrokerAnswer,
+    Flights,
+    is_given_up,
+    pause_after,
+    reason_of,
+)
 from django_mq.engine.decisions.worker_mode import WorkerMode
 from django_mq.errors import (
     BridgeAway,
@@ -65,6 +73,12 @@ class BridgeWorker:
         self._retry_at = 0.0
         #: When the oldest message on the way was sent, or the last answer came, on the monotonic clock.
         self._heard_at = 0.0
+        #: When the broker last took messages, or was away, on the monotonic clock.
+        self._open_at = 0.0
+        #: Whether it waits for a broker that is away.
+        self._is_patient = True
+        #: Why the worker has ended although messages may wait; blank if it has not.
+        self.given_up = ""
         self._late: list[Session] = []
         self.record = LinkRecord(self._alias, bridge)
         self._open_shift()
@@ -139,8 +153,25 @@ class BridgeWorker:
         self.run_until(Emptiness(1) if until_empty else None)
 
     def run_until(self, emptiness: Emptiness | None) -> None:
-        """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing."""
+        """Work until ``stop`` is called, or until all workers that share the ``emptiness`` find nothing.
+
+        With an ``emptiness``, it also ends when its broker is away, or takes nothing: ``given_up`` then says so.
+        """
+        self._is_patient = emptiness is None
         self._loop.run_until(emptiness)
+
+    def _gives_up(self) -> bool:
+        """Return whether to end because the broker is away, or takes nothing; ``given_up`` then has the reason."""
+        link, most = self._link, self.bridge.options.confirm_seconds
+        if link is None or not link.is_blocked:
+            self._open_at = time.monotonic()
+        blocked = time.monotonic() - self._open_at
+        if not is_given_up(0 if link is not None else self._failures, blocked, most):
+            return False
+        words = f"has taken no messages for {most:g} seconds" if link is not None else "cannot be reached"
+        known = f": {self.record.error}" if self.record.error and link is None else ""
+        self.given_up = f"The broker of the bridge {self.bridge.name!r} {words}{known}"
+        return True
 
     def has_work(self) -> bool:
         """Return whether messages are on the way, or the broker is away."""
@@ -162,6 +193,8 @@ class BridgeWorker:
         claimed = self._claim()
         answered = self._exchange(0.0 if claimed else GLANCE_SECONDS)
         self.record.write_if_due(self.session, self._link)
+        if not self._is_patient and self._gives_up():
+            self.stop()
         return bool(claimed or answered or self._flights.on_way)
 
     def _claim(self) -> bool:

@@ -162,6 +162,32 @@ def until_told() -> threading.Event:
     return stopping
 
 
+@contextmanager
+def until_signalled() -> Iterator[threading.Event]:
+    """Yield an event that the first TERM or INT sets; the next one has the effect that it had before.
+
+    In other threads than the main one, no signal sets it.
+    """
+    stopping = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopping
+        return
+
+    def restore() -> None:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+    def stop(*_: object) -> None:
+        stopping.set()
+        restore()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stopping
+    finally:
+        restore()
+
+
 def on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
     """Have TERM and INT call the handler in this process; forked children keep the handlers from before."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -34,6 +34,8 @@ ROUND_SECONDS: Final = 0.5
 KILL_SECONDS: Final = 10.0
 #: The exit code of a process that has ended at once.
 LEFT_EARLY: Final = 3
+#: The exit code of a process that has ended although messages may wait for a broker that is away.
+BROKER_AWAY: Final = 4
 
 
 class Monitor:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django_mq.engine.decisions.processes import STEADY_SECONDS, restart_pause_seconds
 from django_mq.supervisor.child import WorkerProcess
-from django_mq.supervisor.monitor import KILL_SECONDS, LEFT_EARLY
+from django_mq.supervisor.monitor import BROKER_AWAY, KILL_SECONDS, LEFT_EARLY
 from django_mq.supervisor.probes import ProbeState
 
 if TYPE_CHECKING:
@@ -251,8 +251,8 @@ class Supervisor:
         place.process = None
         if self._ends:
             return ""
-        if self._until_empty and code == 0 and not process.has_reached_limit:
-            place.is_done = True
+        if self._until_empty and code in (0, BROKER_AWAY) and not process.has_reached_limit:
+            place.is_done, self._code = True, self._code or code
             return ""
         if code > 0 and not self._was_ready:
             self._code = code

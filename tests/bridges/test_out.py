@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, Unique, call, publish, publish_many
@@ -19,6 +19,7 @@ from django_mq.bridges.worker import BridgeWorker
 from django_mq.engine.states import State
 from django_mq.errors import BridgeMisused, InvalidMessage, ResultElsewhere
 from django_mq.models import History, Message, Queue
+from django_mq.supervisor.monitor import BROKER_AWAY
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -248,6 +249,21 @@ def test_circles_and_bridges_that_are_gone_are_found(sqlite: str, settings: Sett
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "BRIDGES": {"new": {"url": "memory://"}}, "QUEUES": {}}
     [found] = find(sqlite)
     assert "does not have it" in found.sentence
+
+
+def test_a_worker_that_ends_when_all_is_empty_names_the_bridge_whose_broker_is_away(
+    sqlite: str, settings: Settings
+) -> None:
+    bridged(settings, "amqp://guest:t0p-s3cret@127.0.0.1:1//", "waiting", pause_seconds=0.1)
+    publish("waiting", {})
+
+    with pytest.raises(CommandError, match="bridge 'rabbit' cannot be reached") as error:
+        call_command("mq_worker", "--queues", "waiting", "--until-empty")
+
+    assert error.value.returncode == BROKER_AWAY
+    assert "Connection refused" in str(error.value)
+    assert "s3cret" not in str(error.value)
+    assert (Message.objects.get().state, Message.objects.get().attempts) == (State.READY, 0)
 
 
 def test_mq_worker_forwards_and_refuses_a_queue_that_has_a_handler_too(

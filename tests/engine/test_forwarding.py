@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from django_mq.engine.decisions.forwarding import DECISIONS, BrokerAnswer, Flights, pause_after, reason_of
+from django_mq.engine.decisions.forwarding import (
+    DECISIONS,
+    BrokerAnswer,
+    Flights,
+    is_given_up,
+    pause_after,
+    reason_of,
+)
 from django_mq.engine.decisions.verdict import Verdict
 
 
@@ -119,6 +126,11 @@ def test_only_what_the_broker_refuses_is_dead_and_the_rest_is_not_charged() -> N
         reason_of(BrokerAnswer.RETURNED, "rabbit", "NO_ROUTE (312)")
         == "returned by the bridge rabbit: NO_ROUTE (312)"
     )
+
+
+def test_a_broker_is_given_up_after_three_tries_or_when_it_is_blocked_for_too_long() -> None:
+    cases = ((0, 0, False), (2, 30, False), (3, 0, True), (0, 30.1, True))
+    assert [is_given_up(failures, blocked, 30) for failures, blocked, _ in cases] == [each[2] for each in cases]
 
 
 def test_the_pauses_grow_to_the_longest_one() -> None:

@@ -781,7 +781,13 @@ def bridges() -> None:
     from django_mq.bridges.reports import every_report
     from django_mq.bridges.worker import BridgeWorker
     from django_mq.engine.decisions.bridges import bridges_of, circles_of, without_secrets
-    from django_mq.engine.decisions.forwarding import BrokerAnswer, Flights, pause_after, reason_of
+    from django_mq.engine.decisions.forwarding import (
+        BrokerAnswer,
+        Flights,
+        is_given_up,
+        pause_after,
+        reason_of,
+    )
     from django_mq.errors import ConfigurationError
 
     url = "amqp://user:secret@127.0.0.1:1//?token=secret"
@@ -819,6 +825,7 @@ def bridges() -> None:
     flights.answered(1, multiple=True)
     flights.lost(by_message=True)
     assert pause_after(3, 60) == 2
+    assert is_given_up(3, 0, 30)
     assert "no" in reason_of(BrokerAnswer.REFUSED, "memory", "no")
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from django_mq.engine.decisions.receivers import CARRIERS, Carrier
 from django_mq.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class BridgeOptions:
     ssl: Any = field(default=False, repr=False)
     #: Kombu's options of the transport.
     transport_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    #: Which worker processes forward: a value of ``Carrier``. None: only those that are given the queues by name.
+    workers: str = Carrier.ALL.value
+
+    def is_carried_by(self, carrier: Carrier) -> bool:
+        """Return whether worker processes of a kind forward without being told to."""
+        return self.workers in (Carrier.ALL.value, carrier.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +245,7 @@ OPTIONS_OF_BRIDGES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "pause_seconds": SECONDS,
     "ssl": (lambda value: isinstance(value, bool) or _is_mapping(value), "True, False or a dictionary"),
     "transport_options": (_is_mapping, "a dictionary"),
+    "workers": (lambda value: isinstance(value, str) and value in CARRIERS, f"one of {', '.join(CARRIERS)}"),
 }
 #: What a bridge may have.
 KEYS: Final = frozenset({"url", "url_variable", *OPTIONS_OF_BRIDGES})

@@ -75,6 +75,19 @@ def pause_after(failures: int, most_seconds: float) -> float:
     return Backoff(base_seconds=0.5, multiplier=2, cap_seconds=most_seconds).delay(failures)
 
 
+#: A worker that ends when all is empty tries to reach the broker so often.
+MOST_TRIES: Final = 3
+
+
+def is_given_up(failures: int, blocked_seconds: float, most_seconds: float) -> bool:
+    """Return whether a worker that ends when all is empty ends without what waits for the broker.
+
+    ``failures`` are tries to reach it that have failed, one after the other; ``blocked_seconds`` says for how long
+    it has taken nothing over an open connection.
+    """
+    return failures >= MOST_TRIES or blocked_seconds > most_seconds
+
+
 class Flights(Generic[Item]):
     """The messages that a bridge has claimed: those on the way, and those that wait.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from contextlib import suppress
 from functools import partial, wraps
@@ -20,6 +21,8 @@ from celery.worker import state
 from django.conf import settings
 
 from django_mq import conf
+from django_mq.bridges.queues import bridged_when_reachable, carried_by
+from django_mq.bridges.queues import check_handled as check_bridged
 from django_mq.bridges.receiving import receivers_of_process
 from django_mq.conf import LONGEST_WAIT_SECONDS
 from django_mq.delivery.consumer.handlers import Way, check_transactions, discover, notices_of
@@ -41,7 +44,7 @@ from django_mq.stores.registry import MEMORY
 from django_mq.supervisor.companion import Companion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
@@ -154,7 +157,8 @@ def companion_command(alias: str, *, threads: int) -> list[str]:
     _, queues = divided(discover())
     command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", ",".join(queues)]
     command += ["--threads", str(threads), "--database", alias]
-    return [*command, "--stop-seconds", str(LONGEST_WAIT_SECONDS)]
+    # Another process runs the receivers of a Celery worker.
+    return [*command, "--receivers", Carrier.NONE.value, "--stop-seconds", str(LONGEST_WAIT_SECONDS)]
 
 
 class ReceiverStep(CompanionStep):
@@ -167,6 +171,31 @@ class ReceiverStep(CompanionStep):
         command = [sys.executable, "-P", "-m", "django", "mq_receive", "--of", "celery", "--database", alias]
         self._companion = Companion(command, project_environment())
         self._companion.start()
+
+
+class BridgeStep(CompanionStep):
+    """Forward to other brokers beside the pool, in a process that the main process does not fork."""
+
+    def start(self, worker: Any) -> None:
+        """Start the process."""
+        with worker.app.connection_for_read() as connection:
+            alias = connection.transport.alias
+        names = ",".join(carried_here(alias))
+        command = [sys.executable, "-P", "-m", "django", "mq_worker", "--queues", names, "--database", alias]
+        self._companion = Companion([*command, "--receivers", Carrier.NONE.value], project_environment())
+        self._companion.start()
+
+
+def carried_here(alias: str, handled: Collection[str] = ()) -> list[str]:
+    """Return the queues that a Celery worker forwards to other brokers; wait while the database is away.
+
+    Raises ConfigurationError, also for a queue that has both a bridge and one of these handlers.
+    """
+    if alias == MEMORY or not conf.load().BRIDGES:
+        return []
+    bridged = bridged_when_reachable(alias, threading.Event())
+    check_bridged(handled, bridged)
+    return sorted(carried_by(Carrier.CELERY, bridged))
 
 
 def check_process(alias: str) -> None:
@@ -387,12 +416,15 @@ def install(sender: Any) -> None:
         if conf.load().RECEIVERS and receivers_of_process(transport.alias, Carrier.CELERY):
             project_environment()
             sender.app.steps["worker"].add(ReceiverStep)
+        if carried_here(transport.alias, discover() if conf.load().CELERY_HANDLERS else ()):
+            project_environment()
+            sender.app.steps["worker"].add(BridgeStep)
         if conf.load().QUEUES:
             log_differences(None, using=transport.alias)
     except Exception as error:
         # Celery logs any other exception of a signal's receiver and goes on, here without the step.
         why = f"{type(error).__name__}: {error}"
-        why = f"The worker does not start, its handlers or middleware cannot be loaded: {why}"
+        why = f"The worker does not start, its handlers, bridges or middleware cannot be loaded: {why}"
         logger.critical(why, exc_info=True)
         raise SystemExit(why) from error
     forget_left()

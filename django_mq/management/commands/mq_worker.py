@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from django_mq import conf
 from django_mq.bridges.declared import bridge_named, shown_address
-from django_mq.bridges.queues import bridged_when_reachable, by_bridge
+from django_mq.bridges.queues import bridged_when_reachable, by_bridge, carried_by
 from django_mq.bridges.queues import check_handled as check_bridged
 from django_mq.bridges.receiving import receivers_of_process, receiving
 from django_mq.bridges.worker import BridgeWorker
@@ -26,10 +26,10 @@ from django_mq.delivery.queues import check_handled
 from django_mq.engine.decisions.receivers import Carrier
 from django_mq.formats import plural
 from django_mq.management.arguments import argument, at_least_one
-from django_mq.management.command import MQCommand, on_signals
+from django_mq.management.command import MQCommand, on_signals, until_signalled
 from django_mq.management.processes import ARGUMENTS, monitor_of, run_processes, show_log, watching
 from django_mq.stores.registry import shared_store
-from django_mq.supervisor.monitor import LEFT_EARLY
+from django_mq.supervisor.monitor import BROKER_AWAY, LEFT_EARLY
 from django_mq.supervisor.reload import is_reloaded
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Command(MQCommand):
         0: "ended in order",
         1: "an error, or handlers did not end at their time limit, or after their messages were cancelled",
         LEFT_EARLY: "ended at once",
+        BROKER_AWAY: "with --until-empty: the broker of a bridge is away, and messages may wait for it",
     }
 
     arguments: ClassVar = (
@@ -93,7 +94,13 @@ class Command(MQCommand):
 
     def _work(self, alias: str, line: SupervisorLine | None, options: dict[str, Any]) -> None:
         """Run the workers of this process until it ends."""
-        bridged = bridged_when_reachable(alias)
+        with until_signalled() as stopping:
+            bridged = bridged_when_reachable(alias, stopping)
+        if stopping.is_set():
+            self.stdout.write("Ended.")
+            return
+        if options["queues"] is None:
+            bridged = carried_by(Carrier.MQ_WORKER, bridged)
         handlers, bridged = _chosen(options["queues"], options["exclude"], bridged)
         queues = [handler.queue for handler in handlers]
         check_bridged(queues, bridged)
@@ -102,12 +109,9 @@ class Command(MQCommand):
         log_differences(queues, using=alias)
         name = f"{options['name']}-{line.number}" if line and options["name"] else options["name"]
         monitor = monitor_of(options, line)
-        workers = Workers(
-            [
-                *self._workers(handlers, alias, {**options, "name": name}, monitor),
-                *self._bridges(bridged, alias, name),
-            ]
-        )
+        handling = list(self._workers(handlers, alias, {**options, "name": name}, monitor))
+        forwarding = list(self._bridges(bridged, alias, name))
+        workers = Workers([*handling, *forwarding])
         signals = _Signals(self, workers, supervised=line is not None)
         self.stdout.flush()
         collect_less_often()
@@ -119,6 +123,8 @@ class Command(MQCommand):
         self.stdout.write("Ended.")
         if signals.at_once or monitor.has_hurried:
             raise SystemExit(LEFT_EARLY)
+        if given_up := [worker.given_up for worker in forwarding if worker.given_up]:
+            raise CommandError(" ".join(given_up), returncode=BROKER_AWAY)
 
     def _workers(
         self, handlers: list[Handler], alias: str, options: dict[str, Any], monitor: Monitor
