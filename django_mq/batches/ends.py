@@ -25,12 +25,13 @@ from django_mq.engine.decisions.batches import (
     callbacks_due,
     member_after,
 )
+from django_mq.engine.decisions.ends import End
 from django_mq.stores.records import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from django_mq.engine.decisions.ends import Ended
+    from django_mq.engine.decisions.ends import Ended, RunOutcome
     from django_mq.stores.base import Store
 
 #: With so many members that wait, an end looks at the batch without a lock.
@@ -85,6 +86,20 @@ def _written(store: Store, told: Mapping[UUID, Sequence[Ended]]) -> Iterator[tup
             database.rows("reopen_members", members=members)
         else:
             database.rows("end_members", members=members, state=after.value)
+
+
+def note_run(store: Store, member: UUID, outcome: RunOutcome) -> None:
+    """Write how the run of a member has ended that another broker had, in the open transaction.
+
+    Raises StoreError.
+    """
+    database: Any = store.database
+    for id_, batch, state in database.rows("batch_members", members=[member.hex]):
+        before = MemberState(state)
+        after = member_after(before, End.ACCEPTED, outcome)
+        if after is not before:
+            database.rows("end_members", members=[UUID(str(id_)).hex], state=after.value)
+            look(store, UUID(str(batch)), {after})
 
 
 def look(store: Store, batch: UUID, changed: set[MemberState]) -> None:

@@ -45,6 +45,7 @@ SAID_FOR: Final = timedelta(days=1)
 #: What the history says, as the engine calls it.
 END_OF: Final = {
     History.Outcome.ACCEPTED: End.ACCEPTED,
+    History.Outcome.FORWARDED: End.ACCEPTED,
     History.Outcome.EXPIRED: End.EXPIRED,
     History.Outcome.CANCELLED: End.CANCELLED,
     History.Outcome.PURGED: End.PURGED,
@@ -119,8 +120,11 @@ def _vanished(store: Any, batch: MessageBatch, members: Sequence[WaitingMember],
     last, running = _ends(store.alias, old), _running(store.alias, old)
     by_state: dict[MemberState, list[UUID]] = defaultdict(list)
     for each in old:
-        end, session = last.get(each.id, (None, None))
-        if has_vanished(each.missing_at, now, may_run=bool(each.task_id) and session in running):
+        outcome, session = last.get(each.id, (None, None))
+        # A worker of another broker may run it.
+        may_run = bool(each.task_id) and (outcome is History.Outcome.FORWARDED or session in running)
+        if has_vanished(each.missing_at, now, may_run=may_run):
+            end = None if outcome is None else END_OF.get(outcome)
             by_state[vanished_as(end, is_task=bool(each.task_id))].append(each.id)
     return _end(store, batch, by_state) if by_state else 0
 
@@ -152,8 +156,8 @@ def _there(alias: str, members: Sequence[WaitingMember]) -> set[UUID]:
     return {each.id for each in members if each.message_id in ids or (each.task_id and each.task_id in names)}
 
 
-def _ends(alias: str, members: Sequence[WaitingMember]) -> dict[UUID, tuple[End | None, int | None]]:
-    """Return the last end of each member in the history, and the session of it."""
+def _ends(alias: str, members: Sequence[WaitingMember]) -> dict[UUID, tuple[History.Outcome, int | None]]:
+    """Return the last outcome of each member in the history, and the session of it."""
     history = History.objects.using(alias)
     columns = ("message_id", "correlation_id", "outcome", "session_id")
     rows = list(
@@ -168,7 +172,7 @@ def _ends(alias: str, members: Sequence[WaitingMember]) -> dict[UUID, tuple[End 
     for each in members:
         row = by_task.get(each.task_id) if each.task_id else by_id.get(each.message_id)
         if row is not None:
-            found[each.id] = (END_OF.get(History.Outcome(row["outcome"])), row["session_id"])
+            found[each.id] = (History.Outcome(row["outcome"]), row["session_id"])
     return found
 
 

@@ -63,6 +63,14 @@ def outgoing(claimed: Claimed) -> Outgoing:
     return Outgoing(bytes(body), headers, properties)
 
 
+def tells_its_end(claimed: Claimed) -> bool:
+    """Return whether a worker of the other broker tells how the message ends: that of a Celery task.
+
+    Only of messages of which somebody here is told the end; of others, it does not matter.
+    """
+    return bool(claimed.told_to) and "task" in decode_headers(claimed.headers)
+
+
 def _time(value: Any) -> Any:
     try:
         moment = datetime.fromisoformat(value)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from django_mq import conf
 from django_mq.bridges.links import open_link, routing_key_of
-from django_mq.bridges.outgoing import outgoing
+from django_mq.bridges.outgoing import outgoing, tells_its_end
 from django_mq.bridges.record import LinkRecord
 from django_mq.delivery.consumer.lease import Driver, Workload
 from django_mq.delivery.consumer.runtime import ConsumerRuntime
 from django_mq.delivery.consumer.worker import Emptiness, ExclusiveQueues, WorkerLoop
 from django_mq.delivery.queues import declare
+from django_mq.engine.decisions.ends import RunOutcome
 from django_mq.engine.decisions.forwarding import (
     DECISIONS,
     PAGES,
@@ -294,7 +295,10 @@ class BridgeWorker:
 
     def _settle(self, message: Claimed, answer: BrokerAnswer, words: str = "") -> None:
         reason = reason_of(answer, self.bridge.name, words) if words else ""
-        self.session.settle(Settlement.of(message, DECISIONS[answer], reason))
+        settlement = Settlement.of(message, DECISIONS[answer], reason)
+        if answer is BrokerAnswer.CONFIRMED and self.bridge.options.results and tells_its_end(message):
+            settlement.outcome = RunOutcome.FORWARDED
+        self.session.settle(settlement)
         self.record.count(answer, words)
 
     def _lose(self, words: str, *, by_message: bool) -> None:

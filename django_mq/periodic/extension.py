@@ -58,6 +58,8 @@ OUTCOMES_OF_RUNS: Final = {
     RunOutcome.FAILED: PeriodicRun.TickOutcome.DEAD,
     RunOutcome.LOST: PeriodicRun.TickOutcome.DEAD,
     RunOutcome.REVOKED: PeriodicRun.TickOutcome.REMOVED,
+    # What becomes of it elsewhere is not told here.
+    RunOutcome.FORWARDED: PeriodicRun.TickOutcome.SUCCEEDED,
 }
 
 

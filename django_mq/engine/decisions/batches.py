@@ -92,6 +92,8 @@ def member_after(state: MemberState, end: End, outcome: RunOutcome | None = None
     """Return the state of a member after an end of its message. A run says by its outcome how it went."""
     if outcome is None:
         found = _STATE_OF_END.get(end)
+    elif outcome is RunOutcome.FORWARDED:
+        return state  # its run, which may have ended already, tells the end
     elif outcome is RunOutcome.RETRIED:
         # Celery has published the same task again, also one whose earlier run has failed.
         found = MemberState.WAITING if state is MemberState.FAILED else None

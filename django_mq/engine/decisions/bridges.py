@@ -57,6 +57,8 @@ class BridgeOptions:
     transport_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     #: Which worker processes forward: a value of ``Carrier``. None: only those that are given the queues by name.
     workers: str = Carrier.ALL.value
+    #: Whether the Celery workers of the other broker keep their results here, by which members of batches end.
+    results: bool = False
 
     def is_carried_by(self, carrier: Carrier) -> bool:
         """Return whether worker processes of a kind forward without being told to."""
@@ -201,6 +203,8 @@ def _problems_of(values: Mapping[str, Any]) -> Iterator[str]:
     elif not (isinstance(values["url_variable"], str) and NAME_OF_VARIABLE.fullmatch(values["url_variable"])):
         # Without the value: perhaps it is the address itself.
         yield "has a url_variable that is no name of an environment variable"
+        if values.get("results") and str(values["url"]).startswith("django-mq:"):
+            yield "has results, which are those of Celery workers of another broker, and leads to a database"
     for key, (is_fit, what) in OPTIONS_OF_BRIDGES.items():
         if key in values and not is_fit(values[key]):
             value = "something else" if key in ("ssl", "transport_options") else shown(values[key])
@@ -246,6 +250,7 @@ OPTIONS_OF_BRIDGES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "ssl": (lambda value: isinstance(value, bool) or _is_mapping(value), "True, False or a dictionary"),
     "transport_options": (_is_mapping, "a dictionary"),
     "workers": (lambda value: isinstance(value, str) and value in CARRIERS, f"one of {', '.join(CARRIERS)}"),
+    "results": FLAG,
 }
 #: What a bridge may have.
 KEYS: Final = frozenset({"url", "url_variable", *OPTIONS_OF_BRIDGES})

@@ -49,6 +49,8 @@ class RunOutcome(Enum):
     REVOKED = auto()
     #: The process that ran it is gone, and the message does not come back.
     LOST = auto()
+    #: It was sent on to another broker. Its run there ends later, and tells how by its result.
+    FORWARDED = auto()
 
 
 class Ended(NamedTuple):

@@ -32,8 +32,10 @@ from kombu.exceptions import EncodeError
 from kombu.serialization import loads
 
 from django_mq import conf
+from django_mq.batches.ends import member_of, note_run
 from django_mq.delivery.validation import oversize
 from django_mq.engine.decisions.chords import ChordEnd, retries_of
+from django_mq.engine.decisions.ends import RunOutcome
 from django_mq.errors import BrokerURLError, ConfigurationError, StoreError, StoreUnavailable, WaitInTransaction
 from django_mq.integrations.celery.internals import keep_meta
 from django_mq.integrations.celery.message import OWN_ID
@@ -46,7 +48,7 @@ from django_mq.results.pruning import prune_in
 from django_mq.stores.clock import clock
 from django_mq.stores.connections import translating
 from django_mq.stores.records import told
-from django_mq.stores.registry import MEMORY, store_for
+from django_mq.stores.registry import MEMORY, shared_store, store_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -415,11 +417,11 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
         state: str = states.SUCCESS,
     ) -> None:
         """Store the result, and count the member of a chord, in one transaction."""
-        is_member = bool(request and request.chord and request.group and request.id)
+        is_member = bool(request and request.chord and request.group and request.id and not _elsewhere(request))
         if is_member and _is_run(request) and self._is_counted(task_id, result, request, store_result, state):
             return
         mark = partial(base.Backend.mark_as_done, self, task_id, result, request, store_result, state)
-        self._together(request, mark)
+        self._together(request, mark, RunOutcome.SUCCEEDED)
 
     def _is_counted(self, task_id: str, result: Any, request: Any, store_result: bool, state: str) -> bool:
         """Store and count a member in few statements; return whether that was done: the last one needs more."""
@@ -454,18 +456,19 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
     ) -> None:
         """Store the failure, and count the member of a chord, in one transaction; then call what is linked."""
         options = {"store_result": store_result, "call_errbacks": False, "state": state}
-        self._together(
-            request, lambda: base.Backend.mark_as_failure(self, task_id, exc, traceback, request, **options)
-        )
+        mark = partial(base.Backend.mark_as_failure, self, task_id, exc, traceback, request, **options)
+        self._together(request, mark, RunOutcome.FAILED)
         if request and call_errbacks and request.errbacks:
             self._call_task_errbacks(request, exc, traceback)
 
     def mark_as_revoked(self, task_id: str, reason: str = "", request: Any = None, **kwargs: Any) -> None:
         """Store that a task was revoked, and count the member of a chord, in one transaction."""
-        self._together(request, lambda: base.Backend.mark_as_revoked(self, task_id, reason, request, **kwargs))
+        mark = partial(base.Backend.mark_as_revoked, self, task_id, reason, request, **kwargs)
+        self._together(request, mark, RunOutcome.REVOKED)
 
-    def _together(self, request: Any, mark: Callable[[], None]) -> None:
-        if not request or not (request.chord or getattr(request, "chain", None)):
+    def _together(self, request: Any, mark: Callable[[], None], outcome: RunOutcome | None = None) -> None:
+        member = _elsewhere(request) if outcome is not None else None
+        if not request or not (request.chord or getattr(request, "chain", None) or member):
             mark()
             return
         endings: list[tuple[str, Any]] = []
@@ -474,6 +477,8 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
             endings.clear()
             with _noting(self._ending, endings), transaction.atomic(using=self.alias):
                 mark()
+                if member is not None and outcome is not None:
+                    note_run(shared_store(self.alias), member, outcome)
 
         self._ensure_retryable(attempt)
         for group_id, body in endings:
@@ -582,6 +587,13 @@ class PublishedTasks:
 def _is_run(request: Any) -> bool:
     """Whether a worker runs the task for a message."""
     return request is not None and not (request.called_directly or request.is_eager)
+
+
+def _elsewhere(request: Any) -> UUID | None:
+    """Return the member of a batch that a task is whose message another broker has delivered; None for others."""
+    if not _is_run(request) or _message_id(request) is not None:
+        return None  # the message of the database ends the member
+    return member_of(getattr(request, "headers", None))
 
 
 def _left(timeout: float | None, began: float) -> float | None:
