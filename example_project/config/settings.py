@@ -91,7 +91,19 @@ DJANGO_MQ: dict[str, Any] = {
     },
 }
 
-CELERY_BROKER_URL = "django-mq://"
+#: One variable sends the tasks on: the URL of a RabbitMQ, such as amqp://USER:PASSWORD@HOST:5672/VHOST. They still
+#: commit with their rows. Celery workers on that RabbitMQ run them, and store their results in this database.
+THROUGH = "LIBRARY_THROUGH"
+if os.environ.get(THROUGH):
+    DJANGO_MQ["BRIDGES"] = {
+        "rabbit": {"url_variable": THROUGH, "routing_key": "library.index", "declare": True, "pause_seconds": 1.0}
+    }
+    DJANGO_MQ["QUEUES"]["index"]["bridge"] = "rabbit"
+    CELERY_RESULT_BACKEND = "django-mq://"
+    CELERY_RESULT_EXTENDED = True
+
+#: The workers on RabbitMQ have its URL here; all other processes publish to the database.
+CELERY_BROKER_URL = os.environ.get("LIBRARY_BROKER") or "django-mq://"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_DEFAULT_QUEUE = "index"
-CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_IGNORE_RESULT = not os.environ.get(THROUGH)

@@ -81,6 +81,36 @@ def test_it_indexes_files_and_finds_the_result_right(run_demo: RunDemo, servers:
 
 
 @pytest.mark.once
+def test_its_tasks_go_through_the_database_to_workers_on_rabbitmq(run_demo: RunDemo, rabbitmq_url: str) -> None:
+    code, written = run_demo("--limit", "40", "--through", rabbitmq_url)
+
+    assert code == 0, written
+    assert totals(written, "files") == (40, 40)
+    through = written.partition("Through RabbitMQ\n")[2].replace(",", "").splitlines()
+    counts = {line.split()[0]: int(line.split()[1]) for line in through[:4]}
+    broken = totals(written, "broken")[0]
+    assert counts == {"forwarded": 40, "run": 40, "results": 40 - broken, "rejected": broken}
+    assert "by rabbit@" in through[1]
+    assert "guest" not in written
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("amqp://user:s3cret@127.0.0.1:1//", "RabbitMQ at amqp://127.0.0.1:1// cannot be reached"),
+        ("redis://:s3cret@127.0.0.1:1/0", "redis://127.0.0.1:1/0 is not the URL of a RabbitMQ"),
+    ],
+)
+def test_a_rabbitmq_that_cannot_be_reached_is_said_at_once(run_demo: RunDemo, url: str, words: str) -> None:
+    code, written = run_demo("--limit", "10", "--through", url)
+
+    assert code == 1
+    assert words in written
+    assert "Start a RabbitMQ, or correct --through" in written
+    assert "s3cret" not in written
+
+
+@pytest.mark.once
 def test_a_worker_killed_half_way_changes_nothing(run_demo: RunDemo, servers: dict[str, str]) -> None:
     code, written = run_demo("--limit", str(FILES), "--kill-once", **servers)
 

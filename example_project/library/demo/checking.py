@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 SHOWN = 10
 
 
-def check(stored: Outcomes, totals: Totals, dead: Collection[DeadLetter], direct: Outcomes) -> None:
-    """Raise DemoFailed with the first differences, if there are any."""
+def check(stored: Outcomes, totals: Totals, dead: Collection[DeadLetter] | None, direct: Outcomes) -> None:
+    """Raise DemoFailed with the first differences; ``dead`` is None if dead letters are elsewhere."""
     differences = [
         *different_files(stored, direct),
         *different_totals(totals, totals_of(direct)),
-        *different_dead_letters(dead, direct),
+        *(() if dead is None else different_dead_letters(dead, direct)),
     ]
     if differences:
         rest = f"\n  and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""

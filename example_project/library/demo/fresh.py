@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import connection, transaction
 from django_mq.models import Attempt, History, Message
+from django_mq.results.models import StoredResult
 from django_mq.workflows.models import WorkflowRun
 
 from library.models import ShelfReport, SourceFile, Summary
@@ -44,6 +45,7 @@ def empty() -> None:
     Summary.objects.all().delete()
     ShelfReport.objects.all().delete()
     WorkflowRun.objects.all().delete()
+    StoredResult.objects.all().delete()
     Message.objects.filter(queue__name__in=names).delete()
     History.objects.filter(queue_name__in=names).delete()
     Attempt.objects.filter(queue_name__in=names).delete()

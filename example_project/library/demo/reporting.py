@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from library.demo.worker import Worker
+    from library.demo.worker import Workers
 
 LOOK_SECONDS = 0.05
 #: Longest time for a few steps, on a machine that has much else to do.
 PATIENCE_SECONDS = 120.0
 
 
-def report_on_shelves(worker: Worker) -> None:
+def report_on_shelves(worker: Workers) -> None:
     """Start the workflow, wait for its end, and print its result. Raises DemoFailed if the result is wrong."""
     started = time.monotonic()
     id_ = library_report.start()
@@ -38,7 +38,7 @@ def report_on_shelves(worker: Worker) -> None:
     compare(found)
 
 
-def wait_for(id_: UUID, worker: Worker) -> WorkflowRun:
+def wait_for(id_: UUID, worker: Workers) -> WorkflowRun:
     """Return the run when it has ended; a worker that dies is started again."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:

@@ -20,12 +20,13 @@ from library.demo.fresh import PASSWORD, USERNAME, prepare
 from library.demo.learning import learn
 from library.demo.lock import only_one
 from library.demo.outcomes import totals_of
+from library.demo.rabbitmq import RabbitMQ
 from library.demo.reporting import report_on_shelves
 from library.demo.saying import say, say_table
 from library.demo.site import Site
 from library.demo.stored import dead_letters, stored_outcomes, stored_totals
 from library.demo.watching import Watch
-from library.demo.worker import Worker
+from library.demo.worker import Workers
 from library.enlisting import announce_closing, enlist, rehearse_rollback
 from library.models import SourceFile
 from library.shelves import sources
@@ -50,33 +51,41 @@ class Demo:
     spark: bool = False
     #: Port of the site; None for no site.
     port: int | None = None
+    #: The URL of the RabbitMQ whose workers run the tasks; None for a worker on the database.
+    through: str | None = None
 
     def run(self) -> None:
         """Take the steps; all started processes end with the last one."""
         with ExitStack() as stack:
             lock = stack.enter_context(only_one(settings.VAR_DIR))
             site = Site(self.port) if self.port else None
+            rabbitmq = stack.enter_context(RabbitMQ(self.through, keep=self.keep)) if self.through else None
             prepare(keep=self.keep)
             if site:
                 stack.enter_context(site)
                 say(login_at(site))
-            worker = stack.enter_context(Worker(lock))
-            self.index(worker)
+            worker = stack.enter_context(Workers(lock, self.through))
+            self.index(worker, rabbitmq)
             if self.spark:
                 learn()
             if site:
                 serve(site, worker)
 
-    def index(self, worker: Worker) -> None:
+    def index(self, worker: Workers, rabbitmq: RabbitMQ | None) -> None:
         """Index the library with the worker's help, and check the result."""
         started_at, started = timezone.now(), time.monotonic()
         selected = sources(self.limit)
+        if rabbitmq:
+            say(f"The tasks go through the database to RabbitMQ at {rabbitmq.shown}.")
         publish(selected)
         Watch(worker, kill_once=self.kill_once).follow()
         say(f"Every file is done after {time.monotonic() - started:.1f} s. Parsing all again without the queue.")
-        parsing_seconds = judge(selected)
+        parsing_seconds = judge(selected, is_here=rabbitmq is None)
         report_on_shelves(worker)
-        say_table("Parsing the files is the work", report.overhead(started_at, parsing_seconds))
+        if rabbitmq:
+            say_table("Through RabbitMQ", rabbitmq.report(is_whole=not self.keep))
+        else:
+            say_table("Parsing the files is the work", report.overhead(started_at, parsing_seconds))
         say_table("Rates", report.rates(started_at))
         say_table("Waits from ready to claimed", report.waits(started_at))
         say(f"\nEverything is right after {time.monotonic() - started:.1f} s; workers that died: {worker.deaths}.")
@@ -112,16 +121,20 @@ def batches(items: list[Source]) -> Iterator[list[Source]]:
         yield batch
 
 
-def judge(selected: list[Source]) -> float:
-    """Compare the index with direct parsing; return the seconds of the latter. Raises DemoFailed."""
+def judge(selected: list[Source], *, is_here: bool = True) -> float:
+    """Compare the index with direct parsing; return the seconds of the latter. Raises DemoFailed.
+
+    The dead letters of tasks are those of the broker that has them: here, or RabbitMQ.
+    """
     locations = dict(SourceFile.objects.values_list("path", "location"))
     locations |= {source.path: source.location for source in selected}
     started = time.monotonic()
     direct = analyse_all(locations)
     seconds = time.monotonic() - started
-    stored, totals, dead = stored_outcomes(), stored_totals(), dead_letters()
+    stored, totals, dead = stored_outcomes(), stored_totals(), dead_letters() if is_here else None
     say_table("Totals", report.totals(totals, totals_of(direct)))
-    say_table(f"Dead letters: {len(dead)}", report.graves(dead))
+    if dead is not None:
+        say_table(f"Dead letters: {len(dead)}", report.graves(dead))
     check(stored, totals, dead, direct)
     return seconds
 
@@ -131,7 +144,7 @@ def login_at(site: Site) -> str:
     return f"Admin: http://{site.address}/admin/  user {USERNAME}, password {PASSWORD}"
 
 
-def serve(site: Site, worker: Worker) -> None:
+def serve(site: Site, worker: Workers) -> None:
     """Keep the site and the worker up until Ctrl-C."""
     say(f"\n{login_at(site)}\nThe site and the worker stay up until Ctrl-C.")
     try:

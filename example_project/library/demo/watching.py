@@ -15,7 +15,7 @@ from library.indexing import open_files
 from library.models import SourceFile, Summary
 
 if TYPE_CHECKING:
-    from library.demo.worker import Worker
+    from library.demo.worker import Workers
 
 #: Queues that are empty in the end.
 WORKED_OFF = ("index", "facts", "closing")
@@ -31,7 +31,7 @@ tqdm.monitor_interval = 0  # no thread: this process starts others
 class Watch:
     """Follow the files until all are done. Raise DemoFailed if there is no progress."""
 
-    def __init__(self, worker: Worker, *, kill_once: bool) -> None:
+    def __init__(self, worker: Workers, *, kill_once: bool) -> None:
         self.worker = worker
         self.total = SourceFile.objects.count()
         self.done = 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
 
+from config.settings import THROUGH
 from library.demo.errors import DemoFailed
 from library.demo.run import Demo
 
@@ -31,8 +34,17 @@ class Command(BaseCommand):
         parser.add_argument("--serve", action="store_true", help="leave the site and the worker up until Ctrl-C")
         parser.add_argument("--port", type=int, default=8000, help="port of the site (default 8000)")
 
+        parser.add_argument(
+            "--through", metavar="URL", help="send the tasks on to Celery workers on this RabbitMQ: amqp://..."
+        )
+
     def handle(self, **options: Any) -> None:
         """Run the demo."""
+        through = options["through"]
+        if through and os.environ.get(THROUGH) != through:
+            # The settings are read before the options are.
+            os.environ[THROUGH] = through
+            os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the command line of this process
         signal.signal(signal.SIGTERM, interrupt)
         signal.signal(signal.SIGHUP, interrupt)
         demo = Demo(
@@ -41,6 +53,7 @@ class Command(BaseCommand):
             kill_once=options["kill_once"],
             spark=options["spark"],
             port=options["port"] if options["serve"] else None,
+            through=os.environ.get(THROUGH) or None,
         )
         try:
             demo.run()
