@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.conftest import url_or_skip
+from tests.journeys.bridged import BridgedSite
 from tests.journeys.site import Site
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 SHORT = {"SESSION_SECONDS": 3, "MAINTENANCE_SECONDS": 0.5, "SAFETY_POLL_SECONDS": 1}
 #: Where none is killed, and one of several that stood still for some seconds would be given up.
 LONGER = SHORT | {"SESSION_SECONDS": 9}
+#: The kinds of sites. On ``rabbitmq``, tasks go through a SQLite database to Celery workers on RabbitMQ.
+SITES = os.environ.get("JOURNEY_SITES", "sqlite postgresql").split()
+#: The same for tests that also run on RabbitMQ without being asked to.
+WITH_RABBITMQ = SITES if "rabbitmq" in SITES else [*SITES, pytest.param("rabbitmq", marks=pytest.mark.once)]
 
 
 class Templates:
@@ -92,19 +98,26 @@ def sites(
 @contextmanager
 def made_for(request: pytest.FixtureRequest, sites: Sites, mq: dict[str, Any]) -> Iterator[Site]:
     """A site of the test's own; PostgreSQL with Redis, SQLite without."""
+    if request.param == "rabbitmq":
+        templates, blocker = (request.getfixturevalue(name) for name in ("templates", "django_db_blocker"))
+        directory = request.getfixturevalue("tmp_path_factory").mktemp("site")
+        through = request.getfixturevalue("rabbitmq_url")
+        with blocker.unblock(), BridgedSite(templates.fresh("sqlite"), directory, through, **mq) as bridged:
+            yield bridged
+        return
     redis = {"REDIS_URL": request.getfixturevalue("redis_url")} if request.param == "postgresql" else {}
     with sites(request.param, **mq, **redis) as made:
         yield made
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=SITES)
 def site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:
     """A site of the test's own, in which sessions have a short deadline."""
     with made_for(request, sites, SHORT) as made:
         yield made
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=SITES)
 def patient_site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:
     """A site of the test's own on which several workers live that must not take each other for dead."""
     with made_for(request, sites, LONGER) as made:

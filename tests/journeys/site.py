@@ -37,6 +37,9 @@ ROOT = Path(__file__).parents[2]
 class Site:
     """A site, seen from a process that publishes and looks; its workers are other processes."""
 
+    #: Whether its workers are on another broker, which has what they retry and reject.
+    is_bridged = False
+
     def __init__(self, url: str, directory: Path, **mq: Any) -> None:
         self.url = url
         self.directory = directory
@@ -89,6 +92,11 @@ class Site:
     def app(self) -> Celery:
         """The site's Celery app in this process."""
         return Celery("journey", broker=f"django-mq:///{self.alias}", set_as_current=False)
+
+    @property
+    def asking(self) -> Celery:
+        """The Celery app on the broker of its workers."""
+        return self.app
 
     def send(self, task: str, *args: Any, **options: Any) -> str:
         """Publish a task; return its id."""

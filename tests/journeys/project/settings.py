@@ -17,6 +17,7 @@ if "JOURNEY_TASKS" in os.environ:
     TASKS = {"default": json.loads(os.environ["JOURNEY_TASKS"])}
 
 CELERY_BROKER_URL = os.environ.get("JOURNEY_BROKER", "django-mq://")
+CELERY_TASK_DEFAULT_QUEUE = os.environ.get("JOURNEY_QUEUE", "celery")
 if "JOURNEY_VISIBILITY" in os.environ:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": float(os.environ["JOURNEY_VISIBILITY"])}
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = float(os.environ.get("JOURNEY_SOFT_SHUTDOWN", "0"))
