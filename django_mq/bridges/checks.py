@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
 from django.core import checks
 
 from django_mq import conf
@@ -27,7 +28,7 @@ def register() -> None:
 
 
 def check_bridges(**_: Any) -> list[checks.CheckMessage]:
-    """E017: a bridge is wrong; W013: the environment variable of a bridge is not set."""
+    """E017: a bridge is wrong; W013: its environment variable is not set; W015: nobody keeps its results."""
     try:
         found = bridges()
     except ConfigurationError as error:
@@ -36,15 +37,30 @@ def check_bridges(**_: Any) -> list[checks.CheckMessage]:
         return [checks.Error(str(error), hint=CORRECT, id="django_mq.E017")]
     except TypeError:
         return []
-    return [*(message for bridge in found.values() for message in _problems(bridge)), *_circles(found)]
+    problems = (message for bridge in found.values() for message in _problems(bridge))
+    return [*problems, *_without_backend(found), *_circles(found)]
+
+
+def _without_backend(found: dict[str, Bridge]) -> Iterator[checks.CheckMessage]:
+    """Yield a warning for each bridge that awaits results which no result backend keeps."""
+    backends = (getattr(settings, name) for name in dir(settings) if name.endswith("RESULT_BACKEND"))
+    if any(str(each).partition(":")[0] == "django-mq" for each in backends):
+        return
+    for bridge in found.values():
+        if bridge.options.results:
+            yield checks.Warning(
+                f"The bridge {bridge.name!r} has results, and no result backend is django-mq://.",
+                hint="Set CELERY_RESULT_BACKEND to django-mq://, also for the remote workers, or remove it.",
+                id="django_mq.W015",
+            )
 
 
 def _circles(found: dict[str, Bridge]) -> Iterator[checks.CheckMessage]:
     """Yield an error for each circle of bridges between databases, as far as the settings show it."""
-    settings = conf.load()
-    named = {name: bridge_of(options) for name, options in settings.QUEUES.items()}
+    known = conf.load()
+    named = {name: bridge_of(options) for name, options in known.QUEUES.items()}
     queues = {name: bridge for name, bridge in named.items() if bridge is not None}
-    for circle in circles_of(links_of(settings.DATABASE, queues, found)):
+    for circle in circles_of(links_of(known.DATABASE, queues, found)):
         way = " > ".join(f"{place} {queue}" for place, queue in [*circle, circle[0]])
         yield checks.Error(f"Bridges lead in a circle: {way}.", hint=CORRECT, id="django_mq.E017")
 

@@ -23,6 +23,9 @@ SECRET = "t0p-s3cret"
         ({"a": {"url": f"amqp://u:{SECRET}"}}, "django_mq.E017", "cannot be read"),
         ({"a": {"url": f"amqp://u:{SECRET}@host", "x": 1}}, "django_mq.E017", "has 'x'; use"),
         ({"a": {"url_variable": "NO_SUCH_VARIABLE"}}, "django_mq.W013", "NO_SUCH_VARIABLE"),
+        ({"a": {"url": "amqp://host", "results": True}}, "django_mq.W015", "no result backend"),
+        ({"a": {"url": "django-mq:///other", "results": True}}, "django_mq.E017", "leads to a database"),
+        ({"a": {"url": "amqp://host", "workers": "cron"}}, "django_mq.E017", "one of all, mq_worker"),
     ],
 )
 def test_a_wrong_bridge_is_told_with_a_hint_and_no_secret(

@@ -203,8 +203,8 @@ def _problems_of(values: Mapping[str, Any]) -> Iterator[str]:
     elif not (isinstance(values["url_variable"], str) and NAME_OF_VARIABLE.fullmatch(values["url_variable"])):
         # Without the value: perhaps it is the address itself.
         yield "has a url_variable that is no name of an environment variable"
-        if values.get("results") and str(values["url"]).startswith("django-mq:"):
-            yield "has results, which are those of Celery workers of another broker, and leads to a database"
+    if values.get("results") and str(values.get("url")).startswith("django-mq:"):
+        yield "has results, which are those of Celery workers of another broker, and leads to a database"
     for key, (is_fit, what) in OPTIONS_OF_BRIDGES.items():
         if key in values and not is_fit(values[key]):
             value = "something else" if key in ("ssl", "transport_options") else shown(values[key])
