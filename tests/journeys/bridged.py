@@ -48,7 +48,7 @@ class BridgedSite(Site):
 
     def declare(self, name: str, **options: Any) -> None:
         """Create a queue as an operator does, with a bridge."""
-        super().declare(name, **({"added": {"bridge": name}} if name in QUEUES else {}), **options)
+        super().declare(name, **({"other_options": {"bridge": name}} if name in QUEUES else {}), **options)
 
     def worker(self, *options: str, name: str = "worker", **environment: str) -> Worker:
         """Return a worker on RabbitMQ to enter."""
