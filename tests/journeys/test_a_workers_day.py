@@ -244,6 +244,8 @@ def test_a_corrupt_row_becomes_a_dead_letter_and_stops_nobody(
     assert site.rows(correlation_id=corrupt)[0].dead_reason == reason
 
 
+# A worker of Celery's own does not outlive each of these.
+@pytest.mark.usefixtures("here")
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("column", "value"),
