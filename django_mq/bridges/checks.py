@@ -28,7 +28,7 @@ def register() -> None:
 
 
 def check_bridges(**_: Any) -> list[checks.CheckMessage]:
-    """E017: a bridge is wrong; W013: its environment variable is not set; W015: nobody keeps its results."""
+    """E017: a bridge is wrong; W013: its environment variable is not set; W015: its results are kept nowhere."""
     try:
         found = bridges()
     except ConfigurationError as error:

@@ -66,7 +66,7 @@ def outgoing(claimed: Claimed) -> Outgoing:
 def tells_its_end(claimed: Claimed) -> bool:
     """Return whether a worker of the other broker tells how the message ends: that of a Celery task.
 
-    Only of messages of which somebody here is told the end; of others, it does not matter.
+    Only of messages that a listening awaits; for others, the answer does not matter.
     """
     return bool(claimed.told_to) and "task" in decode_headers(claimed.headers)
 

@@ -75,7 +75,7 @@ def test_a_member_ends_with_its_run_on_the_other_broker(app: Celery) -> None:
     assert Message.objects.get().queue.name == "ended"
 
 
-def test_a_run_that_nobody_tells_of_has_failed_after_a_day(app: Celery) -> None:
+def test_a_run_without_a_result_has_failed_after_a_day(app: Celery) -> None:
     made, _ = forwarded(app, "lost")
     for by, changed in ((timedelta(), 0), (MISSING_FOR * 2, 0), (RUNNING_FOR, 1)):
         clock.offset += by
