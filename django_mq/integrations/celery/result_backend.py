@@ -533,16 +533,10 @@ class DatabaseResults(StoredTexts, base.Backend, base.SyncBackendMixin):  # type
         except ChordError as error:
             logger.exception("Chord %r has failed.", group_id)
             self.chord_error_from_stack(callback, error)
-            self._count_failed_body(callback, error)
+            # The body does not run, so no task counts it.
+            if (member := _as_member(callback)) is not None:
+                self.on_chord_part_return(member, states.FAILURE, error)
         chords.end(group_id, using=self.alias)
-
-    def _count_failed_body(self, callback: Any, error: ChordError) -> None:
-        """Count the body of a failed chord that is a member of another chord: it does not run, so no task does."""
-        options = callback.options
-        if options.get("chord") and options.get("task_id"):
-            body = Context(callback)
-            body.update(options, id=options["task_id"], group=options.get("group_id"))
-            self.on_chord_part_return(body, states.FAILURE, error)
 
     def finish_abandoned(self, limit: int) -> int:
         """End chords whose process has died before it could; return how many."""
@@ -594,6 +588,16 @@ def _elsewhere(request: Any) -> UUID | None:
     if not _is_run(request) or _message_id(request) is not None:
         return None  # the message of the database ends the member
     return member_of(getattr(request, "headers", None))
+
+
+def _as_member(callback: Any) -> Context | None:
+    """Return the request that the body of a chord has if it is a member of another chord; None if it is not."""
+    options = callback.options
+    if not options.get("chord") or not options.get("task_id"):
+        return None
+    request = Context(callback)
+    request.update(options, id=options["task_id"], group=options.get("group_id"))
+    return request
 
 
 def _left(timeout: float | None, began: float) -> float | None:
