@@ -253,8 +253,12 @@ class Import(Errand):
         with batch("import", **told, using=self.alias):
             publish_many([(QUEUE, "good"), (QUEUE, "bad")], using=self.alias)
 
+    def do(self, name: str) -> None:
+        """Redrive when the batch has failed, and not while a dead process holds its messages."""
+        if name == "begun" or MessageBatch.objects.using(self.alias).filter(state="failed").exists():
+            super().do(name)
+
     def _redrive(self) -> None:
-        """Redrive what was refused."""
         [id_] = MessageBatch.objects.using(self.alias).values_list("id", flat=True)
         if find_batch(id_, using=self.alias).redrive() != 1:
             raise AssertionError("the refused member is not there")
