@@ -1,33 +1,32 @@
-"""The connection of a receiver to the other broker, and its errors in words without credentials."""
+"""Connections to the other broker, and their errors in words without credentials."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django_mq.bridges.declared import address_of
-from django_mq.engine.decisions.bridges import told
+from django_mq.engine.decisions.bridges import tls_of, told
 from django_mq.stores.records import storable
 
 if TYPE_CHECKING:
     from django_mq.engine.decisions.bridges import Bridge
 
-#: A broker that has sent nothing for so long, in seconds, is away; RabbitMQ thinks the same of the receiver.
-HEARTBEAT_SECONDS: Final = 20
 
-
-def connection_to(bridge: Bridge) -> Any:
-    """Return a connection of Kombu, which is not open yet. Raises ConfigurationError."""
+def connection_to(bridge: Bridge, address: str, heartbeat_seconds: int, **transport_options: Any) -> Any:
+    """Return an open connection of Kombu to one address. Raises the errors of the transport."""
     from kombu import Connection  # noqa: PLC0415 - projects without bridges need no Kombu
 
     options = bridge.options
-    return Connection(
-        address_of(bridge),
-        ssl=options.ssl,
+    connection = Connection(
+        address,
+        ssl=tls_of(options.ssl, address),
         connect_timeout=options.connect_seconds,
-        heartbeat=HEARTBEAT_SECONDS,
-        transport_options=dict(options.transport_options),
+        heartbeat=heartbeat_seconds,
+        transport_options={**options.transport_options, **transport_options},
     )
+    # One try: Kombu's other ways to connect wait two seconds and try again, and the caller tries again itself.
+    return connection.ensure_connection(max_retries=0, reraise_as_library_errors=False)
 
 
 def words_of(error: BaseException, bridge: Bridge) -> str:

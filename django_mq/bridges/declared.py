@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.engine.decisions.bridges import bridges_of
 from django_mq.engine.decisions.receivers import receivers_of
-from django_mq.errors import ConfigurationError
+from django_mq.errors import BridgeAway, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,16 @@ def bridge_named(name: str) -> Bridge:
 
 
 def address_of(bridge: Bridge) -> str:
-    """Return the address with its credentials: never log it, and never store it. Raises ConfigurationError."""
-    return bridge.address(os.environ)
+    """Return the address with its credentials: never log it, and never store it.
+
+    Raises ConfigurationError, and BridgeAway if the function of the site fails that returns it.
+    """
+    try:
+        return bridge.address(os.environ)
+    except ConfigurationError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it may raise anything, also with a password in it
+        raise BridgeAway(f"The function that returns its URL has raised {type(error).__name__}.") from None
 
 
 def shown_address(bridge: Bridge) -> str:

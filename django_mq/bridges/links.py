@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django_mq.bridges.alias_link import SCHEME, AliasLink
+from django_mq.bridges.connection import connection_to
 from django_mq.bridges.declared import address_of
-from django_mq.engine.decisions.bridges import told
+from django_mq.engine.decisions.bridges import AMQP, in_turn, told
 from django_mq.engine.decisions.forwarding import Answered, BrokerAnswer
-from django_mq.errors import BridgeAway, ConfigurationError, UnfitForBridge
+from django_mq.errors import BridgeAway, UnfitForBridge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from django_mq.bridges.outgoing import Outgoing
     from django_mq.engine.decisions.bridges import Bridge
 
-#: The schemes of brokers that confirm what is published, and whose client has a channel below Kombu.
-CONFIRMING: Final = frozenset({"amqp", "amqps", "pyamqp"})
 #: How often an idle connection says that it lives, in seconds.
 HEARTBEAT_SECONDS: Final = 60
 #: How many bytes of messages are gathered at most, to be written together.
@@ -50,21 +49,15 @@ class Link(Protocol):
         """Close the connection. Never raises."""
 
 
-def open_link(bridge: Bridge, queues: Iterable[str]) -> Link:
+def open_link(bridge: Bridge, queues: Iterable[str], turn: int = 0) -> Link:
     """Connect to the broker, or to the first one that answers, and declare what is to be declared there.
 
-    Raises BridgeAway and ConfigurationError, which have no credentials.
+    Each ``turn`` begins with another address. Raises BridgeAway and ConfigurationError, which have no credentials.
     """
     queues, last = tuple(queues), BridgeAway(f"The bridge {bridge.name!r} has no URL.")
-    try:
-        addresses = address_of(bridge)
-    except ConfigurationError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a function of the site may raise anything, also with a password in it
-        raise BridgeAway(f"The function that returns its URL has raised {type(error).__name__}.") from None
-    for address in addresses.split(";"):
+    for address in in_turn(address_of(bridge), turn):
         scheme = address.partition("://")[0]
-        kind = AliasLink if scheme == SCHEME else AMQPLink if scheme in CONFIRMING else KombuLink
+        kind = AliasLink if scheme == SCHEME else AMQPLink if scheme in AMQP else KombuLink
         try:
             return kind(bridge, address, queues)
         except BridgeAway as error:
@@ -76,23 +69,6 @@ def routing_key_of(bridge: Bridge, queue: str) -> str:
     """Return the routing key of messages of a queue."""
     key = bridge.options.routing_key
     return queue if key is None else key
-
-
-def _connection(bridge: Bridge, address: str, **more: Any) -> Any:
-    from kombu import Connection  # noqa: PLC0415 - projects without bridges need no Kombu
-
-    options = bridge.options
-    return Connection(
-        address,
-        connect_timeout=options.connect_seconds,
-        heartbeat=HEARTBEAT_SECONDS,
-        **({"ssl": _plain(options.ssl)} if options.ssl else {}),
-        transport_options={**options.transport_options, **more},
-    )
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool) else dict(value)
 
 
 def _declare(bridge: Bridge, channel: Any, queues: Iterable[str]) -> None:
@@ -129,9 +105,10 @@ class AMQPLink:
         self._gathered = bytearray()
         self._kombu: Any = None
         try:
-            self._kombu = _connection(
+            self._kombu = connection_to(
                 bridge,
                 address,
+                HEARTBEAT_SECONDS,
                 on_blocked=self._block,
                 on_unblocked=self._unblock,
                 write_timeout=max(1, int(bridge.options.confirm_seconds)),
@@ -280,7 +257,7 @@ class KombuLink:
         self._answers: list[Answered] = []
         self._kombu: Any = None
         try:
-            self._kombu = _connection(bridge, address)
+            self._kombu = connection_to(bridge, address, HEARTBEAT_SECONDS)
             self._channel: Any = self._kombu.channel()
             self._producer = self._kombu.Producer(self._channel, auto_declare=False)
             _declare(bridge, self._channel, queues)

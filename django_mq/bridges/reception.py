@@ -19,12 +19,13 @@ from django.db import connections
 from django_mq import outages
 from django_mq.bridges import direct, inbox
 from django_mq.bridges.connection import connection_to, words_of
-from django_mq.bridges.declared import bridge_named, shown_address
+from django_mq.bridges.declared import address_of, bridge_named, shown_address
 from django_mq.bridges.inbox import BlockedError, Taken
 from django_mq.bridges.incoming import Incoming
 from django_mq.bridges.tenure import Tenure
 from django_mq.delivery.codecs import new_message_id
 from django_mq.engine.decisions.backoff import Backoff
+from django_mq.engine.decisions.bridges import in_turn
 from django_mq.engine.decisions.receivers import ReceiverCondition, is_complete
 from django_mq.errors import ConfigurationError, StoreError
 from django_mq.outages import Outage
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.bridges")
 
+#: A broker that has sent nothing for so long, in seconds, is away; RabbitMQ thinks the same of the receiver.
+HEARTBEAT_SECONDS: Final = 20
 #: How long a batch waits for another message, and how long an idle receiver waits for the first one, in seconds.
 LINGER_SECONDS: Final = 0.005
 IDLE_SECONDS: Final = 0.5
@@ -56,6 +59,8 @@ class Reception:
         self._until_empty, self._is_over = until_empty, False
         self._bridge = bridge_named(receiver.bridge)
         self._stopping = stopping
+        #: How many tries to receive have failed: after each, another address of the broker comes first.
+        self._turn = 0
         holder = f"{socket.gethostname()}:{os.getpid()} {new_message_id().hex[-8:]}"
         self._tenure = Tenure(receiver, alias, holder)
         self._outage = Outage(
@@ -81,6 +86,7 @@ class Reception:
                 self._stopping.wait(outages.pause_seconds(failures))
                 failures += 1
             except Exception as error:  # noqa: BLE001 - each transport has errors of its own
+                self._turn += 1
                 self._note_away(error)
                 self._pause(self._pauses.spread(failures + 1))
                 failures += 1
@@ -115,9 +121,8 @@ class Reception:
 
     def _receive(self) -> None:
         handler = direct.handler_for(self._receiver) if self._receiver.direct else None
-        connection = connection_to(self._bridge)
+        source = self._connected()
         try:
-            source = Source(connection, self._receiver)
             self._outage.succeeded(self)
             self._tenure.show(ReceiverCondition.RECEIVES)
             failures = 0
@@ -144,8 +149,15 @@ class Reception:
                 failures += 1
                 source.wait(BLOCKED_PAUSES.delay(failures), self._stopping)
         finally:
-            with suppress(Exception):  # the broker may be away
-                connection.release()
+            source.close()
+
+    def _connected(self) -> Source:
+        """Return the source at the first address that has it. Raises the errors of the transport."""
+        addresses = in_turn(address_of(self._bridge), self._turn)
+        for address in addresses[:-1]:
+            with suppress(Exception):  # each transport has errors of its own
+                return Source(connection_to(self._bridge, address, HEARTBEAT_SECONDS), self._receiver)
+        return Source(connection_to(self._bridge, addresses[-1], HEARTBEAT_SECONDS), self._receiver)
 
     def _write(self, batch: Sequence[Incoming], handler: Any) -> tuple[int, str | None]:
         """Return how many of the batch may be acknowledged, and why the others may not."""
@@ -170,19 +182,26 @@ class Source:
     """The open connection of a receiver, and what has come over it."""
 
     def __init__(self, connection: Any, receiver: Receiver) -> None:
-        """Connect and consume. Raises the errors of the transport."""
+        """Consume. Raises the errors of the transport, and closes the connection then."""
+        self._connection = connection
+        #: What has come, and was not gathered yet.
+        self.waiting: list[Incoming] = []
+        self._beat_at = 0.0
+        try:
+            self._consume(receiver)
+        except BaseException:
+            self.close()
+            raise
+
+    def _consume(self, receiver: Receiver) -> None:
         from kombu import Consumer, Queue  # noqa: PLC0415 - only where there are bridges
 
-        self._connection = connection
-        connection.connect()
-        self._channel = channel = connection.channel()
+        self._channel = channel = self._connection.channel()
         self._queue = queue = Queue(
             receiver.source, durable=True, queue_arguments=dict(receiver.arguments) or None
         )
         if receiver.declare:
             queue.bind(channel).queue_declare()
-        #: What has come, and was not gathered yet.
-        self.waiting: list[Incoming] = []
         consumer = Consumer(
             channel,
             queues=[queue],
@@ -193,8 +212,12 @@ class Source:
         consumer.qos(prefetch_count=receiver.prefetch)
         consumer.consume()
         # Only AMQP acknowledges all messages up to one.
-        self._together = connection.transport.driver_type == "amqp"
-        self._beat_at = 0.0
+        self._together = self._connection.transport.driver_type == "amqp"
+
+    def close(self) -> None:
+        """Close the connection. Never raises."""
+        with suppress(Exception):  # the broker may be away
+            self._connection.release()
 
     def gather(self, most: int, *, is_ending: bool = False) -> list[Incoming]:
         """Return the next messages, at most so many, or none if none comes for a moment."""

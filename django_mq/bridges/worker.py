@@ -72,6 +72,8 @@ class BridgeWorker:
         self._link: Link | None = None
         self._failures = 0
         self._retry_at = 0.0
+        #: How many connections were lost: after each, another address of the broker comes first.
+        self._turn = 0
         #: When the oldest message on the way was sent, or the last answer came, on the monotonic clock.
         self._heard_at = 0.0
         #: When the broker last took messages, or was away, on the monotonic clock.
@@ -226,7 +228,7 @@ class BridgeWorker:
         if self._link is not None or time.monotonic() < self._retry_at:
             return
         try:
-            self._link = open_link(self.bridge, self._queues)
+            self._link = open_link(self.bridge, self._queues, self._turn)
         except (BridgeAway, ConfigurationError) as error:
             self._fail(str(error))
         else:
@@ -313,6 +315,7 @@ class BridgeWorker:
             logger.warning("The bridge %r was closed because of a message: %s", self.bridge.name, words)
             self.record.failed(words)
         else:
+            self._turn += 1
             self._fail(words)
 
     def _give_back_of(self, queues: AbstractSet[str]) -> None:

@@ -123,12 +123,13 @@ def test_one_process_at_a_time_has_a_receiver(site: Site) -> None:
         ({"url": "amqp://guest:guest@127.0.0.1:1//"}, "Connection refused"),
         ({"url": "amqp://guest:other-secret@{place}"}, "ACCESS_REFUSED"),
         ({"url": "amqp://guest:guest@{place}no-such-vhost"}, "NOT_ALLOWED"),
+        ({"url": lambda: {}["other-secret"]}, "has raised KeyError"),
     ],
-    ids=["away", "wrong password", "wrong vhost"],
+    ids=["away", "wrong password", "wrong vhost", "a function that fails"],
 )
-def test_a_broker_that_cannot_be_used_is_shown(site: Site, bridge: dict[str, str], words: str) -> None:
-    place = site.broker.url.rpartition("@")[2]
-    site.declare(bridge={"url": bridge["url"].format(place=place)})
+def test_a_broker_that_cannot_be_used_is_shown(site: Site, bridge: dict[str, Any], words: str) -> None:
+    place, url = site.broker.url.rpartition("@")[2], bridge["url"]
+    site.declare(bridge={"url": url if callable(url) else url.format(place=place)})
     with site.running():
         wait_until(lambda: site.shows("away"))
         problem = site.state().problem

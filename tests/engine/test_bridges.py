@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ssl import CERT_NONE
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from django_mq.engine.decisions.bridges import (
     bridges_of,
     circles_of,
     condition_of,
+    in_turn,
     is_bridge_problem,
+    tls_of,
     without_credentials,
 )
 from django_mq.errors import ConfigurationError
@@ -97,6 +101,28 @@ def test_a_function_or_a_variable_with_a_wrong_address_is_refused_without_it() -
 )
 def test_an_address_is_shown_without_credentials(url: str, shown: str) -> None:
     assert without_credentials(url) == shown
+
+
+def test_each_turn_begins_with_another_address() -> None:
+    assert [in_turn("a;b;c", turn) for turn in (0, 1, 5)] == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]
+    assert in_turn("a", 7) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("given", "address", "tls"),
+    [
+        (False, "amqp://host", False),
+        (False, "amqps://host", {"server_hostname": "host"}),
+        (True, "amqp://host", {"server_hostname": "host"}),
+        (MappingProxyType({"ca_certs": "a"}), "amqp://host", {"server_hostname": "host", "ca_certs": "a"}),
+        ({"server_hostname": "name"}, "amqps://host", {"server_hostname": "name"}),
+        ({"cert_reqs": CERT_NONE}, "amqps://host", {"cert_reqs": CERT_NONE}),
+        ({"ssl_cert_reqs": None}, "rediss://host", {"ssl_cert_reqs": None}),
+        (True, "redis://host", True),
+    ],
+)
+def test_amqp_compares_the_name_in_the_certificate(given: Any, address: str, tls: Any) -> None:
+    assert tls_of(given, address) == tls
 
 
 def test_each_circle_is_found_once() -> None:

@@ -24,6 +24,10 @@ NAME_OF_BRIDGE: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 NAME_OF_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: The scheme of an address: Kombu has such as "sqla+sqlite", and "confluentkafka".
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+#: The schemes of AMQP.
+AMQP: Final = frozenset({"amqp", "amqps", "pyamqp"})
+#: ``ssl.CERT_NONE``: the certificate is not looked at.
+CERT_NONE: Final = 0
 #: Stands for an address of which nothing can be shown.
 HIDDEN: Final = "***"
 #: The beginning of an address with credentials, in words.
@@ -254,6 +258,31 @@ OPTIONS_OF_BRIDGES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
 }
 #: What a bridge may have.
 KEYS: Final = frozenset({"url", "url_variable", *OPTIONS_OF_BRIDGES})
+
+
+def in_turn(url: str, turn: int) -> list[str]:
+    """Return the addresses of a URL in the order in which they are tried, which begins with another one each turn.
+
+    A node that answers, and then serves nothing, must not be the first one for ever.
+    """
+    addresses = url.split(";")
+    first = turn % len(addresses)
+    return [*addresses[first:], *addresses[:first]]
+
+
+def tls_of(given: Any, address: str) -> Any:
+    """Return the ``ssl`` of a connection to an address, as Kombu takes it.
+
+    AMQP's client compares the name in the certificate with the host only if it is asked to.
+    """
+    scheme = address.partition("://")[0]
+    if scheme not in AMQP or not (given or scheme == "amqps"):
+        return dict(given) if isinstance(given, Mapping) else given
+    options = dict(given) if isinstance(given, Mapping) else {}
+    if "context" in options or options.get("cert_reqs") == CERT_NONE:
+        return options
+    # Kombu would ask for 127.0.0.1 instead of localhost.
+    return {"server_hostname": urlsplit(address).hostname, **options}
 
 
 def circles_of(links: Iterable[tuple[Place, Place]]) -> list[list[Place]]:
