@@ -230,6 +230,11 @@ def command(*, threads: int = 2) -> None:
     call_command("mq_worker", "--queues", QUEUE, "--threads", str(threads))
 
 
+def manage(*, arguments: list[str]) -> None:
+    """Run a command of ``manage.py``."""
+    call_command(*arguments)
+
+
 def celery(*, options: list[str]) -> None:
     """Run a Celery worker with these options."""
     celery_worker.run(*options)
@@ -250,6 +255,7 @@ ROLES: dict[str, Callable[..., None]] = {
     "send_and_stop": send_and_stop,
     "tidy": tidy,
     "command": command,
+    "manage": manage,
     "celery": celery,
     "race": race,
     "limited": consume_limited,
