@@ -220,8 +220,8 @@ class AMQPLink:
         self._answers.append(Answered(BrokerAnswer.CONFIRMED, tag, multiple=bool(multiple)))
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
-        words = "the broker did not take it (basic.nack): its queue may be full"
-        self._answers.append(Answered(BrokerAnswer.REFUSED, tag, words, multiple=bool(multiple)))
+        words = "It does not take messages (basic.nack): a queue of it may be full, or most of its nodes away."
+        self._answers.append(Answered(BrokerAnswer.NOT_NOW, tag, words, multiple=bool(multiple)))
 
     def _on_return(self, error: Any, exchange: str, routing_key: str, message: Any) -> None:
         tags = self._tags.get((message.properties.get("message_id", ""), routing_key), [])

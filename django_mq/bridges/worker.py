@@ -74,6 +74,8 @@ class BridgeWorker:
         self._retry_at = 0.0
         #: How many connections were lost: after each, another address of the broker comes first.
         self._turn = 0
+        #: Why the broker takes no messages now, although it answers; blank if it does.
+        self._not_now = ""
         #: When the oldest message on the way was sent, or the last answer came, on the monotonic clock.
         self._heard_at = 0.0
         #: When the broker last took messages, or was away, on the monotonic clock.
@@ -203,7 +205,7 @@ class BridgeWorker:
     def _claim(self) -> bool:
         """Claim a page if there is room for one, and settle. Raises StoreError."""
         opened = self.session.id is None or self.session.may_begin
-        is_open = self._link is not None and not self._link.is_blocked
+        is_open = self._link is not None and not self._link.is_blocked and not self._not_now
         credit = self._flights.credit() if is_open and opened else 0
         # A claim of a few messages takes as long as one of many: it waits while there is enough to do.
         refill = PAGES // 2 * self.bridge.options.in_flight
@@ -241,7 +243,7 @@ class BridgeWorker:
     def _fail(self, words: str) -> None:
         """Note that the broker cannot be reached, and when to try again."""
         if not self._failures:
-            logger.warning("The bridge %r cannot reach its broker, and tries again: %s", self.bridge.name, words)
+            logger.warning("The bridge %r cannot use its broker, and tries again: %s", self.bridge.name, words)
         self._failures += 1
         self._retry_at = time.monotonic() + pause_after(self._failures, self.bridge.options.pause_seconds)
         self.record.failed(words)
@@ -252,7 +254,7 @@ class BridgeWorker:
         if link is None:
             return False
         try:
-            if self.session.may_begin:
+            if self.session.may_begin and not self._not_now:
                 self._send(link)
             answers = link.answers(
                 BLOCKED_SECONDS if link.is_blocked else seconds if self._flights.on_way else 0.0
@@ -260,12 +262,12 @@ class BridgeWorker:
             for answer, tag, words, multiple in answers:
                 for own_tag, message in self._flights.answered(tag, multiple=multiple):
                     link.forget(own_tag)
-                    self._settle(message, answer, words)
+                    self._take(message, answer, words)
             self._watch(link, bool(answers))
         except BridgeAway as error:
             self._lose(str(error), by_message=error.by_message)
             return True
-        if answers:
+        if any(each.answer is BrokerAnswer.CONFIRMED for each in answers):
             self._failures = 0
         return bool(answers)
 
@@ -287,13 +289,25 @@ class BridgeWorker:
                 self._flights.sent(tag, message)
 
     def _watch(self, link: Link, has_answered: bool) -> None:
-        """Give the connection up if the broker has been silent for too long. Raises BridgeAway."""
+        """Give the connection up if the broker takes nothing, or was silent for too long. Raises BridgeAway."""
+        if self._not_now and not self._flights.on_way:
+            link.close()
+            raise BridgeAway(self._not_now)
         now = time.monotonic()
         if has_answered or not self._flights.on_way or link.is_blocked:
             self._heard_at = now
         elif now - self._heard_at > self.bridge.options.confirm_seconds:
             link.close()
             raise BridgeAway(f"No confirm has come for {self.bridge.options.confirm_seconds:g} seconds.")
+
+    def _take(self, message: Claimed, answer: BrokerAnswer, words: str) -> None:
+        """Do with a message what the broker's answer says."""
+        if answer is BrokerAnswer.NOT_NOW:
+            # It goes back before those of its group that wait, which are not sent any more.
+            self._not_now = words
+            self.session.release(message)
+        else:
+            self._settle(message, answer, words)
 
     def _settle(self, message: Claimed, answer: BrokerAnswer, words: str = "") -> None:
         reason = reason_of(answer, self.bridge.name, words) if words else ""
@@ -305,7 +319,7 @@ class BridgeWorker:
 
     def _lose(self, words: str, *, by_message: bool) -> None:
         """Give back all that is not confirmed: the broker is away, and the messages wait in their places."""
-        self._link = None
+        self._link, self._not_now = None, ""
         back, blamed = self._flights.lost(by_message=by_message)
         if blamed is not None:
             self._settle(blamed, BrokerAnswer.REFUSED, words)

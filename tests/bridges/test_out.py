@@ -90,20 +90,16 @@ def dead(alias: str) -> list[tuple[str, int]]:
     return list(rows.values_list("dead_reason", "attempts"))
 
 
-def test_what_the_broker_returns_or_does_not_take_is_a_dead_letter(
+def test_what_the_broker_returns_or_cannot_express_is_a_dead_letter(
     sqlite: str, settings: Settings, other_broker: OtherBroker
 ) -> None:
-    full = other_broker.queue(**{"x-max-length": 1, "x-overflow": "reject-publish"})
-    bridged(settings, other_broker.url, full)
-    for number in range(3):
-        publish(full, {"number": number})
-    publish(full, {"number": 3}, headers={"large": 2**70})
-    run(full, sqlite)
-    found = dead(sqlite)
-    assert {attempts for _, attempts in found} == {1}
-    assert sum("basic.nack" in reason for reason, _ in found) == 2
-    assert sum("refused by the bridge rabbit: UnfitForBridge" in reason for reason, _ in found) == 1
-    assert outcomes(sqlite) == [History.Outcome.FORWARDED]
+    queue = other_broker.queue()
+    bridged(settings, other_broker.url, queue)
+    publish(queue, {"number": 1}, headers={"large": 2**70})
+    run(queue, sqlite)
+    [(reason, attempts)] = dead(sqlite)
+    assert reason.startswith("refused by the bridge rabbit: UnfitForBridge")
+    assert attempts == 1
 
     nowhere = other_broker.name()
     bridged(settings, other_broker.url, nowhere)
@@ -112,6 +108,34 @@ def test_what_the_broker_returns_or_does_not_take_is_a_dead_letter(
     run(nowhere, sqlite)
     reasons = [reason for reason, _ in dead(sqlite) if "returned by the bridge rabbit: NO_ROUTE (312)" in reason]
     assert len(reasons) == 2
+
+
+def test_what_a_full_queue_does_not_take_waits_in_order_and_is_not_charged(
+    sqlite: str, settings: Settings, other_broker: OtherBroker
+) -> None:
+    full = other_broker.queue(**{"x-max-length": 1, "x-overflow": "reject-publish"})
+    bridged(settings, other_broker.url, full, pause_seconds=0.1)
+    settings.DJANGO_MQ["QUEUES"][full]["grouping"] = "shared"
+    for number in range(6):
+        publish(full, {"number": number}, group_key="g" if number % 2 else None)
+    worker = BridgeWorker(bridge_named("rabbit"), [full], using=sqlite)
+    worker.run(until_empty=True)
+
+    assert "basic.nack" in worker.given_up
+    waits = Message.objects.using(sqlite).order_by("id").values_list("state", "attempts")
+    assert not dead(sqlite)
+    assert {attempts for _, attempts in waits} == {0}
+    arrived = numbers_taken(other_broker, full)
+    assert 0 < len(arrived) < 6
+    while Message.objects.using(sqlite).exists():
+        run(full, sqlite)
+        arrived += numbers_taken(other_broker, full)
+    assert sorted(arrived) == [*range(6)]
+    assert [number for number in arrived if number % 2] == [1, 3, 5]
+
+
+def numbers_taken(broker: OtherBroker, queue: str) -> list[int]:
+    return [json.loads(each.body)["number"] for each in broker.taken(queue)]
 
 
 def test_a_message_that_nobody_needs_to_get_is_dropped_by_the_broker(

@@ -120,6 +120,7 @@ def test_only_what_the_broker_refuses_is_dead_and_the_rest_is_not_charged() -> N
         BrokerAnswer.CONFIRMED: (Verdict.FORWARD, False),
         BrokerAnswer.RETURNED: (Verdict.DEAD, True),
         BrokerAnswer.REFUSED: (Verdict.DEAD, True),
+        BrokerAnswer.NOT_NOW: (Verdict.RELEASE, False),
         BrokerAnswer.LOST: (Verdict.RELEASE, False),
     }
     assert (

@@ -20,8 +20,10 @@ class BrokerAnswer(Enum):
     CONFIRMED = auto()
     #: No queue of the broker wants it.
     RETURNED = auto()
-    #: The broker does not take it.
+    #: The broker will never take it.
     REFUSED = auto()
+    #: The broker does not take it now: its queue may be full, or most nodes of a quorum queue may be away.
+    NOT_NOW = auto()
     #: Nothing can be said: the connection is gone. The broker may have it.
     LOST = auto()
 
@@ -40,6 +42,7 @@ DECISIONS: Final[Mapping[BrokerAnswer, Decision]] = {
     BrokerAnswer.CONFIRMED: Decision(Verdict.FORWARD),
     BrokerAnswer.RETURNED: Decision(Verdict.DEAD, counted=True),
     BrokerAnswer.REFUSED: Decision(Verdict.DEAD, counted=True),
+    BrokerAnswer.NOT_NOW: Decision(Verdict.RELEASE),
     BrokerAnswer.LOST: Decision(Verdict.RELEASE),
 }
 #: How the reason of a dead letter begins.
