@@ -41,6 +41,9 @@ def app(settings: Settings) -> Iterator[Celery]:
     with Celery("web", broker=URL, backend=URL, set_as_current=False) as made:
         yield made
     clock.offset = before
+    # The broker in memory lasts as long as the process.
+    with Connection("memory://") as connection, connection.SimpleQueue("away") as queue:
+        queue.clear()
 
 
 def forwarded(app: Celery, *tasks: str) -> tuple[BatchHandle, list[Context]]:
