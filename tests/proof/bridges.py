@@ -214,7 +214,8 @@ class Crossing:
         assert Counter(taker.numbers.ids.values()) == Counter(map(str, sent))
         forwarded = History.objects.using(alias).filter(outcome=History.Outcome.FORWARDED)
         assert Counter(forwarded.values_list("message_id", flat=True).iterator()) == sent
-        assert not Attempt.objects.using(alias).exists()
+        # A message that two workers held when they died may have killed them. Nothing else is charged.
+        assert not Attempt.objects.using(alias).exclude(error="WorkerLost").exists()
 
         here = Numbers()
         rows = (
