@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tests.proof.clock import long_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tests.proof.account import Account
     from tests.proof.place import Child, Place
@@ -84,14 +84,10 @@ class Soak:
     # What goes wrong.
 
     def _break_something(self, plan: list[str] | None) -> None:
-        if plan is None:
-            [how] = self.chance.choices(list(LIKELY), weights=list(LIKELY.values()))
-        elif plan:
-            how = plan.pop()
-        else:
-            return
-        getattr(self, f"_{how}")()
-        self.failures[how] += 1
+        how = next_failure(self.chance, LIKELY, plan)
+        if how is not None:
+            getattr(self, f"_{how}")()
+            self.failures[how] += 1
 
     def _kill(self) -> None:
         victim = self.chance.randrange(WORKERS)
@@ -114,6 +110,14 @@ class Soak:
     def _crash(self) -> None:
         self.server.kill()
         self.server.start()
+
+
+def next_failure(chance: random.Random, likely: Mapping[str, int], plan: list[str] | None) -> str | None:
+    """Return what goes wrong next: by chance, or what ``plan`` has last; None if it has nothing any more."""
+    if plan is None:
+        [how] = chance.choices(list(likely), weights=list(likely.values()))
+        return how
+    return plan.pop() if plan else None
 
 
 def patiently(step: Callable[[], Any]) -> Any:

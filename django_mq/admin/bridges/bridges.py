@@ -32,8 +32,6 @@ WORDS: Final = {
     BridgeCondition.STOPPED: gettext_lazy("no worker"),
     BridgeCondition.UNKNOWN: gettext_lazy("not in the settings"),
 }
-#: What a user sees without the permission to view queues.
-HIDDEN_QUEUES: Final = ()
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
@@ -60,7 +58,7 @@ def _keys(found: list[BridgeReport]) -> dict[str, int]:
 
 def _row(admin: TableAdmin, report: BridgeReport, keys: dict[str, int], *, may_view: bool) -> dict[str, Any]:
     condition, is_problem = report.condition, report.is_problem
-    shown = report.queues if may_view else HIDDEN_QUEUES
+    shown = report.queues if may_view else ()
     return {
         "name": report.name,
         "target": "-" if report.bridge is None else columns.clip(shown_address(report.bridge)),

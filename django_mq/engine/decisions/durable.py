@@ -33,7 +33,7 @@ class StepOutcome(Enum):
     #: A sleep or a wait that has not ended, as far as is recorded.
     OPEN = "open"
     DONE = "done"
-    #: A sleep that has ended early, because somebody said so.
+    #: A sleep that was ended early by code or by an operator.
     WOKEN = "woken"
     TIMED_OUT = "timed_out"
 
