@@ -21,7 +21,7 @@ from tests.benchmarks.store.figures import heading, reported
 from tests.services.environment import Services
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from tests.benchmarks.celery.bench import Bench
     from tests.benchmarks.store.figures import Judged
@@ -32,7 +32,7 @@ HINTS, BROKER = 14, 15
 
 def main() -> None:
     """Parse, measure, print."""
-    options = parse(sys.argv[1:])
+    options = parse(sys.argv[1:], "tests.benchmarks.celery", __doc__, NAMES)
     report: list[Judged] = []
     with tempfile.TemporaryDirectory() as folder, servers(), bench(Path(folder), options) as run:
         write(heading())
@@ -45,19 +45,21 @@ def main() -> None:
         options.json.write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
-    """Return the options."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.celery", description=__doc__)
-    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"Some of: {', '.join(NAMES)}.")
+def parse(
+    arguments: list[str], package: str, description: str | None, names: Collection[str]
+) -> argparse.Namespace:
+    """Return the options of a package that has measures of these names."""
+    parser = argparse.ArgumentParser(prog=f"python -m {package}", description=description)
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"Some of: {', '.join(names)}.")
     parser.add_argument("--quick", action="store_true", help="Small amounts: a look, not a measurement.")
     parser.add_argument("--repeats", type=int, default=3, help="Rounds; the median counts.")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="Write the machine and every sample there as well."
     )
     options = parser.parse_args(arguments)
-    unknown = sorted(set(options.measures) - set(NAMES))
+    unknown = sorted(set(options.measures) - set(names))
     if unknown:
-        parser.error(f"There is no measure {', '.join(unknown)}; there are {', '.join(NAMES)}.")
+        parser.error(f"There is no measure {', '.join(unknown)}; there are {', '.join(names)}.")
     return options
 
 

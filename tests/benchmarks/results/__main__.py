@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING
 import django
 from redis import Redis
 
-from tests.benchmarks.celery.__main__ import BROKER, machine, write
+from tests.benchmarks.celery.__main__ import BROKER, machine, parse, write
 from tests.benchmarks.peers import new_database
 from tests.benchmarks.results.figures import NAMES
 from tests.benchmarks.store.figures import heading, reported
 from tests.services.environment import Services
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
     from tests.benchmarks.results.bench import ResultBench
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Parse, measure, print."""
-    options = parse(sys.argv[1:])
+    options = parse(sys.argv[1:], "tests.benchmarks.results", __doc__, NAMES)
     report: list[Judged] = []
     with tempfile.TemporaryDirectory() as folder, servers() as redis, bench(Path(folder), redis, options) as run:
         write(heading(targets=True))
@@ -40,22 +40,6 @@ def main() -> None:
     if options.json:
         document = {"machine": machine(), "measures": [measure.as_json() for measure in report]}
         options.json.write_text(json.dumps(document, indent=1), encoding="utf-8")
-
-
-def parse(arguments: list[str]) -> argparse.Namespace:
-    """Return the options."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.results", description=__doc__)
-    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"Some of: {', '.join(NAMES)}.")
-    parser.add_argument("--quick", action="store_true", help="Small amounts: a look, not a measurement.")
-    parser.add_argument("--repeats", type=int, default=3, help="Rounds; the median counts.")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="Write the machine and every sample there as well."
-    )
-    options = parser.parse_args(arguments)
-    unknown = sorted(set(options.measures) - set(NAMES))
-    if unknown:
-        parser.error(f"There is no measure {', '.join(unknown)}; there are {', '.join(NAMES)}.")
-    return options
 
 
 @contextmanager
