@@ -42,6 +42,10 @@ logger = logging.getLogger("django_mq.bridges")
 
 #: A broker that has sent nothing for so long, in seconds, is away; RabbitMQ thinks the same of the receiver.
 HEARTBEAT_SECONDS: Final = 20
+#: How long another consumer of the queue is waited for, in seconds: one that has died is gone by then, as RabbitMQ
+#: ends a connection that was silent for two heartbeats.
+OTHERS_SECONDS: Final = 3.0 * HEARTBEAT_SECONDS
+OTHERS_PAUSE_SECONDS: Final = 0.1
 #: How long a batch waits for another message, and how long an idle receiver waits for the first one, in seconds.
 LINGER_SECONDS: Final = 0.005
 IDLE_SECONDS: Final = 0.5
@@ -124,6 +128,9 @@ class Reception:
         source = self._connected()
         try:
             self._outage.succeeded(self)
+            if not self._wait_for_others(source):
+                return
+            source.consume(self._receiver.prefetch)
             self._tenure.show(ReceiverCondition.RECEIVES)
             failures = 0
             # What was told to stop still writes what has come.
@@ -150,6 +157,28 @@ class Reception:
                 source.wait(BLOCKED_PAUSES.delay(failures), self._stopping)
         finally:
             source.close()
+
+    def _wait_for_others(self, source: Source) -> bool:
+        """Wait until other consumers have left the queue; return whether this one may begin.
+
+        It may be the receiver of a process that has lost its tenure and does not know yet. What it holds comes
+        back to the queue when it leaves, and must come before the rest.
+        """
+        until = time.monotonic() + OTHERS_SECONDS
+        while self._tenure.is_held() and not self._stopping.is_set():
+            if not source.consumers():
+                return True
+            if time.monotonic() > until:
+                logger.warning(
+                    "The receiver %r receives beside another consumer of %r: what comes may be out of order",
+                    self._receiver.name,
+                    self._receiver.source,
+                )
+                return True
+            words = f"Another consumer takes from the queue {self._receiver.source!r}; it is waited for."
+            self._tenure.show(ReceiverCondition.AWAY, words)
+            source.wait(OTHERS_PAUSE_SECONDS, self._stopping)
+        return False
 
     def _connected(self) -> Source:
         """Return the source at the first address that has it. Raises the errors of the transport."""
@@ -182,37 +211,41 @@ class Source:
     """The open connection of a receiver, and what has come over it."""
 
     def __init__(self, connection: Any, receiver: Receiver) -> None:
-        """Consume. Raises the errors of the transport, and closes the connection then."""
+        """Find the queue. Raises the errors of the transport, and closes the connection then."""
         self._connection = connection
         #: What has come, and was not gathered yet.
         self.waiting: list[Incoming] = []
         self._beat_at = 0.0
         try:
-            self._consume(receiver)
+            self._find(receiver)
         except BaseException:
             self.close()
             raise
 
-    def _consume(self, receiver: Receiver) -> None:
-        from kombu import Consumer, Queue  # noqa: PLC0415 - only where there are bridges
+    def _find(self, receiver: Receiver) -> None:
+        from kombu import Queue  # noqa: PLC0415 - only where there are bridges
 
-        self._channel = channel = self._connection.channel()
-        self._queue = queue = Queue(
-            receiver.source, durable=True, queue_arguments=dict(receiver.arguments) or None
-        )
+        self._channel = self._connection.channel()
+        arguments = dict(receiver.arguments) or None
+        self._queue = Queue(receiver.source, durable=True, queue_arguments=arguments).bind(self._channel)
         if receiver.declare:
-            queue.bind(channel).queue_declare()
+            self._queue.queue_declare()
+        # Only AMQP acknowledges all messages up to one.
+        self._together = self._connection.transport.driver_type == "amqp"
+
+    def consume(self, prefetch: int) -> None:
+        """Let messages come, at most so many at once. Raises the errors of the transport."""
+        from kombu import Consumer  # noqa: PLC0415 - only where there are bridges
+
         consumer = Consumer(
-            channel,
-            queues=[queue],
+            self._channel,
+            queues=[self._queue],
             auto_declare=False,
             on_message=lambda message: self.waiting.append(Incoming.of(message)),
             on_decode_error=lambda message, error: self.waiting.append(Incoming.of(message, error)),
         )
-        consumer.qos(prefetch_count=receiver.prefetch)
+        consumer.qos(prefetch_count=prefetch)
         consumer.consume()
-        # Only AMQP acknowledges all messages up to one.
-        self._together = self._connection.transport.driver_type == "amqp"
 
     def close(self) -> None:
         """Close the connection. Never raises."""
@@ -232,8 +265,15 @@ class Source:
 
     def is_empty(self) -> bool:
         """Return whether the queue of the broker has no message that it may send."""
-        found: Any = self._queue.bind(self._channel).queue_declare(passive=True)
-        return found.message_count == 0 and not self.waiting
+        return self._seen().message_count == 0 and not self.waiting
+
+    def consumers(self) -> int:
+        """Return how many consumers the queue of the broker has; 0 if the broker does not say."""
+        number: int = self._seen().consumer_count
+        return number
+
+    def _seen(self) -> Any:
+        return self._queue.queue_declare(passive=True)
 
     def put_back(self, arrivals: Sequence[Incoming]) -> None:
         """Take these again first."""

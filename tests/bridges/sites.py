@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from amqp import Message as Sent
+from kombu import Connection
 
 from django_mq.bridges.receiver_state import ReceiverState
 from django_mq.bridges.receiving import receivers_on, receiving
 from django_mq.models import Message
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,18 @@ class Site:
         """Run the receivers of the settings in this process."""
         with receiving(receivers_on(self.alias), self.alias):
             yield
+
+    @contextmanager
+    def holding(self, number: int) -> Iterator[Connection]:
+        """Let another consumer hold so many messages, and ask for no more, until its connection is closed."""
+        held: list[Any] = []
+        with Connection(self.broker.url) as connection:
+            channel: Any = connection.default_channel
+            channel.basic_qos(0, number, False)
+            channel.basic_consume(self.source, callback=held.append)
+            while len(held) < number:
+                connection.drain_events(timeout=PATIENCE_SECONDS)
+            yield connection
 
     def rows(self) -> Any:
         """Return the messages that are there."""

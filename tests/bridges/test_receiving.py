@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from django_mq.api import Reject, consumer
+from django_mq.bridges import reception
 from django_mq.bridges.inward import find
 from django_mq.delivery.consumer.handlers import forget
 from django_mq.errors import ConfigurationError
@@ -114,6 +115,32 @@ def test_one_process_at_a_time_has_a_receiver(site: Site) -> None:
             wait_until(lambda: site.counted() == 1)
             assert site.state().holder == holder
     assert [each.level for each in find("default")] == [Level.PROBLEM]  # no process receives
+
+
+@SQLITE
+def test_what_another_consumer_holds_comes_before_the_rest(site: Site) -> None:
+    for number in range(6):
+        site.send(number)
+    with site.holding(2) as other, site.running():
+        wait_until(lambda: site.shows("away"))
+        assert "Another consumer" in site.state().problem
+        assert site.counted() == 0
+        other.close()
+        wait_until(lambda: site.counted() == 6)
+    assert [json.loads(bytes(row.body)) for row in site.rows()] == list(range(6))
+
+
+@SQLITE
+def test_another_consumer_that_stays_keeps_a_receiver_only_for_a_while(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, "OTHERS_SECONDS", 0.0)
+    for number in range(3):
+        site.send(number)
+    with site.holding(1):
+        with site.running():
+            wait_until(lambda: site.counted() == 2)
+        assert [json.loads(bytes(row.body)) for row in site.rows()] == [1, 2]
 
 
 @SQLITE

@@ -239,7 +239,7 @@ class Crossing:
     def _freeze_worker(self) -> None:
         victim = self.chance.choice(self.workers)
         victim.signal(signal.SIGSTOP)
-        self._wait(0, 4)
+        self._wait(0, 5)
         victim.signal(signal.SIGCONT)
 
     def _cut(self) -> None:

@@ -21,11 +21,13 @@ MESSAGES = 4_000
 SCHEDULE = [
     "kill_worker",
     "memory",
+    "freeze_worker",
     "kill_most",
     "cut",
     "crash_database",
     "password",
     "kill_worker",
+    "freeze_worker",
     "kill_node",
     "disk",
 ]
