@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Characters that a cell of a list has room for.
 SHORT = 40
+#: The age, in seconds, that is shown without seconds.
+WITHOUT_SECONDS = 600
 #: Where a name may break: after a mark, and before a capital letter.
 BREAK = re.compile(r"(?<=\w[._/:@-])(?=\w)|(?<=[a-z])(?=[A-Z])")
 
@@ -56,10 +58,16 @@ def id_column(_page: Any, row: Any) -> str:
 
 
 def ago(moment: datetime) -> str:
-    """Return the age of a time, or how far ahead it is, with the time on hover."""
+    """Return the age of a time, or how far ahead it is, with the time on hover.
+
+    From ten minutes on, it has no seconds: a list has little room, and would change all the time.
+    """
     seconds = (datetime.now(UTC) - moment).total_seconds()
     words = _("%(time)s ago") if seconds >= 0 else _("in %(time)s")
-    shown_words = words % {"time": LOCAL.duration(abs(seconds))}
+    distance = abs(seconds)
+    if distance >= WITHOUT_SECONDS:
+        distance -= distance % 60
+    shown_words = words % {"time": LOCAL.duration(distance)}
     return format_html('<span class="mq-ago" title="{}">{}</span>', time_text(moment), shown_words)
 
 
