@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.proof.conftest import Places
     from tests.services.postgresql import PostgreSQL
 
-#: As many as cross in a minute, each way.
-MESSAGES = 4_000
+#: As many cross each way.
+MESSAGES = 10_000
 SCHEDULE = [
     "kill_worker",
     "memory",
